@@ -1,0 +1,88 @@
+# Everything a contributor or a build machine runs. `make` alone explains itself.
+#
+# Set-up needs git, make and Python 3.11+ with pip and venv. Stamp files in .venv are written last, so an interrupted
+# set-up is done again, and a second `make` does nothing that is already done.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null)
+
+# Naming the interpreter's version makes another PYTHON rebuild the environment.
+BASE := $(VENV)/.base-$(PYTHON_VERSION)
+RUN := $(VENV)/.ready-run
+DEV := $(VENV)/.ready-dev
+# Present while packages are being installed. Found at the start, it means that the last attempt was cut short.
+UNFINISHED := $(VENV)/.unfinished
+
+UV_PIP := $(BIN)/uv pip
+INTO := --quiet --python $(BIN)/python
+BEGIN = again=$$(test ! -e $(UNFINISHED) || echo --reinstall); touch $(UNFINISHED)
+INSTALL_SELF = $(UV_PIP) install $(INTO) --no-deps --no-build-isolation --editable .
+FINISH = rm -f $(UNFINISHED) && touch $@
+
+COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help run test check check-fast fmt bench lock clean
+
+help: ## Show this list
+	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: $(RUN) ## Run the program: make run ARGS='--version'
+	@$(BIN)/dragoman $(ARGS)
+
+test: $(DEV) ## Run the whole test suite: make test ARGS='-k sse'
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: check-fast test ## Everything that must pass before a commit: format, lint, types, tests
+
+check-fast: $(DEV) ## The same without the tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyrefly check
+
+fmt: $(DEV) ## Format the code and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEV) ## Run the benchmarks: make bench ARGS='name'
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE=1 takes the newest versions
+	$(COMPILE) pyproject.toml --output-file requirements/run.txt
+	$(COMPILE) pyproject.toml --extra vertex --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
+	$(COMPILE) --group setup --output-file requirements/uv.txt
+
+clean: ## Remove the environment, caches and build results
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BASE): requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Dragoman needs Python 3.11 or newer; '$(PYTHON)' is not. Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@echo 'Setting up $(VENV) with Python $(PYTHON_VERSION)'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/uv.txt
+	@touch $@
+
+# `install` adds what is missing and takes nothing away: an environment made for tests also runs the program.
+$(RUN): $(BASE) requirements/run.txt pyproject.toml
+	@echo 'Installing what the program needs'
+	@$(BEGIN); $(UV_PIP) install $(INTO) $$again --require-hashes --requirement requirements/run.txt
+	@$(INSTALL_SELF)
+	@$(FINISH)
+
+$(DEV): $(BASE) requirements/dev.txt pyproject.toml
+	@echo 'Installing what the tests need'
+	@$(BEGIN); $(UV_PIP) sync $(INTO) $$again --require-hashes requirements/uv.txt requirements/dev.txt
+	@$(INSTALL_SELF)
+	@$(FINISH)

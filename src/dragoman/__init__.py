@@ -1,0 +1,340 @@
+"""Dragoman: one conversation, every model's dialect.
+
+This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
+first asked for, and kept.
+"""
+
+__version__ = "0.1.0"
+
+# The name typing.TYPE_CHECKING without the cost of importing typing: type checkers take it as true.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dragoman.blobs import MemoryBlobs as MemoryBlobs
+    from dragoman.compose import compose as compose
+    from dragoman.context.repair import (
+        Repaired as Repaired,
+    )
+    from dragoman.context.repair import (
+        repair as repair,
+    )
+    from dragoman.contracts import (
+        Prepared as Prepared,
+    )
+    from dragoman.contracts import (
+        Provider as Provider,
+    )
+    from dragoman.contracts import (
+        Transport as Transport,
+    )
+    from dragoman.errors import (
+        BadRequest as BadRequest,
+    )
+    from dragoman.errors import (
+        ConfigError as ConfigError,
+    )
+    from dragoman.errors import (
+        ConnectionFailed as ConnectionFailed,
+    )
+    from dragoman.errors import (
+        ContextOverflow as ContextOverflow,
+    )
+    from dragoman.errors import (
+        DragomanError as DragomanError,
+    )
+    from dragoman.errors import (
+        Forbidden as Forbidden,
+    )
+    from dragoman.errors import (
+        InputError as InputError,
+    )
+    from dragoman.errors import (
+        NotFound as NotFound,
+    )
+    from dragoman.errors import (
+        Overloaded as Overloaded,
+    )
+    from dragoman.errors import (
+        ProviderError as ProviderError,
+    )
+    from dragoman.errors import (
+        QuotaExhausted as QuotaExhausted,
+    )
+    from dragoman.errors import (
+        RateLimited as RateLimited,
+    )
+    from dragoman.errors import (
+        Refused as Refused,
+    )
+    from dragoman.errors import (
+        ServerError as ServerError,
+    )
+    from dragoman.errors import (
+        StreamBroken as StreamBroken,
+    )
+    from dragoman.errors import (
+        TimedOut as TimedOut,
+    )
+    from dragoman.errors import (
+        Unauthorized as Unauthorized,
+    )
+    from dragoman.errors import (
+        Unsupported as Unsupported,
+    )
+    from dragoman.events import (
+        CitationAdded as CitationAdded,
+    )
+    from dragoman.events import (
+        ResponseFinished as ResponseFinished,
+    )
+    from dragoman.events import (
+        ResponseStarted as ResponseStarted,
+    )
+    from dragoman.events import (
+        Retrying as Retrying,
+    )
+    from dragoman.events import (
+        StreamEvent as StreamEvent,
+    )
+    from dragoman.events import (
+        TextDelta as TextDelta,
+    )
+    from dragoman.events import (
+        ThoughtDelta as ThoughtDelta,
+    )
+    from dragoman.events import (
+        ToolCallDelta as ToolCallDelta,
+    )
+    from dragoman.events import (
+        ToolCallReady as ToolCallReady,
+    )
+    from dragoman.events import (
+        ToolCallStarted as ToolCallStarted,
+    )
+    from dragoman.events import (
+        UsageUpdated as UsageUpdated,
+    )
+    from dragoman.messages import (
+        Blob as Blob,
+    )
+    from dragoman.messages import (
+        Citation as Citation,
+    )
+    from dragoman.messages import (
+        FileRef as FileRef,
+    )
+    from dragoman.messages import (
+        FinishReason as FinishReason,
+    )
+    from dragoman.messages import (
+        Message as Message,
+    )
+    from dragoman.messages import (
+        Opaque as Opaque,
+    )
+    from dragoman.messages import (
+        PerMessage as PerMessage,
+    )
+    from dragoman.messages import (
+        Request as Request,
+    )
+    from dragoman.messages import (
+        Response as Response,
+    )
+    from dragoman.messages import (
+        Settings as Settings,
+    )
+    from dragoman.messages import (
+        Text as Text,
+    )
+    from dragoman.messages import (
+        Thinking as Thinking,
+    )
+    from dragoman.messages import (
+        Thought as Thought,
+    )
+    from dragoman.messages import (
+        ToolCall as ToolCall,
+    )
+    from dragoman.messages import (
+        ToolResult as ToolResult,
+    )
+    from dragoman.messages import (
+        ToolSpec as ToolSpec,
+    )
+    from dragoman.messages import (
+        assistant as assistant,
+    )
+    from dragoman.messages import (
+        result as result,
+    )
+    from dragoman.messages import (
+        user as user,
+    )
+    from dragoman.parts import (
+        append_to_last_text as append_to_last_text,
+    )
+    from dragoman.parts import (
+        check_roles as check_roles,
+    )
+    from dragoman.parts import (
+        curated as curated,
+    )
+    from dragoman.parts import (
+        map_text_parts as map_text_parts,
+    )
+    from dragoman.parts import (
+        merge_assistant_text as merge_assistant_text,
+    )
+    from dragoman.parts import (
+        part_to_string as part_to_string,
+    )
+    from dragoman.parts import (
+        request_text as request_text,
+    )
+    from dragoman.parts import (
+        response_text as response_text,
+    )
+    from dragoman.parts import (
+        to_messages as to_messages,
+    )
+    from dragoman.parts import (
+        to_parts as to_parts,
+    )
+    from dragoman.profile import (
+        Deployment as Deployment,
+    )
+    from dragoman.profile import (
+        Profile as Profile,
+    )
+    from dragoman.providers.cassette import Cassette as Cassette
+    from dragoman.providers.catalog import (
+        Catalog as Catalog,
+    )
+    from dragoman.providers.catalog import (
+        builtin_catalog as builtin_catalog,
+    )
+    from dragoman.providers.connect import (
+        Connection as Connection,
+    )
+    from dragoman.providers.connect import (
+        connect as connect,
+    )
+    from dragoman.providers.logged import Logged as Logged
+    from dragoman.providers.mock.server import MockServer as MockServer
+    from dragoman.providers.retry import (
+        Retry as Retry,
+    )
+    from dragoman.providers.retry import (
+        RetryPolicy as RetryPolicy,
+    )
+    from dragoman.providers.script import Script as Script
+    from dragoman.providers.scripted import ScriptedProvider as ScriptedProvider
+    from dragoman.usage import (
+        Prices as Prices,
+    )
+    from dragoman.usage import (
+        Usage as Usage,
+    )
+
+_EXPORTS: dict[str, str] = {
+    "BadRequest": "dragoman.errors",
+    "Blob": "dragoman.messages",
+    "Cassette": "dragoman.providers.cassette",
+    "Catalog": "dragoman.providers.catalog",
+    "Citation": "dragoman.messages",
+    "CitationAdded": "dragoman.events",
+    "ConfigError": "dragoman.errors",
+    "Connection": "dragoman.providers.connect",
+    "ConnectionFailed": "dragoman.errors",
+    "ContextOverflow": "dragoman.errors",
+    "Deployment": "dragoman.profile",
+    "DragomanError": "dragoman.errors",
+    "FileRef": "dragoman.messages",
+    "FinishReason": "dragoman.messages",
+    "Forbidden": "dragoman.errors",
+    "InputError": "dragoman.errors",
+    "Logged": "dragoman.providers.logged",
+    "MemoryBlobs": "dragoman.blobs",
+    "Message": "dragoman.messages",
+    "MockServer": "dragoman.providers.mock.server",
+    "NotFound": "dragoman.errors",
+    "Opaque": "dragoman.messages",
+    "Overloaded": "dragoman.errors",
+    "PerMessage": "dragoman.messages",
+    "Prepared": "dragoman.contracts",
+    "Prices": "dragoman.usage",
+    "Profile": "dragoman.profile",
+    "Provider": "dragoman.contracts",
+    "ProviderError": "dragoman.errors",
+    "QuotaExhausted": "dragoman.errors",
+    "RateLimited": "dragoman.errors",
+    "Refused": "dragoman.errors",
+    "Repaired": "dragoman.context.repair",
+    "Request": "dragoman.messages",
+    "Response": "dragoman.messages",
+    "ResponseFinished": "dragoman.events",
+    "ResponseStarted": "dragoman.events",
+    "Retry": "dragoman.providers.retry",
+    "RetryPolicy": "dragoman.providers.retry",
+    "Retrying": "dragoman.events",
+    "Script": "dragoman.providers.script",
+    "ScriptedProvider": "dragoman.providers.scripted",
+    "ServerError": "dragoman.errors",
+    "Settings": "dragoman.messages",
+    "StreamBroken": "dragoman.errors",
+    "StreamEvent": "dragoman.events",
+    "Text": "dragoman.messages",
+    "TextDelta": "dragoman.events",
+    "Thinking": "dragoman.messages",
+    "Thought": "dragoman.messages",
+    "ThoughtDelta": "dragoman.events",
+    "TimedOut": "dragoman.errors",
+    "ToolCall": "dragoman.messages",
+    "ToolCallDelta": "dragoman.events",
+    "ToolCallReady": "dragoman.events",
+    "ToolCallStarted": "dragoman.events",
+    "ToolResult": "dragoman.messages",
+    "ToolSpec": "dragoman.messages",
+    "Transport": "dragoman.contracts",
+    "Unauthorized": "dragoman.errors",
+    "Unsupported": "dragoman.errors",
+    "Usage": "dragoman.usage",
+    "UsageUpdated": "dragoman.events",
+    "append_to_last_text": "dragoman.parts",
+    "assistant": "dragoman.messages",
+    "builtin_catalog": "dragoman.providers.catalog",
+    "check_roles": "dragoman.parts",
+    "compose": "dragoman.compose",
+    "connect": "dragoman.providers.connect",
+    "curated": "dragoman.parts",
+    "map_text_parts": "dragoman.parts",
+    "merge_assistant_text": "dragoman.parts",
+    "part_to_string": "dragoman.parts",
+    "repair": "dragoman.context.repair",
+    "request_text": "dragoman.parts",
+    "response_text": "dragoman.parts",
+    "result": "dragoman.messages",
+    "to_messages": "dragoman.parts",
+    "to_parts": "dragoman.parts",
+    "user": "dragoman.messages",
+}
+"""Public name → the module it comes from. The block above holds the same names for type checkers."""
+
+__all__ = ["__version__", *_EXPORTS]  # pyrefly: ignore[unresolvable-dunder-all]
+
+
+def __getattr__(name: str) -> "Any":
+    module = _EXPORTS.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value  # asked for once; from now on it is an ordinary attribute
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,1 @@
+"""The terminal program. It may import everything; nothing imports it."""

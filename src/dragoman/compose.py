@@ -1,0 +1,33 @@
+"""From what a person writes to a Request every service accepts: coerced, checked, curated, repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dragoman.context.repair import repair
+from dragoman.errors import InputError
+from dragoman.messages import Content, Request, Settings, ToolSpec
+from dragoman.parts import check_roles, curated, to_messages
+
+
+def compose(
+    model: str,
+    content: Content | Iterable[Content],
+    *,
+    system: str = "",
+    tools: Sequence[ToolSpec] = (),
+    settings: Settings | None = None,
+    cache_key: str = "",
+) -> Request:
+    """A Request from a str, a part, a message, or any list of them, whatever happened in it before.
+
+    Messages that are well as they are go in as the same objects, so a growing conversation is rendered once and not again.
+    """
+    messages = to_messages(content)
+    if not messages:
+        raise InputError("there is nothing to send: give a prompt or at least one message")
+    check_roles(messages)
+    names = [tool.name for tool in tools]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InputError(f"two tools are called {sorted(twice)[0]!r}: names must be unique")
+    return Request(model, repair(curated(messages)).messages, system, tuple(tools), settings or Settings(), cache_key)

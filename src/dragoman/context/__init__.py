@@ -1,0 +1,1 @@
+"""WHAT THE MODEL SEES. No I/O and no clock of its own."""

@@ -1,0 +1,156 @@
+"""Putting an answer together from deltas: the parts in the order they came, ids made unique, Unicode made whole."""
+
+from __future__ import annotations
+
+from dragoman import jsontext
+from dragoman.events import (
+    CitationAdded,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEvent,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallReady,
+    ToolCallStarted,
+    UsageUpdated,
+)
+from dragoman.messages import Citation, FinishReason, Message, Opaque, Part, Response, Text, Thought, ToolCall
+from dragoman.parts import unique_id
+from dragoman.providers.wire import Taken
+from dragoman.usage import Usage
+
+
+class AnswerBuilder:
+    """Collects one answer. Every method that adds something returns the events that tell of it."""
+
+    def __init__(self, taken: Taken) -> None:
+        self.usage = Usage()
+        self.response_id = ""
+        self.model_version = ""
+        self.started = False
+        self._taken_source = taken
+        self._taken: set[str] | None = None
+        self._parts: list[Part] = []
+        self._open: type[Text] | type[Thought] | None = None
+        self._pieces: list[str] = []
+        self._half = ""
+        """A high surrogate at the end of a delta: its other half comes with the next."""
+
+    # --- what arrives
+
+    def start(self, response_id: str = "", model_version: str = "") -> list[StreamEvent]:
+        self.response_id = self.response_id or response_id
+        self.model_version = self.model_version or model_version
+        if self.started:
+            return []
+        self.started = True
+        return [ResponseStarted(self.response_id, self.model_version)]
+
+    def text(self, delta: str) -> list[StreamEvent]:
+        whole = self._append(Text, delta)
+        return [TextDelta(whole)] if whole else []
+
+    def thought(self, delta: str, subject: str = "", description: str = "") -> list[StreamEvent]:
+        whole = self._append(Thought, delta)
+        return [ThoughtDelta(whole, subject, description)] if whole else []
+
+    def seal(self, opaque: Opaque | None = None) -> None:
+        """End the part being written, with what the provider wants back on it."""
+        if self._open is not None:
+            if self._half:
+                self._pieces.append("\ufffd")
+                self._half = ""
+            self._parts.append(self._open("".join(self._pieces), opaque))
+            self._open = None
+            self._pieces = []
+        elif opaque is not None:
+            self._parts.append(Thought("", opaque))
+
+    @property
+    def written(self) -> str:
+        """The part being written, so far."""
+        return "".join(self._pieces) + ("\ufffd" if self._half else "")
+
+    def private(self, opaque: Opaque) -> None:
+        """Work of the provider's own, kept for it."""
+        self.seal()
+        self._parts.append(Thought("", opaque))
+
+    def begin_call(self, wanted_id: str, name: str) -> tuple[str, list[StreamEvent]]:
+        """Claim an id for a call whose arguments are still coming."""
+        call_id = self._claim(wanted_id)
+        return call_id, [ToolCallStarted(call_id, name)]
+
+    def end_call(self, call_id: str, name: str, arguments: str, opaque: Opaque | None = None) -> list[StreamEvent]:
+        self.seal()
+        call = ToolCall(call_id, jsontext.valid_unicode(name), jsontext.clean(arguments) or "{}", opaque)
+        self._parts.append(call)
+        return [ToolCallReady(call)]
+
+    def call(self, wanted_id: str, name: str, arguments: str, opaque: Opaque | None = None) -> list[StreamEvent]:
+        """A call that arrived whole."""
+        call_id, events = self.begin_call(wanted_id, name)
+        return events + self.end_call(call_id, name, arguments, opaque)
+
+    def cite(self, citation: Citation) -> list[StreamEvent]:
+        self.seal()
+        self._parts.append(citation)
+        return [CitationAdded(citation)]
+
+    def use(self, usage: Usage) -> list[StreamEvent]:
+        if usage == self.usage:
+            return []
+        self.usage = usage
+        return [UsageUpdated(usage)]
+
+    # --- how it ends
+
+    def finish(self, reason: FinishReason, raw_reason: str = "", detail: str = "") -> ResponseFinished:
+        self.seal()
+        message = Message("assistant", tuple(part for part in self._parts if part != _NOTHING))
+        if reason is FinishReason.STOP and message.calls:
+            reason = FinishReason.TOOL_CALLS  # some services say stop for both
+        if reason is FinishReason.TOOL_CALLS and (broken := _incomplete(message)):
+            reason, detail = FinishReason.MALFORMED_TOOL_CALL, f"the arguments of {broken} are not complete JSON"
+        response = Response(message, reason, raw_reason, self.usage, self.response_id, self.model_version, detail)
+        return ResponseFinished(reason, response)
+
+    # --- helpers
+
+    def _append(self, kind: type[Text] | type[Thought], delta: str) -> str:
+        if self._open is not kind:
+            self.seal()
+            self._open = kind
+        if self._half:
+            delta, self._half = self._half + delta, ""
+        if not delta.isascii():
+            if "\ud800" <= delta[-1] <= "\udbff":
+                delta, self._half = delta[:-1], delta[-1]
+            delta = jsontext.valid_unicode(delta)
+        self._pieces.append(delta)
+        return delta
+
+    def _claim(self, wanted_id: str) -> str:
+        if self._taken is None:
+            self._taken = set(self._taken_source())
+        claimed = unique_id(jsontext.valid_unicode(wanted_id), self._taken)
+        self._taken.add(claimed)
+        return claimed
+
+
+_NOTHING = Text("")
+"""A text block that was opened and never written to: empty text would make the answer invalid."""
+
+
+def _incomplete(message: Message) -> str:
+    for call in message.calls:
+        try:
+            jsontext.decode(call.arguments)
+        except jsontext.NotJSON as error:
+            if not _only_too_deep(error):
+                return call.name
+    return ""
+
+
+def _only_too_deep(error: jsontext.NotJSON) -> bool:
+    return isinstance(error.__cause__, RecursionError)

@@ -1,0 +1,273 @@
+"""Anthropic Messages. Rendering: numbers in comments are the lines of the wire rules in docs/wire.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.errors import Unsupported
+from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
+from dragoman.providers.anthropic_stream import Decoder, read_answer
+from dragoman.providers.wire import (
+    EMPTY_MESSAGE,
+    NO_OUTPUT,
+    Destination,
+    Taken,
+    arguments_object,
+    base64,
+    blob_data,
+    merged_object,
+    note,
+    takes,
+    wire_id,
+    wire_name,
+)
+
+MAX_ID = 64
+_MARKER = b',"cache_control":{"type":"ephemeral"}}'
+_BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576, "max": 63_999}
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    role: str
+    blocks: bytes
+    """Content blocks joined by commas; empty where nothing of the message can be said here."""
+    thinks_first: bool = False
+
+
+# --- one message → blocks -----------------------------------------------------------------------------------------------------
+
+
+def render(message: Message, to: Destination) -> Rendered:
+    if message.role == "assistant":
+        return _render_assistant(message, to)
+    results = [_result_block(part, to) for part in message.parts if isinstance(part, ToolResult)]  # (1) results come first
+    rest = [block for part in message.parts if not isinstance(part, ToolResult) for block in _user_blocks(part, to)]
+    blocks = results + rest or [_text_block(EMPTY_MESSAGE)]  # (5)
+    return Rendered("user", b",".join(blocks))
+
+
+def _render_assistant(message: Message, to: Destination) -> Rendered:
+    said: list[bytes] = []
+    calls: list[bytes] = []
+    visible = thinks_first = False
+    for part in message.parts:
+        match part:
+            case Text(text=text, opaque=opaque):
+                if own := to.own(opaque):
+                    said.append(own.encode())
+                elif text.strip():
+                    said.append(_text_block(text))
+                else:
+                    continue
+                visible = True
+            case Thought(opaque=opaque) if own := to.own(opaque):
+                thinks_first = thinks_first or not said
+                said.append(own.encode())  # (6) byte for byte
+            case ToolCall():
+                calls.append(_call_block(part))  # (1) nothing may follow a tool_use, so calls go last
+            case _:
+                pass
+    if not visible and not calls:
+        return Rendered("assistant", b"")  # an answer of thinking alone cannot be sent back
+    return Rendered("assistant", b",".join(said + calls), thinks_first)
+
+
+def _text_block(text: str) -> bytes:
+    return b'{"type":"text","text":' + jsontext.encode(text) + b"}"
+
+
+def _call_block(call: ToolCall) -> bytes:
+    head = jsontext.encode({"type": "tool_use", "id": wire_id(call.id, MAX_ID), "name": wire_name(call.name)})
+    return head[:-1] + b',"input":' + arguments_object(call) + b"}"
+
+
+def _result_block(result: ToolResult, to: Destination) -> bytes:
+    content: list[bytes] = []
+    for part in result.content:
+        if isinstance(part, Text):
+            content += [_text_block(part.text)] if part.text.strip() else []
+        else:
+            content.append(_media_block(part, to))
+    head = jsontext.encode({"type": "tool_result", "tool_use_id": wire_id(result.call_id, MAX_ID)})
+    error = b',"is_error":true' if result.is_error else b""
+    return head[:-1] + b',"content":[' + b",".join(content or [_text_block(NO_OUTPUT)]) + b"]" + error + b"}"
+
+
+def _user_blocks(part: object, to: Destination) -> list[bytes]:
+    match part:
+        case Text(text=text) if text.strip():
+            return [_text_block(text)]
+        case Blob() | FileRef():
+            return [_media_block(part, to)]
+        case _:
+            return []
+
+
+def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
+    kind = b"document" if part.mime == "application/pdf" else b"image"
+    if not takes(part, to.profile) or part.mime.startswith("audio/"):
+        return _text_block(note(part, "this model cannot be shown it"))
+    if isinstance(part, FileRef):
+        if not part.uri.startswith("https://"):
+            return _text_block(note(part, "this service cannot fetch it"))
+        return b'{"type":"' + kind + b'","source":{"type":"url","url":' + jsontext.encode(part.uri) + b"}}"
+    data = blob_data(part, to)
+    if not data:
+        return _text_block(note(part, "its content is no longer there"))
+    source = b'{"type":"base64","media_type":' + jsontext.encode(part.mime) + b',"data":"' + base64(data) + b'"}'
+    return b'{"type":"' + kind + b'","source":' + source + b"}"
+
+
+# --- request → body -------------------------------------------------------------------------------------------------------------
+
+
+def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, stream: bool) -> bytes:
+    tail: dict[str, object] = {"max_tokens": _max_tokens(request, to)}
+    tail.update(_generation(request, rendered, to))
+    if stream:
+        tail["stream"] = True
+    tail.update(to.deployment.extra_body)
+    return _prompt(request, rendered, to) + merged_object(tail) + b"}"
+
+
+def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> bytes:
+    """Everything a cache sees, in the order it sees it; what may change from request to request comes behind it."""
+    marked = to.deployment.cache == "breakpoints"
+    head = b'{"model":' + jsontext.encode(to.model)
+    if tools := _tools(request, marked):
+        head += b',"tools":[' + tools + b"]"
+    if request.system.strip():  # (9) system is a field of its own
+        block = _text_block(request.system)
+        head += b',"system":[' + (block[:-1] + _MARKER if marked else block) + b"]"
+    return head + b',"messages":[' + _turns([item for item in rendered if item.blocks], marked) + b"]"
+
+
+def _tools(request: Request, marked: bool) -> bytes:
+    tools = [
+        jsontext.encode({"name": tool.name, "description": tool.description})[:-1] + b',"input_schema":' + tool.parameters.encode() + b"}"
+        for tool in request.tools
+    ]
+    if request.settings.search:
+        tools.append(b'{"type":"web_search_20250305","name":"web_search"}')
+    if tools and marked:
+        tools[-1] = tools[-1][:-1] + _MARKER
+    return b",".join(tools)
+
+
+def _turns(rendered: list[Rendered], marked: bool) -> bytes:
+    """Runs of one role become one turn. Markers: behind the first message, which is the environment, and behind the last. (8)"""
+    breakpoints = {0, len(rendered) - 1} if marked else set()
+    pieces: list[bytes] = []
+    role = ""
+    for index, item in enumerate(rendered):
+        if item.role == role:
+            pieces.append(b",")
+        else:
+            pieces += [b"]}," if role else b"", b'{"role":"', item.role.encode(), b'","content":[']
+            role = item.role
+        pieces.append(item.blocks[:-1] + _MARKER if index in breakpoints and role == "user" else item.blocks)
+    return b"".join(pieces) + (b"]}" if role else b"")
+
+
+def _max_tokens(request: Request, to: Destination) -> int:
+    asked = request.settings.max_output_tokens or to.profile.max_output_tokens
+    return min(asked, to.profile.max_output_tokens) if to.profile.known else asked
+
+
+def _generation(request: Request, rendered: Sequence[Rendered], to: Destination) -> dict[str, object]:
+    settings, out = request.settings, dict[str, object]()
+    output: dict[str, object] = {}
+    forced = settings.tool_choice not in ("auto", "none") and to.profile.forced_tool_choice
+    thinking = None if forced else _thinking(settings.thinking, request, rendered, to)
+    if thinking is not None:
+        out["thinking"] = thinking
+        if thinking["type"] == "adaptive" and settings.thinking is not None:
+            output["effort"] = "low" if settings.thinking.effort == "off" else settings.thinking.effort
+    if to.profile.temperature and (thinking is None or thinking["type"] == "disabled"):
+        sampling = {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": settings.top_k}
+        out.update({key: value for key, value in sampling.items() if value is not None})
+    if request.tools and (choice := _tool_choice(settings.tool_choice, forced)):
+        out["tool_choice"] = choice
+    if settings.response_schema and to.profile.json_schema:
+        output["format"] = {"type": "json_schema", "schema": jsontext.decode(settings.response_schema)}
+    return out | ({"output_config": output} if output else {})
+
+
+def _tool_choice(choice: str, forced: bool) -> dict[str, object] | None:
+    if choice == "none":
+        return {"type": "none"}
+    if not forced:
+        return None
+    return {"type": "any"} if choice == "required" else {"type": "tool", "name": choice}
+
+
+def _thinking(asked: Thinking | None, request: Request, rendered: Sequence[Rendered], to: Destination) -> dict[str, object] | None:
+    profile = to.profile
+    if asked is None:
+        return _adaptive(to) if profile.thinking_bound and not profile.thinking_off else None
+    if asked.effort == "off" and profile.thinking_off:
+        return {"type": "disabled"} if profile.thinking != "none" else None
+    if profile.thinking == "adaptive":
+        return _adaptive(to)
+    if profile.thinking != "budget" or _loop_without_thinking(request, rendered):
+        return None
+    budget = min(asked.budget_tokens or _BUDGETS.get(asked.effort, 1_024), _max_tokens(request, to) - 1)
+    return {"type": "enabled", "budget_tokens": budget} if budget >= 1_024 else None
+
+
+def _adaptive(to: Destination) -> dict[str, object]:
+    binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}} if to.profile.thinking_bound else {}
+    return {"type": "adaptive", "display": "summarized", **binding}
+
+
+def _loop_without_thinking(request: Request, rendered: Sequence[Rendered]) -> bool:
+    """In an open tool loop the last assistant turn must open with its thinking. One from another provider has none: go on without."""
+    if not request.messages or not request.messages[-1].results:
+        return False
+    turn: list[Rendered] = []
+    for item in reversed(rendered):
+        if item.role == "assistant" and item.blocks:
+            turn.append(item)
+        elif turn:
+            break
+    return bool(turn) and not turn[-1].thinks_first
+
+
+# --- the other calls, and the way back --------------------------------------------------------------------------------------------
+
+
+def path(to: Destination, *, stream: bool) -> str:
+    return "/v1/messages"
+
+
+def headers(to: Destination) -> dict[str, str]:
+    beta = {"anthropic-beta": "thinking-binding-controls-2026-08-01"} if to.profile.thinking_bound else {}
+    return {"anthropic-version": "2023-06-01", **beta}
+
+
+def decoder(to: Destination, taken: Taken) -> Decoder:
+    return Decoder(to, taken)
+
+
+def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
+    return read_answer(data, to, taken)
+
+
+def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
+    return "/v1/messages/count_tokens", _prompt(request, rendered, to) + b"}"
+
+
+def count_answer(data: Any) -> int:
+    return int(data["input_tokens"])
+
+
+def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
+    raise Unsupported("Anthropic has no embeddings; use another deployment, such as gemini or openai, for embed")
+
+
+def embed_answer(data: Any) -> list[list[float]]:
+    raise Unsupported("Anthropic has no embeddings")

@@ -1,0 +1,198 @@
+"""Anthropic Messages, the way back: stream events and whole answers → our events and Response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.errors import StreamBroken
+from dragoman.events import StreamEvent, ToolCallDelta
+from dragoman.messages import Citation, FinishReason, Opaque, Response
+from dragoman.providers.answer import AnswerBuilder
+from dragoman.providers.faults import error_from_event
+from dragoman.providers.wire import Destination, Taken
+from dragoman.usage import Usage
+
+FINISH = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "refusal": FinishReason.REFUSAL,
+}
+
+
+class Decoder:
+    def __init__(self, to: Destination, taken: Taken) -> None:
+        self._to = to
+        self._answer = AnswerBuilder(taken)
+        self._block: dict[str, Any] = {}
+        self._index: int | None = None
+        self._arguments: list[str] = []
+        self._call_id = ""
+        self._usage: dict[str, Any] = {}
+        self._stop = ""
+        self._detail = ""
+        self.ended = False
+        self.unknown_events = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.ended
+
+    def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
+        event = jsontext.decode(data)
+        match event.get("type") or name:
+            case "content_block_delta":
+                return self._delta(event)
+            case "content_block_start":
+                return self._begin_block(event)
+            case "content_block_stop":
+                return self._end_block()
+            case "message_start":
+                message = event["message"]
+                self._usage = dict(message.get("usage") or {})
+                return self._answer.start(message.get("id") or "", message.get("model") or "") + self._answer.use(read_usage(self._usage))
+            case "message_delta":
+                delta = event.get("delta") or {}
+                self._stop = delta.get("stop_reason") or self._stop
+                self._detail = ((delta.get("stop_details") or {}).get("explanation")) or self._detail
+                self._usage.update({key: value for key, value in (event.get("usage") or {}).items() if value is not None})
+                return self._answer.use(read_usage(self._usage))
+            case "message_stop":
+                self.ended = True
+                return []
+            case "error":
+                raise error_from_event(event, self._to)
+            case "ping":
+                return None
+            case _:
+                self.unknown_events += 1
+                return None
+
+    def close(self) -> list[StreamEvent]:
+        if not self.ended or not self._stop:
+            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+        reason = FINISH.get(self._stop, FinishReason.OTHER)
+        return [self._answer.finish(reason, self._stop, self._detail)]
+
+    def _begin_block(self, event: dict[str, Any]) -> list[StreamEvent]:
+        if self._index is not None:
+            raise StreamBroken("a content block began before the last one ended", provider=self._to.deployment.name)
+        self._index = event.get("index")
+        self._block = dict(event["content_block"])
+        self._answer.seal()
+        match self._block.get("type"):
+            case "tool_use":
+                self._arguments = []
+                self._call_id, events = self._answer.begin_call(self._block.get("id") or "", self._block.get("name") or "")
+                return events
+            case "text":
+                return self._answer.text(self._block["text"]) if self._block.get("text") else []
+            case "thinking":
+                return self._answer.thought(self._block["thinking"]) if self._block.get("thinking") else []
+            case _:
+                self._arguments = []
+                return []
+
+    def _delta(self, event: dict[str, Any]) -> list[StreamEvent]:
+        if event.get("index") != self._index:
+            raise StreamBroken("a delta for a content block that is not open", provider=self._to.deployment.name)
+        delta, block = event["delta"], self._block
+        match delta.get("type"):
+            case "text_delta":
+                return self._answer.text(delta["text"])
+            case "thinking_delta":
+                return self._answer.thought(delta["thinking"])
+            case "input_json_delta":
+                self._arguments.append(delta["partial_json"])
+                if block.get("type") != "tool_use" or not delta["partial_json"]:
+                    return []
+                return [ToolCallDelta(self._call_id, delta["partial_json"])]
+            case "signature_delta":
+                block["signature"] = (block.get("signature") or "") + delta["signature"]
+                return []
+            case "citations_delta":
+                block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+                return []
+            case _:
+                self.unknown_events += 1
+                return []
+
+    def _end_block(self) -> list[StreamEvent]:
+        block, self._index = self._block, None
+        written = self._answer.written
+        match block.get("type"):
+            case "text":
+                block["text"] = written
+            case "thinking":
+                block["thinking"] = written
+            case "tool_use":
+                block["input"] = "".join(self._arguments) or jsontext.dumps(block.get("input") or {})
+                return self._answer.end_call(self._call_id, block.get("name") or "", block["input"])
+            case "server_tool_use" if self._arguments:
+                block["input"] = jsontext.decode("".join(self._arguments))
+            case _:
+                pass
+        return _keep_block(self._answer, block, self._to)
+
+
+def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
+    answer = AnswerBuilder(taken)
+    answer.start(data.get("id") or "", data.get("model") or "")
+    answer.use(read_usage(data.get("usage") or {}))
+    for block in data.get("content") or ():
+        match block.get("type"):
+            case "text":
+                answer.text(block["text"])
+                _keep_block(answer, block, to)
+            case "thinking":
+                answer.thought(block["thinking"])
+                _keep_block(answer, block, to)
+            case "tool_use":
+                answer.call(block.get("id") or "", block.get("name") or "", jsontext.dumps(block.get("input")))
+            case _:
+                _keep_block(answer, block, to)
+    stop = data.get("stop_reason") or ""
+    if not stop:
+        raise StreamBroken("the answer does not say why it ended", provider=to.deployment.name)
+    detail = (data.get("stop_details") or {}).get("explanation") or ""
+    return answer.finish(FINISH.get(stop, FinishReason.OTHER), stop, detail).response
+
+
+def read_usage(usage: dict[str, Any]) -> Usage:
+    written = usage.get("cache_creation") or {}
+    return Usage(
+        fresh_tokens=usage.get("input_tokens") or 0,
+        cache_read_tokens=usage.get("cache_read_input_tokens") or 0,
+        cache_write_tokens=usage.get("cache_creation_input_tokens") or 0,
+        output_tokens=usage.get("output_tokens") or 0,
+        thought_tokens=(usage.get("output_tokens_details") or {}).get("thinking_tokens") or 0,
+        cache_write_1h_tokens=written.get("ephemeral_1h_input_tokens") or 0,
+    )
+
+
+def _keep_block(answer: AnswerBuilder, block: dict[str, Any], to: Destination) -> list[StreamEvent]:
+    """Seal the part just written, and keep whole what must go back whole."""
+    kind = block.get("type")
+    if (kind == "text" and not block.get("citations")) or (kind == "thinking" and not block.get("signature")):
+        answer.seal()  # plain text; or thinking without a signature, which nobody would take back
+        return []
+    opaque = Opaque(to.deployment.name, jsontext.dumps(block), to.model)
+    if kind in ("text", "thinking"):
+        answer.seal(opaque)
+    else:
+        answer.private(opaque)  # redacted_thinking, server_tool_use, web_search_tool_result
+    if kind != "text":
+        return []
+    return [event for citation in block["citations"] for event in answer.cite(_citation(citation, to))]
+
+
+def _citation(citation: dict[str, Any], to: Destination) -> Citation:
+    return Citation(
+        uri=citation.get("url") or "",
+        title=citation.get("title") or citation.get("document_title") or "",
+        cited_text=citation.get("cited_text") or "",
+        opaque=Opaque(to.deployment.name, jsontext.dumps(citation), to.model),
+    )

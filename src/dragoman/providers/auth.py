@@ -1,0 +1,376 @@
+"""How one gets in: a key, a command that prints a token, Google credentials, or a token source of the embedder's own.
+
+Secrets travel in headers and nowhere else: not in URLs, not in messages, not in repr().
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dragoman.errors import ConfigError, Unauthorized
+from dragoman.profile import Deployment
+from dragoman.providers.redact import redact
+
+if TYPE_CHECKING:
+    import asyncio
+
+COMMAND_TIMEOUT_S = 30.0
+GOOGLE_TIMEOUT_S = 20.0
+GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+GOOGLE_CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
+
+
+class Auth(Protocol):
+    """What a request must carry to be let in. Failures are Unauthorized, or ConfigError where something is not installed."""
+
+    async def headers(self) -> dict[str, str]: ...
+
+    async def refresh(self) -> bool:
+        """After the service refused us: True if there is a new credential now, so that one more try makes sense."""
+        ...
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret value known so far, for whoever writes things down."""
+        ...
+
+
+def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = None) -> Auth:
+    """The auth a deployment's row asks for. `key` goes before the environment, the environment before a command."""
+    title = deployment.title or deployment.name
+    if deployment.auth == "none":
+        return NoAuth()
+    header = "Authorization" if deployment.auth in {"bearer", "vertex"} else deployment.auth
+    if key is not None and key.strip():
+        return KeyAuth(header, key, f"the key given for {title}")
+    for name in deployment.key_env:
+        if env.get(name, "").strip():
+            return KeyAuth(header, env[name], f"the key in {name}")
+    if deployment.auth == "vertex":
+        return _google_auth(deployment, env)
+    if deployment.key_command:
+        return CommandAuth(deployment.key_command, header, env)
+    if deployment.key_optional or not deployment.key_env:
+        return NoAuth()
+    raise Unauthorized(f"no key for {title}: set {_either(deployment.key_env)}")
+
+
+# --- no key, a key ------------------------------------------------------------------------------------------------------------
+
+
+class NoAuth:
+    """For servers that let everyone in."""
+
+    async def headers(self) -> dict[str, str]:
+        return {}
+
+    async def refresh(self) -> bool:
+        return False
+
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return "NoAuth()"
+
+
+class KeyAuth:
+    """A key in a header; in `Authorization`, as a bearer token. `origin` names it in messages."""
+
+    def __init__(self, header: str, key: str, origin: str = "the key") -> None:
+        self._header = header
+        self._key = checked_key(key, origin)
+
+    async def headers(self) -> dict[str, str]:
+        return _in_header(self._header, self._key)
+
+    async def refresh(self) -> bool:
+        return False
+
+    def secrets(self) -> tuple[str, ...]:
+        return (self._key,)
+
+    def __repr__(self) -> str:
+        return f"KeyAuth({self._header!r}, …)"
+
+
+def checked_key(key: str, origin: str) -> str:
+    """The key without the blanks and newlines that come along when it is copied. The message never shows it."""
+    key = key.strip()
+    if not key:
+        raise Unauthorized(f"{origin} is empty")
+    for position, character in enumerate(key, 1):
+        if ord(character) > 255 or not character.isprintable():
+            kind = "a line break" if character in "\r\n" else "a character that cannot travel in a header"
+            raise Unauthorized(f"{origin} holds {kind} (position {position} of {len(key)}); copy it again")
+    return key
+
+
+def _in_header(header: str, key: str) -> dict[str, str]:
+    return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
+
+
+# --- tokens that are fetched ----------------------------------------------------------------------------------------------------
+
+
+class CommandAuth:
+    """A command of the user's that prints a token. It runs without a shell, once, and again when the token is refused."""
+
+    def __init__(
+        self, argv: Sequence[str], header: str = "Authorization", env: Mapping[str, str] | None = None, timeout_s: float = COMMAND_TIMEOUT_S
+    ) -> None:
+        if not argv:
+            raise ConfigError("the key command is empty")
+        self._argv = tuple(argv)
+        self._header = header
+        self._env = env
+        self._timeout_s = timeout_s
+        self._token = ""
+        self._past: tuple[str, ...] = ()
+        self._turn = _Turn()
+
+    async def headers(self) -> dict[str, str]:
+        async with self._turn.lock():
+            if not self._token:
+                self._token = await self._run()
+            return _in_header(self._header, self._token)
+
+    async def refresh(self) -> bool:
+        refused = self._token
+        async with self._turn.lock():
+            if self._token == refused:  # else somebody has fetched a new one while we waited
+                self._token = await self._run()
+                self._past += (refused,) if refused and refused != self._token else ()
+            return self._token != refused
+
+    def secrets(self) -> tuple[str, ...]:
+        return (*self._past, *([self._token] if self._token else []))
+
+    def __repr__(self) -> str:
+        return f"CommandAuth({self._shown!r}, {self._header!r})"
+
+    @property
+    def _shown(self) -> str:
+        """The program and its plain words: what follows an option may be a secret."""
+        words = [self._argv[0]]
+        for word in self._argv[1:]:
+            if not word.replace("-", "").isalpha() or word.startswith("-"):
+                return " ".join([*words, "…"])
+            words.append(word)
+        return " ".join(words)
+
+    async def _run(self) -> str:
+        import asyncio
+        from asyncio.subprocess import DEVNULL, PIPE
+
+        try:
+            # A session of its own: the command cannot fight over the terminal, and whatever it starts can be ended with it.
+            process = await asyncio.create_subprocess_exec(
+                *self._argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=self._env, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            why = "no such program" if isinstance(error, FileNotFoundError) else str(error)
+            raise Unauthorized(f"the key command `{self._shown}` cannot be run: {why}; check key_command") from error
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                output, complaint = await process.communicate()
+        except TimeoutError as error:
+            await _end(process)
+            raise Unauthorized(f"the key command `{self._shown}` printed no token within {self._timeout_s:g} s") from error
+        except asyncio.CancelledError:
+            await _end(process)
+            raise
+        return self._read(process.returncode, output.decode("utf-8", "replace"), complaint.decode("utf-8", "replace"))
+
+    def _read(self, status: int | None, output: str, complaint: str) -> str:
+        lines = complaint.strip().splitlines()
+        last = redact(lines[-1].strip(), (output.strip(), *self.secrets()))[:300] if lines else ""
+        if status:
+            raise Unauthorized(f"the key command `{self._shown}` failed with status {status}{f': {last}' if last else ''}")
+        if not output.strip():
+            raise Unauthorized(f"the key command `{self._shown}` printed nothing{f': {last}' if last else ''}")
+        return checked_key(output, f"what the key command `{self._shown}` printed")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a command that did not end by itself, with all it started, and reap it."""
+    import asyncio
+    import os
+    import signal
+
+    try:
+        # The group may outlive its leader: a child in the background can hold the pipe open.
+        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+        async with asyncio.timeout(1):
+            await process.communicate()  # not wait: the pipes are to be closed too
+    except (ProcessLookupError, TimeoutError):
+        pass
+
+
+class InjectedAuth:
+    """A token source of the embedder's own: a function, plain or async, asked before every request. It does its own caching."""
+
+    def __init__(self, source: Callable[[], str | Awaitable[str]], header: str = "Authorization") -> None:
+        self._source = source
+        self._header = header
+        self._seen: tuple[str, ...] = ()
+
+    async def headers(self) -> dict[str, str]:
+        return _in_header(self._header, await self._obtain())
+
+    async def refresh(self) -> bool:
+        refused = self._seen[-1:]
+        return (await self._obtain(),) != refused
+
+    def secrets(self) -> tuple[str, ...]:
+        return self._seen
+
+    def __repr__(self) -> str:
+        return f"InjectedAuth({self._header!r})"
+
+    async def _obtain(self) -> str:
+        token = self._source()
+        if not isinstance(token, str):
+            token = await token
+        token = checked_key(token, "the token given by the embedding program")
+        if self._seen[-1:] != (token,):
+            self._seen += (token,)
+        return token
+
+
+# --- Google -------------------------------------------------------------------------------------------------------------------
+
+
+class VertexAuth:
+    """Google credentials: the file named, else the application default ones. Through google-auth, in a thread: it blocks."""
+
+    def __init__(self, file: str = "", timeout_s: float = GOOGLE_TIMEOUT_S) -> None:
+        self._file = file
+        self._timeout_s = timeout_s
+        self._credentials: Any = None
+        self._seen: tuple[str, ...] = ()
+        self._lock = threading.Lock()
+
+    async def headers(self) -> dict[str, str]:
+        import asyncio
+
+        if self._credentials is None or not self._credentials.valid:
+            await asyncio.to_thread(self._fetch, self._credentials and self._credentials.token)
+        headers: dict[str, str] = {}
+        self._credentials.apply(headers)  # the token, and the project that pays, where the credentials name one
+        return headers
+
+    async def refresh(self) -> bool:
+        import asyncio
+
+        refused = self._credentials and self._credentials.token
+        await asyncio.to_thread(self._fetch, refused)
+        return self._credentials.token != refused
+
+    def secrets(self) -> tuple[str, ...]:
+        return self._seen
+
+    def __repr__(self) -> str:
+        return f"VertexAuth({self._file!r})"
+
+    def _fetch(self, refused: str | None) -> None:
+        from functools import partial
+
+        with self._lock:
+            if self._credentials is None:
+                self._credentials = self._load()
+            if self._credentials.valid and self._credentials.token != refused:
+                return  # another request has fetched it while we waited
+            from google.auth.exceptions import GoogleAuthError
+            from google.auth.transport.requests import Request
+
+            try:
+                self._credentials.refresh(partial(Request(), timeout=self._timeout_s))
+            except GoogleAuthError as error:
+                raise Unauthorized(f"Google gave no access token: {_first_words(error, self._seen)}; {self._remedy}") from error
+            self._seen += (self._credentials.token,)
+
+    def _load(self) -> Any:
+        import warnings
+
+        try:
+            import google.auth
+            import google.auth.transport.requests
+            from google.auth.exceptions import GoogleAuthError
+        except ImportError as error:
+            raise ConfigError("Vertex AI needs one more package: pip install 'dragoman[vertex]'") from error
+        try:
+            if not self._file:
+                return google.auth.default(scopes=[GOOGLE_SCOPE])[0]
+            with warnings.catch_warnings():
+                # It warns of files from strangers; this one the user has named.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return google.auth.load_credentials_from_file(self._file, scopes=[GOOGLE_SCOPE])[0]
+        except (GoogleAuthError, OSError, ValueError) as error:
+            raise Unauthorized(f"no Google credentials: {_first_words(error)}; {self._remedy}") from error
+
+    @property
+    def _remedy(self) -> str:
+        if self._file:
+            return f"check the file that {GOOGLE_CREDENTIALS} names"
+        return f"run `gcloud auth application-default login`, or set {GOOGLE_CREDENTIALS} to a service account's file"
+
+
+def _google_auth(deployment: Deployment, env: Mapping[str, str]) -> Auth:
+    """Credentials the user named are taken or fail: another identity never slips in for them.
+
+    Without any, a key command that can be run goes before google-auth's own search, which ends in waiting for a metadata server.
+    """
+    if env.get(GOOGLE_CREDENTIALS):
+        return VertexAuth(env[GOOGLE_CREDENTIALS])
+    import shutil
+
+    command = deployment.key_command and shutil.which(deployment.key_command[0], path=env.get("PATH"))
+    if command and not (_default_credentials_exist(env) and _google_auth_installed()):
+        return CommandAuth(deployment.key_command, "Authorization", env)
+    return VertexAuth()
+
+
+def _default_credentials_exist(env: Mapping[str, str]) -> bool:
+    from pathlib import Path
+
+    folder = env.get("CLOUDSDK_CONFIG") or (Path(env["APPDATA"], "gcloud") if env.get("APPDATA") else Path.home() / ".config" / "gcloud")
+    return Path(folder, "application_default_credentials.json").is_file()
+
+
+def _google_auth_installed() -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("google.auth") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+# --- small things ---------------------------------------------------------------------------------------------------------------
+
+
+class _Turn:
+    """One at a time, whichever event loop asks: an asyncio lock belongs to one."""
+
+    def __init__(self) -> None:
+        self._lock: asyncio.Lock | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def lock(self) -> asyncio.Lock:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if self._lock is None or self._loop is not loop:
+            self._lock, self._loop = asyncio.Lock(), loop
+        return self._lock
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _first_words(error: BaseException, secrets: tuple[str, ...] = ()) -> str:
+    text = redact(" ".join(str(error.args[0] if error.args else error).split()), secrets)
+    return text[:300].rstrip(".") or type(error).__name__

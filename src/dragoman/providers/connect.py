@@ -1,0 +1,57 @@
+"""From a model's name to a provider that is ready to use."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from dragoman.contracts import BlobStore, Provider, Transport
+from dragoman.providers.auth import Auth, auth_for
+from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
+from dragoman.providers.http import HttpProvider
+from dragoman.providers.retry import Retry, RetryPolicy
+from dragoman.providers.transport import HttpTransport
+
+log = logging.getLogger("dragoman")
+
+
+def connect(
+    model: str,
+    *,
+    key: str | None = None,
+    auth: Auth | None = None,
+    base_url: str = "",
+    env: Mapping[str, str] | None = None,
+    catalog: Catalog | None = None,
+    transport: Transport | None = None,
+    blobs: BlobStore | None = None,
+    retry: RetryPolicy | None = None,
+) -> Connection:
+    """A provider for `deployment/model`. Nothing is sent, and no connection opened, before the first request."""
+    env = os.environ if env is None else env
+    deployment, name = (catalog or builtin_catalog()).find(model)
+    wire: Any = import_module(f"dragoman.providers.{deployment.protocol}")
+    url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
+    http = HttpProvider(
+        deployment,
+        wire,
+        transport or HttpTransport(),
+        auth or auth_for(deployment, env, key),
+        base_url=filled(url.strip(), env, deployment.name),
+        blobs=blobs,
+    )
+    profile = profile_for(deployment, name)
+    if not profile.known:
+        log.info("%s/%s is not in the catalog: taken for a model with %d tokens of context", deployment.name, name, profile.context_window)
+    return Connection(http, name, retry)
+
+
+class Connection(Retry):
+    """A provider that tries again, and the model it was connected for."""
+
+    def __init__(self, provider: Provider, model: str, policy: RetryPolicy | None = None) -> None:
+        super().__init__(provider, policy)
+        self.model = model

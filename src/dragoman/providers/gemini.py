@@ -1,0 +1,254 @@
+"""Gemini generateContent, on the Gemini API and on Vertex AI. Numbers in comments are the lines of docs/wire.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
+from dragoman.providers.gemini_schema import reduced
+from dragoman.providers.gemini_stream import Decoder, read_answer
+from dragoman.providers.wire import (
+    EMPTY_MESSAGE,
+    Destination,
+    Taken,
+    arguments_object,
+    attachments,
+    base64,
+    blob_data,
+    note,
+    result_text,
+    takes,
+    wire_name,
+)
+
+SKIP_SIGNATURE = "skip_thought_signature_validator"
+"""The documented value for a call that Gemini did not make itself."""
+_BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576, "max": 24_576}
+_LEVELS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    role: str
+    parts: bytes
+    """Parts joined by commas; empty where nothing of the message can be said here."""
+
+
+# --- one message → parts ------------------------------------------------------------------------------------------------------------
+
+
+def render(message: Message, to: Destination) -> Rendered:
+    if message.role == "assistant":
+        return Rendered("model", b",".join(_model_parts(message, to)))
+    results = [part for part in message.parts if isinstance(part, ToolResult)]  # (18) responses stand before any text
+    parts = [_response_part(result, to) for result in results]
+    parts += [_media_part(part, to) for result in results for part in attachments(result)]
+    parts += [piece for part in message.parts if not isinstance(part, ToolResult) for piece in _user_parts(part, to)]
+    return Rendered("user", b",".join(parts or [_text_part(EMPTY_MESSAGE)]))
+
+
+def _model_parts(message: Message, to: Destination) -> Iterator[bytes]:
+    signed = not to.profile.thought_signatures
+    for part in message.parts:
+        match part:
+            case Text(text=text, opaque=opaque) if text.strip():
+                yield _signed(b'{"text":' + jsontext.encode(text) + b"}", to.own(opaque))
+            case Thought(opaque=opaque) if own := to.own(opaque):
+                yield own.encode()
+            case ToolCall(opaque=opaque):
+                signature = to.own(opaque) or ("" if signed else jsontext.dumps(SKIP_SIGNATURE))
+                signed = True  # (19) the first call of a turn carries it
+                yield _signed(_call_part(part, to), signature)
+            case _:
+                pass
+
+
+def _signed(part: bytes, signature: str) -> bytes:
+    """(19) The signature is a sibling on the part it came with."""
+    return part[:-1] + b',"thoughtSignature":' + signature.encode() + b"}" if signature else part
+
+
+def _call_part(call: ToolCall, to: Destination) -> bytes:
+    head = _named(call.id, call.name, to)
+    return b'{"functionCall":' + head + b',"args":' + arguments_object(call) + b"}}"
+
+
+def _response_part(result: ToolResult, to: Destination) -> bytes:
+    answer = {"error" if result.is_error else "output": result_text(result)}  # (22)
+    return b'{"functionResponse":' + _named(result.call_id, result.name, to) + b',"response":' + jsontext.encode(answer) + b"}}"
+
+
+def _named(call_id: str, name: str, to: Destination) -> bytes:
+    """An open object: the closing brace is the caller's."""
+    ids = {"id": call_id} if to.deployment.call_ids else {}
+    return jsontext.encode({**ids, "name": wire_name(name)})[:-1]
+
+
+def _user_parts(part: object, to: Destination) -> Iterator[bytes]:
+    match part:
+        case Text(text=text) if text.strip():
+            yield _text_part(text)
+        case Blob() | FileRef():
+            yield _media_part(part, to)
+        case _:
+            return
+
+
+def _text_part(text: str) -> bytes:
+    return b'{"text":' + jsontext.encode(text) + b"}"
+
+
+def _media_part(part: Blob | FileRef, to: Destination) -> bytes:
+    if not takes(part, to.profile):
+        return _text_part(note(part, "this model cannot be shown it"))
+    if isinstance(part, FileRef):
+        return jsontext.encode({"fileData": {"mimeType": part.mime, "fileUri": part.uri}})
+    data = blob_data(part, to)
+    if not data:
+        return _text_part(note(part, "its content is no longer there"))
+    return b'{"inlineData":{"mimeType":' + jsontext.encode(part.mime) + b',"data":"' + base64(data) + b'"}}'
+
+
+# --- request → body -----------------------------------------------------------------------------------------------------------------
+
+
+def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, stream: bool) -> bytes:
+    tail: dict[str, object] = {}
+    if config := _generation(request, to):
+        tail["generationConfig"] = config
+    if request.tools and request.settings.tool_choice != "auto":
+        tail["toolConfig"] = {"functionCallingConfig": _tool_choice(request.settings.tool_choice)}
+    tail.update(to.deployment.extra_body)
+    return _prompt(request, rendered, to) + (b"," + jsontext.encode(tail)[1:-1] if tail else b"") + b"}"
+
+
+def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> bytes:
+    pieces = [b"{"]
+    if request.system.strip():
+        pieces.append(b'"systemInstruction":{"parts":[' + _text_part(request.system) + b"]},")
+    if tools := _tools(request, to):  # (21) on every request
+        pieces.append(b'"tools":[' + b",".join(tools) + b"],")
+    pieces.append(b'"contents":[')
+    role = ""
+    for item in rendered:
+        if not item.parts:
+            continue
+        if item.role == role:  # (18) runs of one role are one content
+            pieces.append(b",")
+        else:
+            pieces += [b"]}," if role else b"", b'{"role":"', item.role.encode(), b'","parts":[']
+            role = item.role
+        pieces.append(item.parts)
+    return b"".join(pieces) + (b"]}]" if role else b"]")
+
+
+def _tools(request: Request, to: Destination) -> list[bytes]:
+    tools: list[bytes] = []
+    if request.tools:
+        declared = b",".join(_declaration(tool.name, tool.description, tool.parameters, to) for tool in request.tools)
+        tools.append(b'{"functionDeclarations":[' + declared + b"]}")
+    if request.settings.search:
+        tools.append(b'{"googleSearch":{}}')
+    return tools
+
+
+def _declaration(name: str, description: str, parameters: str, to: Destination) -> bytes:
+    head = jsontext.encode({"name": name, "description": description})[:-1]
+    if to.profile.tool_schema == "json_schema":  # (20)
+        return head + b',"parametersJsonSchema":' + parameters.encode() + b"}"
+    schema = reduced(jsontext.decode(parameters))
+    if not schema.get("properties"):
+        return head + b"}"  # an object without properties is refused; no parameters at all is not
+    return head + b',"parameters":' + jsontext.encode(schema) + b"}"
+
+
+def _tool_choice(choice: str) -> dict[str, object]:
+    if choice in ("none", "required"):
+        return {"mode": "NONE" if choice == "none" else "ANY"}
+    return {"mode": "ANY", "allowedFunctionNames": [choice]}
+
+
+def _generation(request: Request, to: Destination) -> dict[str, object]:
+    settings = request.settings
+    config: dict[str, object] = {}
+    if to.profile.temperature:
+        sampling = {"temperature": settings.temperature, "topP": settings.top_p, "topK": settings.top_k}
+        config.update({key: value for key, value in sampling.items() if value is not None})
+    if settings.max_output_tokens:
+        config["maxOutputTokens"] = settings.max_output_tokens
+    if settings.response_mime or settings.response_schema:
+        config["responseMimeType"] = settings.response_mime or "application/json"
+    if settings.response_schema:
+        schema = jsontext.decode(settings.response_schema)
+        full = to.profile.tool_schema == "json_schema"
+        config["responseJsonSchema" if full else "responseSchema"] = schema if full else reduced(schema)
+    if settings.thinking is not None and (thinking := _thinking(settings.thinking, to)):
+        config["thinkingConfig"] = thinking
+    return config
+
+
+def _thinking(asked: Thinking, to: Destination) -> dict[str, object] | None:
+    match to.profile.thinking:
+        case "level":
+            level = "low" if asked.effort == "off" else _LEVELS[asked.effort]
+            return {"includeThoughts": asked.effort != "off", "thinkingLevel": level}
+        case "budget" if asked.effort == "off":
+            return {"thinkingBudget": 0} if to.profile.thinking_off else {"includeThoughts": False, "thinkingBudget": 128}
+        case "budget":
+            return {"includeThoughts": True, "thinkingBudget": asked.budget_tokens or _BUDGETS[asked.effort]}
+        case "always":
+            return {"includeThoughts": asked.effort != "off"}
+        case _:
+            return None
+
+
+# --- the other calls, and the way back ------------------------------------------------------------------------------------------------
+
+
+def path(to: Destination, *, stream: bool) -> str:
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    return f"{_model_path(to)}:{method}"
+
+
+def _model_path(to: Destination) -> str:
+    from urllib.parse import quote
+
+    version = "" if to.deployment.auth == "vertex" else "/v1beta"
+    return f"{version}/models/{quote(to.model.removeprefix('models/'), safe='')}"
+
+
+def headers(to: Destination) -> dict[str, str]:
+    return {}
+
+
+def decoder(to: Destination, taken: Taken) -> Decoder:
+    return Decoder(to, taken)
+
+
+def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
+    return read_answer(data, to, taken)
+
+
+def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
+    prompt = _prompt(request, rendered, to) + b"}"
+    if to.deployment.auth == "vertex":  # Vertex takes the fields as they are
+        return f"{_model_path(to)}:countTokens", prompt
+    model = jsontext.encode(f"models/{to.model.removeprefix('models/')}")
+    return f"{_model_path(to)}:countTokens", b'{"generateContentRequest":{"model":' + model + b"," + prompt[1:] + b"}"
+
+
+def count_answer(data: Any) -> int:
+    return int(data["totalTokens"])
+
+
+def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
+    model = f"models/{to.model.removeprefix('models/')}"
+    requests = [{"model": model, "content": {"parts": [{"text": text}]}} for text in texts]
+    return f"{_model_path(to)}:batchEmbedContents", jsontext.encode({"requests": requests})
+
+
+def embed_answer(data: Any) -> list[list[float]]:
+    return [row["values"] for row in data["embeddings"]]

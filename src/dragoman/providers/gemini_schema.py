@@ -1,0 +1,125 @@
+"""JSON Schema reduced to the subset Gemini's `parameters` field accepts, for models without `parametersJsonSchema`. (20)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_KEPT = frozenset(
+    {
+        *("type", "format", "title", "description", "nullable", "enum", "anyOf", "default", "example", "propertyOrdering"),
+        *("properties", "required", "minProperties", "maxProperties", "items", "minItems", "maxItems"),
+        *("minLength", "maxLength", "pattern", "minimum", "maximum"),
+    }
+)
+_FORMATS = {"STRING": {"enum", "date-time"}, "NUMBER": {"float", "double"}, "INTEGER": {"int32", "int64"}}
+_MAX_DEPTH = 16
+
+
+def reduced(schema: dict[str, Any]) -> dict[str, Any]:
+    """What the subset can say of a schema. It may allow more than the schema does, never less: arguments are validated here anyway."""
+    return _reduced(schema, schema, 0)
+
+
+def _reduced(schema: Any, root: dict[str, Any], depth: int) -> dict[str, Any]:
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return {"type": "STRING"} if not isinstance(schema, dict) else {"type": "OBJECT"}
+    schema = _resolved(schema, root)
+    out: dict[str, Any] = {key: value for key, value in schema.items() if key in _KEPT}
+    types = _types(schema)
+    if "null" in types:
+        out["nullable"] = True
+        types = [name for name in types if name != "null"]
+    alternatives = [item for key in ("anyOf", "oneOf") for item in schema.get(key) or ()]
+    if alternatives and not isinstance(schema.get("type"), str):
+        return _any_of(alternatives, out, root, depth)
+    out.pop("anyOf", None)
+    if len(types) > 1:
+        return _any_of([{**schema, "type": name} for name in types], {"description": schema.get("description")}, root, depth)
+    return _typed(types[0] if types else "string", out, schema, root, depth)
+
+
+def _typed(name: str, out: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], depth: int) -> dict[str, Any]:
+    out["type"] = name.upper()
+    if name == "object":
+        properties = schema.get("properties") or {}
+        out["properties"] = {key: _reduced(value, root, depth + 1) for key, value in properties.items()}
+        out["required"] = [key for key in schema.get("required") or () if key in properties]
+    if name != "object" or not out.get("properties"):
+        for key in ("properties", "required", "minProperties", "maxProperties"):
+            out.pop(key, None)  # "only allowed for OBJECT type"
+    if name == "array":
+        out["items"] = _reduced(schema.get("items") or {"type": "string"}, root, depth + 1)
+    else:
+        for key in ("items", "minItems", "maxItems"):
+            out.pop(key, None)
+    if out.get("format") not in _FORMATS.get(out["type"], ()):
+        out.pop("format", None)
+    if "enum" in out:
+        _keep_enum(out)
+    return {key: value for key, value in out.items() if value is not None and value != []}
+
+
+def _keep_enum(out: dict[str, Any]) -> None:
+    """Only strings may be enumerated, and none of them empty."""
+    values = [value for value in out["enum"] if isinstance(value, str) and value]
+    if out["type"] == "STRING" and values:
+        out["enum"] = values
+    else:
+        del out["enum"]
+
+
+def _any_of(alternatives: list[Any], out: dict[str, Any], root: dict[str, Any], depth: int) -> dict[str, Any]:
+    choices = [_reduced(item, root, depth + 1) for item in alternatives if not _is_null(item)]
+    if len(choices) < len(alternatives):
+        out["nullable"] = True
+    extra = {key: out[key] for key in ("description", "nullable") if out.get(key) is not None}
+    if len(choices) == 1:
+        return {**choices[0], **extra}
+    return {"anyOf": choices, **extra} if choices else {"type": "STRING", **extra}
+
+
+def _is_null(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "null"
+
+
+def _types(schema: dict[str, Any]) -> list[str]:
+    declared = schema.get("type")
+    if isinstance(declared, list):
+        return [str(name).lower() for name in declared]
+    if isinstance(declared, str):
+        return [declared.lower()]
+    if "properties" in schema:
+        return ["object"]
+    if "items" in schema:
+        return ["array"]
+    if "const" in schema or "enum" in schema:
+        return ["string"]
+    return []
+
+
+def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """Follow local references, and fold const and allOf into what the subset knows."""
+    for _ in range(8):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            break
+        found = _lookup(reference, root)
+        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
+    for part in schema.get("allOf") or ():
+        if isinstance(part, dict):
+            inner = _resolved(part, root)
+            properties = {**(inner.get("properties") or {}), **(schema.get("properties") or {})}
+            required = [*(schema.get("required") or ()), *(inner.get("required") or ())]
+            schema = {**inner, **schema, **({"properties": properties, "required": required} if properties else {})}
+    if isinstance(schema.get("const"), str) and "enum" not in schema:
+        schema = {**schema, "enum": [schema["const"]]}
+    return schema
+
+
+def _lookup(reference: str, root: dict[str, Any]) -> dict[str, Any]:
+    if not reference.startswith("#"):
+        return {}
+    found: Any = root
+    for key in reference[1:].split("/")[1:]:
+        found = found.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,131 @@
+"""Gemini, the way back: chunks and whole answers have one shape → our events and Response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.errors import StreamBroken
+from dragoman.events import StreamEvent
+from dragoman.messages import Citation, FinishReason, Opaque, Response
+from dragoman.parts import parse_thought
+from dragoman.providers.answer import AnswerBuilder
+from dragoman.providers.faults import error_from_event
+from dragoman.providers.wire import Destination, Taken
+from dragoman.usage import Usage
+
+FINISH = {
+    "STOP": FinishReason.STOP,
+    "MAX_TOKENS": FinishReason.LENGTH,
+    "SAFETY": FinishReason.SAFETY,
+    "BLOCKLIST": FinishReason.SAFETY,
+    "PROHIBITED_CONTENT": FinishReason.SAFETY,
+    "SPII": FinishReason.SAFETY,
+    "IMAGE_SAFETY": FinishReason.SAFETY,
+    "LANGUAGE": FinishReason.OTHER,
+    "RECITATION": FinishReason.RECITATION,
+    "MALFORMED_FUNCTION_CALL": FinishReason.MALFORMED_TOOL_CALL,
+    "UNEXPECTED_TOOL_CALL": FinishReason.MALFORMED_TOOL_CALL,
+    "MALFORMED_RESPONSE": FinishReason.MALFORMED_TOOL_CALL,
+}
+
+
+class Decoder:
+    def __init__(self, to: Destination, taken: Taken) -> None:
+        self._to = to
+        self._answer = AnswerBuilder(taken)
+        self._grounding: dict[str, Any] = {}
+        self._finish = ""
+        self._detail = ""
+        self._blocked = False
+        self.ended = False
+        self.unknown_events = 0
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._finish)
+
+    def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
+        if data == b"[DONE]":
+            return None
+        chunk = jsontext.decode(data)
+        if isinstance(chunk, list) or chunk.get("error"):
+            raise error_from_event(chunk, self._to)
+        return self.read(chunk)
+
+    def read(self, chunk: dict[str, Any]) -> list[StreamEvent]:
+        answer = self._answer
+        events = [] if answer.started else answer.start(chunk.get("responseId") or "", chunk.get("modelVersion") or "")
+        answer.response_id = answer.response_id or chunk.get("responseId") or ""
+        answer.model_version = answer.model_version or chunk.get("modelVersion") or ""
+        for candidate in (chunk.get("candidates") or ())[:1]:
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                events += self._part(part)
+            self._grounding.update(candidate.get("groundingMetadata") or {})
+            self._finish = candidate.get("finishReason") or self._finish
+            self._detail = candidate.get("finishMessage") or self._detail
+        if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
+            self._finish, self._blocked = reason, True
+            self._detail = chunk["promptFeedback"].get("blockReasonMessage") or f"the prompt was blocked: {reason}"
+        if usage := chunk.get("usageMetadata"):
+            events += answer.use(read_usage(usage))
+        return events
+
+    def close(self) -> list[StreamEvent]:
+        if not self._finish:
+            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+        events: list[StreamEvent] = []
+        if self._grounding:
+            events += self._answer.cite(Citation(opaque=self._opaque(jsontext.dumps(self._grounding))))
+        reason = FinishReason.SAFETY if self._blocked else FINISH.get(self._finish, FinishReason.OTHER)
+        return [*events, self._answer.finish(reason, self._finish, self._detail)]
+
+    def _part(self, part: dict[str, Any]) -> list[StreamEvent]:
+        signature = part.get("thoughtSignature")
+        opaque = self._opaque(jsontext.dumps(signature)) if signature else None
+        if call := part.get("functionCall"):
+            arguments = call.get("args")
+            return self._answer.call(
+                call.get("id") or "", call.get("name") or "", jsontext.dumps({} if arguments is None else arguments), opaque
+            )
+        if (text := part.get("text")) is not None:
+            return self._text(part, text, opaque)
+        self._answer.private(self._opaque(jsontext.dumps(part)))  # code it ran by itself, and its output
+        return []
+
+    def _text(self, part: dict[str, Any], text: str, opaque: Opaque | None) -> list[StreamEvent]:
+        if opaque is not None and (part.get("thought") or not text):
+            self._answer.seal()  # a signature that came alone: kept as the part it came in
+            events = self._answer.thought(text, *parse_thought(text)) if text else []
+            self._answer.seal(self._opaque(jsontext.dumps(part)))
+            return events
+        if part.get("thought"):
+            return self._answer.thought(text, *parse_thought(text)) if text else []
+        if not text:
+            return []
+        if opaque is not None:
+            self._answer.seal()
+        events = self._answer.text(text)
+        if opaque is not None:
+            self._answer.seal(opaque)
+        return events
+
+    def _opaque(self, json: str) -> Opaque:
+        return Opaque(self._to.deployment.name, json, self._to.model)
+
+
+def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
+    decoder = Decoder(to, taken)
+    decoder.read(data)
+    finished = decoder.close()[-1]
+    return finished.response  # type: ignore[union-attr]
+
+
+def read_usage(usage: dict[str, Any]) -> Usage:
+    thought = usage.get("thoughtsTokenCount") or 0
+    return Usage.from_total(
+        (usage.get("promptTokenCount") or 0) + (usage.get("toolUsePromptTokenCount") or 0),
+        cache_read=usage.get("cachedContentTokenCount") or 0,
+        output=(usage.get("candidatesTokenCount") or 0) + thought,
+        thought=thought,
+    )

@@ -1,0 +1,290 @@
+"""Any provider, with a line in the log when a request starts, one when it ends, and figures for telemetry."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.contracts import Prepared, Provider
+from dragoman.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
+from dragoman.messages import Request, Response
+from dragoman.profile import Profile
+from dragoman.providers.redact import Secrets, known_secrets, redact
+from dragoman.usage import Usage
+
+BODY_LIMIT = 4_000
+"""Characters of a body that are logged."""
+
+logging.getLogger("dragoman").addHandler(logging.NullHandler())  # silent unless the program sets logging up
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one request took."""
+
+    provider: str
+    model: str
+    kind: Literal["stream", "generate", "count_tokens", "embed"]
+    outcome: Literal["finished", "failed", "cancelled"]
+    finish: str = ""
+    """The finish reason, where there was an answer."""
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    """None where the profile has no prices."""
+    first_event_s: float | None = None
+    """From the start to the first event of any attempt; None where none came, or nothing was streamed."""
+    total_s: float = 0.0
+    retries: int = 0
+    messages: int = 0
+    tools: int = 0
+    error: str = ""
+    """The error's type."""
+
+
+T = TypeVar("T")
+
+
+class Logged:
+    """A Provider around a Provider. Every event and exception passes through untouched.
+
+    INFO tells when a request starts and ends, WARNING when it fails, DEBUG adds bodies, cut short and without secrets.
+    With logging off and no `on_finished` the wrapped provider's own stream is handed out: it costs nothing.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        logger: logging.Logger | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        on_finished: Callable[[Figures], object] | None = None,
+        secrets: Secrets = (),
+        body_limit: int = BODY_LIMIT,
+    ) -> None:
+        self._provider = provider
+        self._log = logger or logging.getLogger("dragoman.providers")
+        self._clock = clock
+        self._on_finished = on_finished
+        self._secrets = secrets
+        self._body_limit = body_limit
+        self._count = 0
+
+    @property
+    def name(self) -> str:
+        return self._provider.name
+
+    def profile(self, model: str) -> Profile:
+        return self._provider.profile(model)
+
+    def prepare(self, request: Request) -> Prepared:
+        return self._provider.prepare(request)
+
+    def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+        if not self._listening:
+            return self._provider.stream(request)
+        return self._stream(request)
+
+    async def generate(self, request: Request) -> Response:
+        if not self._listening:
+            return await self._provider.generate(request)
+        watch = self._watch("generate", request.model, request)
+        response = await self._timed(watch, self._provider.generate(request))
+        watch.usage, watch.finish = response.usage, response.finish.value
+        self._finished(watch, response)
+        return response
+
+    async def count_tokens(self, request: Request) -> int:
+        if not self._listening:
+            return await self._provider.count_tokens(request)
+        watch = self._watch("count_tokens", request.model, request)
+        tokens = await self._timed(watch, self._provider.count_tokens(request))
+        watch.finish = f"{tokens} tokens"
+        self._finished(watch)
+        return tokens
+
+    async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
+        if not self._listening:
+            return await self._provider.embed(texts, model)
+        watch = self._watch("embed", model, None)
+        watch.messages = len(texts)
+        vectors = await self._timed(watch, self._provider.embed(texts, model))
+        watch.finish = f"{len(vectors)} vectors"
+        self._finished(watch)
+        return vectors
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()
+
+    async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent]:
+        watch = self._watch("stream", request.model, request)
+        events = self._provider.stream(request)
+        response: Response | None = None
+        try:
+            async for event in events:
+                if isinstance(event, Retrying):
+                    watch.retries += 1
+                elif watch.first_event_s is None:
+                    watch.first_event_s = self._clock() - watch.started
+                if isinstance(event, UsageUpdated):
+                    watch.usage = event.usage
+                elif isinstance(event, ResponseFinished):
+                    response = event.response
+                    watch.usage, watch.finish = response.usage, event.reason.value
+                yield event
+        except BaseException as error:
+            # A consumer that lets go once the answer is complete has not cancelled anything.
+            if response is not None and not isinstance(error, Exception):
+                self._finished(watch, response)
+            else:
+                self._failed(watch, error)
+            raise
+        else:
+            self._finished(watch, response)
+        finally:
+            if close := getattr(events, "aclose", None):
+                await close()
+
+    async def _timed(self, watch: _Watch, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException as error:
+            self._failed(watch, error)
+            raise
+
+    # --- telling it
+
+    @property
+    def _listening(self) -> bool:
+        return self._on_finished is not None or self._log.isEnabledFor(logging.WARNING)
+
+    def _watch(self, kind: Literal["stream", "generate", "count_tokens", "embed"], model: str, request: Request | None) -> _Watch:
+        self._count += 1
+        watch = _Watch(kind, f"{self.name} {model} #{self._count}", model, self._clock())
+        if request is not None:
+            watch.messages, watch.tools = len(request.messages), len(request.tools)
+        if self._log.isEnabledFor(logging.INFO):
+            self._started(watch, request)
+            watch.started = self._clock()  # what logging itself took is not the service's time
+        return watch
+
+    def _started(self, watch: _Watch, request: Request | None) -> None:
+        body = self._body(request)
+        size = "unknown" if body is None else f"{len(body):,}"
+        self._log.info("%s: %s, %d messages, %s bytes, %d tools", watch.label, watch.kind, watch.messages, size, watch.tools)
+        if body and self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug("%s: sends %s", watch.label, self._shown(body))
+
+    def _finished(self, watch: _Watch, response: Response | None = None) -> None:
+        figures = self._figures(watch, "finished")
+        self._log.info("%s: %s", watch.label, _Later(_told, figures))
+        if response is not None and self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug("%s: answered %s", watch.label, self._shown(jsontext.encode(response)))
+        self._report(figures)
+
+    def _failed(self, watch: _Watch, error: BaseException) -> None:
+        cancelled = not isinstance(error, Exception)
+        figures = self._figures(watch, "cancelled" if cancelled else "failed", "" if cancelled else type(error).__name__)
+        if cancelled:
+            self._log.info("%s: cancelled, %s", watch.label, _Later(_told, figures))
+        else:
+            self._log.warning("%s: %s: %s; %s", watch.label, figures.error, _Later(self._message, error), _Later(_told, figures))
+        self._report(figures)
+
+    def _figures(self, watch: _Watch, outcome: Literal["finished", "failed", "cancelled"], error: str = "") -> Figures:
+        return Figures(
+            provider=self.name,
+            model=watch.model,
+            kind=watch.kind,
+            outcome=outcome,
+            finish=watch.finish,
+            usage=watch.usage,
+            cost_usd=self._cost(watch),
+            first_event_s=watch.first_event_s,
+            total_s=self._clock() - watch.started,
+            retries=watch.retries,
+            messages=watch.messages,
+            tools=watch.tools,
+            error=error,
+        )
+
+    def _cost(self, watch: _Watch) -> float | None:
+        if watch.usage is None:
+            return None
+        try:
+            prices = self._provider.profile(watch.model).prices
+        except Exception:  # an unpriced request is no reason to fail it
+            return None
+        return prices.cost_usd(watch.usage) if prices else None
+
+    def _report(self, figures: Figures) -> None:
+        if self._on_finished is None:
+            return
+        try:
+            self._on_finished(figures)
+        except Exception:
+            self._log.warning("the telemetry hook failed", exc_info=True)
+
+    def _body(self, request: Request | None) -> bytes | None:
+        if request is None:
+            return None
+        try:
+            return self._provider.prepare(request).body
+        except Exception:  # the request itself is about to say so
+            return None
+
+    def _message(self, error: BaseException) -> str:
+        return redact(" ".join(str(error).split()), self._secrets)[:1_000]
+
+    def _shown(self, body: bytes) -> str:
+        # Cut after redacting, so that no half of a secret is left at the end; and before, so that a long body costs little.
+        secrets = known_secrets(self._secrets)
+        start = body[: 4 * self._body_limit + 6 * max([1_000, *map(len, secrets)])]
+        text = redact(start.decode("utf-8", "replace"), secrets)
+        if len(start) == len(body) and len(text) <= self._body_limit:
+            return text
+        return f"{text[: self._body_limit]}… ({len(body):,} bytes)"
+
+
+class _Watch:
+    """A request while it runs."""
+
+    def __init__(self, kind: Literal["stream", "generate", "count_tokens", "embed"], label: str, model: str, started: float) -> None:
+        self.kind: Literal["stream", "generate", "count_tokens", "embed"] = kind
+        self.label = label
+        self.model = model
+        self.started = started
+        self.messages = self.tools = self.retries = 0
+        self.first_event_s: float | None = None
+        self.usage: Usage | None = None
+        self.finish = ""
+
+
+class _Later:
+    """Text that is made only if the line is written."""
+
+    def __init__(self, make: Callable[..., str], *args: Any) -> None:
+        self._make, self._args = make, args
+
+    def __str__(self) -> str:
+        return self._make(*self._args)
+
+
+def _told(figures: Figures) -> str:
+    usage = figures.usage
+    told = [figures.finish]
+    if usage is not None:
+        cache = f" ({usage.cache_read_tokens} read from cache, {usage.cache_write_tokens} written)"
+        told.append(f"{usage.input_tokens} tokens in{cache if usage.cache_read_tokens or usage.cache_write_tokens else ''}")
+        told.append(f"{usage.output_tokens} out")
+    if figures.cost_usd is not None:
+        told.append(f"${figures.cost_usd:.6f}")
+    if figures.first_event_s is not None:
+        told.append(f"first event {figures.first_event_s:.3f} s")
+    told.append(f"total {figures.total_s:.3f} s")
+    if figures.retries:
+        told.append(f"{figures.retries} {'retry' if figures.retries == 1 else 'retries'}")
+    return ", ".join(filter(None, told))

@@ -1,0 +1,11 @@
+"""A loopback server that speaks all four protocols over real HTTP and plays a script.
+
+    async with MockServer("text: Hello.") as server:
+        client = OpenAI(base_url=f"{server.url}/v1", api_key="any")
+
+By hand: `python -m dragoman.providers.mock --script FILE`.
+"""
+
+from dragoman.providers.mock.server import Exchange, MockServer
+
+__all__ = ["Exchange", "MockServer"]

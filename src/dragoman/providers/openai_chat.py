@@ -1,0 +1,273 @@
+"""OpenAI Chat Completions, and the many services compatible with it. Numbers in comments are the lines of docs/wire.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.errors import Unsupported
+from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
+from dragoman.providers.openai_chat_stream import Decoder, read_answer
+from dragoman.providers.openai_settings import chat_thinking, response_format, sampling
+from dragoman.providers.wire import (
+    EMPTY_MESSAGE,
+    IMAGE_TYPES,
+    Destination,
+    Taken,
+    arguments_string,
+    attachments,
+    base64,
+    blob_data,
+    merged_object,
+    mistral_id,
+    note,
+    result_text,
+    takes,
+    wire_id,
+    wire_name,
+)
+
+MAX_ID = 40
+BRIDGE = "Understood."
+"""Said for the assistant where a user may not speak right after a tool."""
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    role: str
+    results: bytes = b""
+    """Whole `tool` messages joined by commas; they stand before anything else the message says."""
+    content: bytes = b""
+    """The inside of a JSON string, or content blocks joined by commas: the profile decides which, never the message."""
+    reasoning: bytes | None = None
+    """The inside of a JSON string."""
+    calls: bytes = b""
+
+
+# --- one message ----------------------------------------------------------------------------------------------------------------
+
+
+def render(message: Message, to: Destination) -> Rendered:
+    if message.role == "assistant":
+        return _render_assistant(message, to)
+    results = [part for part in message.parts if isinstance(part, ToolResult)]
+    said = [piece for part in message.parts if not isinstance(part, ToolResult) for piece in _user_content(part, to)]
+    shown = [piece for result in results for part in attachments(result) for piece in _attachment(part, result, to)]
+    content = shown + said or ([] if results else [_text(EMPTY_MESSAGE, to)])
+    return Rendered("user", b",".join(_result_message(result, to) for result in results), _joined(content, to))
+
+
+def _render_assistant(message: Message, to: Destination) -> Rendered:
+    texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]  # (14)
+    calls = b",".join(_call(part, to) for part in message.parts if isinstance(part, ToolCall))
+    if not texts and not calls:
+        return Rendered("assistant")
+    return Rendered("assistant", b"", _inside("\n\n".join(texts)), _reasoning(message, bool(calls), to), calls)
+
+
+def _reasoning(message: Message, has_calls: bool, to: Destination) -> bytes | None:
+    """(12) Thinking goes back where the profile says so; where it must stand and there was none, it stands empty."""
+    profile = to.profile
+    if profile.reasoning_back == "never" or (profile.reasoning_back == "calls" and not has_calls):
+        return None
+    thoughts = [part.text for part in message.parts if isinstance(part, Thought) and part.text]
+    return _inside("\n\n".join(thoughts))
+
+
+def _call(call: ToolCall, to: Destination) -> bytes:
+    function = {"name": wire_name(call.name), "arguments": arguments_string(call)}
+    return jsontext.encode({"id": _id(call.id, to), "type": "function", "function": function})
+
+
+def _result_message(result: ToolResult, to: Destination) -> bytes:
+    text = result_text(result)  # (14) a silent command says so
+    if result.is_error and not text.lower().startswith("error"):
+        text = f"Error: {text}"  # the protocol has no field for it
+    return jsontext.encode({"role": "tool", "tool_call_id": _id(result.call_id, to), "content": text})
+
+
+def _id(call_id: str, to: Destination) -> str:
+    return mistral_id(call_id) if to.profile.call_id == "mistral" else wire_id(call_id, MAX_ID)  # (11) (13)
+
+
+def _user_content(part: object, to: Destination) -> Iterator[bytes]:
+    match part:
+        case Text(text=text) if text.strip():
+            yield _text(text, to)
+        case Blob() | FileRef():
+            yield _media(part, to)
+        case _:
+            return
+
+
+def _attachment(part: Blob | FileRef, result: ToolResult, to: Destination) -> Iterator[bytes]:
+    """What a tool message cannot hold follows in the user's name, and says where it came from."""
+    yield _text(f"[{part.mime} from {result.name}]", to)
+    yield _media(part, to)
+
+
+def _media(part: Blob | FileRef, to: Destination) -> bytes:
+    if not takes(part, to.profile):
+        return _text(note(part, "this model cannot be shown it"), to)
+    if isinstance(part, FileRef):
+        if part.mime not in IMAGE_TYPES:
+            return _text(note(part, "this service cannot fetch it"), to)
+        return b'{"type":"image_url","image_url":{"url":' + jsontext.encode(part.uri) + b"}}"
+    data = blob_data(part, to)
+    if not data:
+        return _text(note(part, "its content is no longer there"), to)
+    encoded = base64(data)
+    if part.mime in IMAGE_TYPES:
+        return b'{"type":"image_url","image_url":{"url":"data:' + part.mime.encode() + b";base64," + encoded + b'"}}'
+    if part.mime == "application/pdf":
+        return b'{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,' + encoded + b'"}}'
+    kind = b"mp3" if part.mime in ("audio/mpeg", "audio/mp3") else b"wav"
+    return b'{"type":"input_audio","input_audio":{"data":"' + encoded + b'","format":"' + kind + b'"}}'
+
+
+def _in_blocks(to: Destination) -> bool:
+    """Models that take more than text are sent content blocks, the others plain strings: templates choke on blocks."""
+    return to.profile.images or to.profile.pdfs or to.profile.audio
+
+
+def _text(text: str, to: Destination) -> bytes:
+    return b'{"type":"text","text":' + jsontext.encode(text) + b"}" if _in_blocks(to) else _inside(text)
+
+
+def _joined(pieces: list[bytes], to: Destination) -> bytes:
+    return (b"," if _in_blocks(to) else b"\\n\\n").join(pieces)
+
+
+def _inside(text: str) -> bytes:
+    return jsontext.encode(text)[1:-1]
+
+
+# --- the messages in a row --------------------------------------------------------------------------------------------------------
+
+
+def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destination) -> Iterator[bytes]:
+    if request.system.strip():
+        yield jsontext.encode({"role": to.profile.system_role, "content": request.system})
+    after_tool = False
+    for item in _merged(rendered, to) if to.profile.strict_template else rendered:
+        if item.results:
+            yield item.results
+            after_tool = True
+        if item.role == "assistant":
+            if item.content or item.calls:
+                yield _assistant_message(item, to)
+                after_tool = False
+        elif item.content:
+            if after_tool and not to.profile.user_after_tool:
+                yield jsontext.encode({"role": "assistant", "content": BRIDGE})
+            after_tool = False
+            yield b'{"role":"user","content":' + (b"[" + item.content + b"]" if _in_blocks(to) else b'"' + item.content + b'"') + b"}"
+
+
+def _assistant_message(item: Rendered, to: Destination) -> bytes:
+    pieces = [b'{"role":"assistant"']
+    if item.reasoning is not None:
+        pieces.append(b"," + jsontext.encode(to.profile.reasoning_field) + b':"' + item.reasoning + b'"')
+    pieces.append(b',"content":"' + item.content + b'"' if item.content else b',"content":null')
+    if item.calls:
+        pieces.append(b',"tool_calls":[' + item.calls + b"]")
+    return b"".join(pieces) + b"}"
+
+
+def _merged(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rendered]:
+    """(13) Runs of one role as one message. A message with calls ends a run: its results come next."""
+    last: Rendered | None = None
+    for item in rendered:
+        if not (item.results or item.content or item.calls):
+            continue
+        if last is not None and last.role == item.role and not last.calls and not item.results:
+            last = _both(last, item, to)
+            continue
+        if last is not None:
+            yield last
+        last = item
+    if last is not None:
+        yield last
+
+
+def _both(first: Rendered, second: Rendered, to: Destination) -> Rendered:
+    separator = b"," if _in_blocks(to) and first.role == "user" else b"\\n\\n"
+    content = separator.join(piece for piece in (first.content, second.content) if piece)
+    thoughts = [piece for piece in (first.reasoning, second.reasoning) if piece is not None]
+    reasoning = b"\\n\\n".join(piece for piece in thoughts if piece) if thoughts else None
+    return Rendered(first.role, first.results, content, reasoning, second.calls)
+
+
+# --- request → body ---------------------------------------------------------------------------------------------------------------
+
+
+def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, stream: bool) -> bytes:
+    if request.settings.search:
+        raise Unsupported(f"{to.deployment.name} cannot search by itself over Chat Completions; use responses/, gemini/ or anthropic/")
+    head = b'{"model":' + jsontext.encode(to.model)
+    if request.tools:
+        head += b',"tools":[' + b",".join(_tool(tool.name, tool.description, tool.parameters) for tool in request.tools) + b"]"
+    messages = b",".join(_wire_messages(request, rendered, to))
+    return head + b',"messages":[' + messages + b"]" + merged_object(_tail(request, to, stream)) + b"}"
+
+
+def _tool(name: str, description: str, parameters: str) -> bytes:
+    head = jsontext.encode({"name": name, "description": description})[:-1]
+    return b'{"type":"function","function":' + head + b',"parameters":' + parameters.encode() + b"}}"
+
+
+def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
+    settings, tail = request.settings, dict[str, object]()
+    if settings.max_output_tokens:
+        tail[to.profile.max_tokens_field] = settings.max_output_tokens
+    tail.update(sampling(settings, to.profile))
+    tail.update(chat_thinking(settings.thinking, bool(request.tools), to.profile))
+    if request.tools and settings.tool_choice != "auto":
+        named = settings.tool_choice not in ("none", "required")
+        tail["tool_choice"] = {"type": "function", "function": {"name": settings.tool_choice}} if named else settings.tool_choice
+    if shape := response_format(settings, to.profile):
+        tail["response_format"] = shape
+    if to.deployment.cache == "key" and request.cache_key:
+        tail["prompt_cache_key"] = request.cache_key
+    if stream:
+        tail["stream"] = True
+        if to.deployment.stream_usage:
+            tail["stream_options"] = {"include_usage": True}
+    return tail | to.deployment.extra_body
+
+
+# --- the other calls, and the way back ----------------------------------------------------------------------------------------------
+
+
+def path(to: Destination, *, stream: bool) -> str:
+    return "/chat/completions"
+
+
+def headers(to: Destination) -> dict[str, str]:
+    return {}
+
+
+def decoder(to: Destination, taken: Taken) -> Decoder:
+    return Decoder(to, taken)
+
+
+def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
+    return read_answer(data, to, taken)
+
+
+def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
+    raise Unsupported("Chat Completions cannot count tokens; the estimate is all there is")
+
+
+def count_answer(data: Any) -> int:
+    raise Unsupported("Chat Completions cannot count tokens")
+
+
+def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
+    return "/embeddings", jsontext.encode({"model": to.model, "input": list(texts), "encoding_format": "float"})
+
+
+def embed_answer(data: Any) -> list[list[float]]:
+    return [row["embedding"] for row in sorted(data["data"], key=lambda row: row["index"])]

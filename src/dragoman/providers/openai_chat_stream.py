@@ -1,0 +1,225 @@
+"""OpenAI Chat Completions, the way back: chunks and whole answers → our events and Response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.errors import StreamBroken
+from dragoman.events import StreamEvent, ToolCallDelta
+from dragoman.messages import Citation, FinishReason, Opaque, Response
+from dragoman.providers.answer import AnswerBuilder
+from dragoman.providers.faults import error_from_event
+from dragoman.providers.wire import Destination, Taken
+from dragoman.usage import Usage
+
+FINISH = {
+    "stop": FinishReason.STOP,
+    "eos": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "model_length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALLS,
+    "function_call": FinishReason.TOOL_CALLS,
+    "content_filter": FinishReason.SAFETY,
+    "sensitive": FinishReason.SAFETY,
+    "refusal": FinishReason.REFUSAL,
+}
+_REASONING = ("reasoning_content", "reasoning")
+
+
+class _Call:
+    """A call being written. Its id and name may come with any delta."""
+
+    def __init__(self, index: object) -> None:
+        self.index = index
+        self.wire_id = ""
+        self.call_id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+        self.whole = False
+
+
+class Decoder:
+    def __init__(self, to: Destination, taken: Taken) -> None:
+        self._to = to
+        self._answer = AnswerBuilder(taken)
+        self._calls: list[_Call] = []
+        self._finish = ""
+        self._refused: list[str] = []
+        self.ended = False
+        self.unknown_events = 0
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._finish)
+
+    def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
+        if data == b"[DONE]":
+            self.ended = True
+            return []
+        chunk = jsontext.decode(data)
+        if chunk.get("error") or name == "error":
+            raise error_from_event(chunk, self._to)
+        choices = chunk.get("choices")
+        usage = chunk.get("usage")
+        if choices is None and usage is None:
+            self.unknown_events += 1
+            return None
+        events = self._answer.start(chunk.get("id") or "", chunk.get("model") or "") if not self._answer.started else []
+        for choice in choices or ():
+            events += self._choice(choice)
+        if usage:
+            events += self._answer.use(read_usage(usage))
+        return events
+
+    def close(self) -> list[StreamEvent]:
+        if not self._finish:
+            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+        events: list[StreamEvent] = []
+        for call in self._calls:
+            if not call.call_id:
+                _, started = self._begin(call)
+                events += started
+            events += self._answer.end_call(call.call_id, call.name, "".join(call.pieces))
+        reason = FinishReason.REFUSAL if self._refused else FINISH.get(self._finish, FinishReason.OTHER)
+        return [*events, self._answer.finish(reason, self._finish, "".join(self._refused))]
+
+    def _choice(self, choice: dict[str, Any]) -> list[StreamEvent]:
+        delta = choice.get("delta") or {}
+        events: list[StreamEvent] = []
+        if thinking := delta.get(_REASONING[0]) or delta.get(_REASONING[1]):
+            events += self._answer.thought(thinking)
+        if content := delta.get("content"):
+            events += self._content(content)
+        if refusal := delta.get("refusal"):
+            self._refused.append(refusal)
+            events += self._answer.text(refusal)
+        for piece in delta.get("tool_calls") or ():
+            events += self._call_delta(piece)
+        for annotation in delta.get("annotations") or ():
+            events += _cite(self._answer, annotation, self._to)
+        self._finish = choice.get("finish_reason") or self._finish
+        return events
+
+    def _content(self, content: Any) -> list[StreamEvent]:
+        if isinstance(content, str):
+            return self._answer.text(content)
+        return [event for kind, text in content_pieces(content) for event in getattr(self._answer, kind)(text)]
+
+    def _call_delta(self, piece: dict[str, Any]) -> list[StreamEvent]:
+        call = self._call_for(piece)
+        function = piece.get("function") or {}
+        call.wire_id = call.wire_id or piece.get("id") or ""
+        call.name = call.name or function.get("name") or ""
+        events: list[StreamEvent] = []
+        if call.name and not call.call_id:
+            _, events = self._begin(call)
+        arguments = function.get("arguments")
+        if arguments is None or arguments == "":
+            return events
+        text = arguments if isinstance(arguments, str) else jsontext.dumps(arguments)  # Ollama sends objects
+        call.pieces.append(text)
+        return [*events, ToolCallDelta(call.call_id, text)] if call.call_id else events
+
+    def _call_for(self, piece: dict[str, Any]) -> _Call:
+        """Which call a delta belongs to: by index, else by id; with neither it goes on with the last call begun.
+
+        An id that differs begins a new call even under the same index: some servers give every call index 0. Where such calls
+        are interleaved and a delta does not say which it means, the stream is broken rather than guessed at.
+        """
+        index, wire_id = piece.get("index"), piece.get("id") or ""
+        alike = [call for call in self._calls if call.index == index]
+        if wire_id:
+            named = next((call for call in reversed(alike) if call.wire_id == wire_id), None)
+            if named is not None and index is None and named.pieces and named.name and _names(piece) and _is_whole(named):
+                return self._new(index)  # the same id again, for another call
+            waiting = next((call for call in alike if not call.wire_id), None) if index is not None else None
+            return named or waiting or self._new(index)
+        if not alike or (index is None and _names(piece)):
+            return self._new(index)
+        if any(not _is_whole(call) for call in alike[:-1]):
+            raise StreamBroken("a piece of a tool call that could belong to several", provider=self._to.deployment.name)
+        return alike[-1]
+
+    def _new(self, index: object) -> _Call:
+        self._calls.append(_Call(index))
+        return self._calls[-1]
+
+    def _begin(self, call: _Call) -> tuple[str, list[StreamEvent]]:
+        call.call_id, events = self._answer.begin_call(call.wire_id, call.name)
+        return call.call_id, events
+
+
+def _names(piece: dict[str, Any]) -> bool:
+    return bool((piece.get("function") or {}).get("name"))
+
+
+def _is_whole(call: _Call) -> bool:
+    """Whether a call's arguments are complete, so that what follows must be another's."""
+    if not call.whole:
+        try:
+            jsontext.decode("".join(call.pieces) or "{}")
+        except jsontext.NotJSON:
+            return False
+        call.whole = True
+    return True
+
+
+def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
+    answer = AnswerBuilder(taken)
+    answer.start(data.get("id") or "", data.get("model") or "")
+    answer.use(read_usage(data.get("usage") or {}))
+    choice = data["choices"][0]
+    message = choice.get("message") or {}
+    if thinking := message.get(_REASONING[0]) or message.get(_REASONING[1]):
+        answer.thought(thinking)
+    content = message.get("content")
+    for kind, text in content_pieces(content) if isinstance(content, list) else [("text", content or "")]:
+        if text:
+            getattr(answer, kind)(text)
+    if refusal := message.get("refusal"):
+        answer.text(refusal)
+    for annotation in message.get("annotations") or ():
+        _cite(answer, annotation, to)
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else jsontext.dumps(arguments or {})
+        answer.call(call.get("id") or "", function.get("name") or "", text)
+    finish = choice.get("finish_reason") or ""
+    if not finish:
+        raise StreamBroken("the answer does not say why it ended", provider=to.deployment.name)
+    reason = FinishReason.REFUSAL if refusal else FINISH.get(finish, FinishReason.OTHER)
+    return answer.finish(reason, finish, refusal or "").response
+
+
+def read_usage(usage: dict[str, Any]) -> Usage:
+    details = usage.get("prompt_tokens_details") or {}
+    read = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens") or 0
+    return Usage.from_total(
+        usage.get("prompt_tokens") or 0,
+        cache_read=read,
+        cache_write=details.get("cache_write_tokens") or details.get("cache_creation_input_tokens") or 0,
+        output=usage.get("completion_tokens") or 0,
+        thought=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
+    )
+
+
+def content_pieces(content: list[Any]) -> list[tuple[str, str]]:
+    """Content in blocks (Mistral): text, and thinking made of blocks of its own."""
+    pieces: list[tuple[str, str]] = []
+    for block in content:
+        if block.get("type") == "thinking":
+            inner = block.get("thinking")
+            text = inner if isinstance(inner, str) else "".join(item.get("text") or "" for item in inner or ())
+            pieces.append(("thought", text))
+        elif block.get("text"):
+            pieces.append(("text", block["text"]))
+    return [(kind, text) for kind, text in pieces if text]
+
+
+def _cite(answer: AnswerBuilder, annotation: dict[str, Any], to: Destination) -> list[StreamEvent]:
+    found = annotation.get("url_citation") or {}
+    opaque = Opaque(to.deployment.name, jsontext.dumps(annotation), to.model)
+    return answer.cite(Citation(found.get("url") or "", found.get("title") or "", "", opaque))

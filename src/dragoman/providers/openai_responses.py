@@ -1,0 +1,204 @@
+"""OpenAI Responses, without server-side state: every request carries the whole conversation. Numbers: the lines of docs/wire.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
+from dragoman.providers.openai_responses_stream import Decoder, read_answer
+from dragoman.providers.openai_settings import effort, named_schema, sampling
+from dragoman.providers.wire import (
+    EMPTY_MESSAGE,
+    IMAGE_TYPES,
+    Destination,
+    Taken,
+    arguments_string,
+    base64,
+    blob_data,
+    merged_object,
+    note,
+    result_text,
+    takes,
+    wire_id,
+    wire_name,
+)
+
+MAX_ID = 64
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    role: str
+    items: bytes
+    """Input items joined by commas."""
+
+
+# --- one message → items ------------------------------------------------------------------------------------------------------------
+
+
+def render(message: Message, to: Destination) -> Rendered:
+    if message.role == "assistant":
+        return Rendered("assistant", b",".join(_assistant_items(message, to)))
+    results = [_result_item(part, to) for part in message.parts if isinstance(part, ToolResult)]
+    content = [block for part in message.parts for block in _content(part, to)]
+    if not content and not results:
+        content = [_text_block(EMPTY_MESSAGE)]
+    said = [b'{"type":"message","role":"user","content":[' + b",".join(content) + b"]}"] if content else []
+    return Rendered("user", b",".join(results + said))
+
+
+def _assistant_items(message: Message, to: Destination) -> Iterator[bytes]:
+    reasoning: list[bytes] = []
+    for part in message.parts:
+        match part:
+            case Thought(opaque=opaque) if own := to.own(opaque, same_model=True):  # (17) nobody else can decrypt it
+                reasoning.append(own.encode())
+                continue
+            case Text(text=text) if text.strip():
+                item = _said(part, to)
+            case ToolCall():
+                call = {"type": "function_call", "call_id": wire_id(part.id, MAX_ID), "name": wire_name(part.name)}
+                item = jsontext.encode({**call, "arguments": arguments_string(part)})
+            case _:
+                continue
+        yield from reasoning  # (16) reasoning stands before the item it led to, or not at all
+        reasoning = []
+        yield item
+
+
+def _said(part: Text, to: Destination) -> bytes:
+    item = jsontext.encode({"type": "message", "role": "assistant", "content": part.text})
+    if own := to.own(part.opaque, same_model=True):
+        return item[:-1] + b"," + own[1:].encode()  # fields of the service's own, such as the phase
+    return item
+
+
+def _result_item(result: ToolResult, to: Destination) -> bytes:
+    text = result_text(result)
+    if result.is_error and not text.lower().startswith("error"):
+        text = f"Error: {text}"
+    head = jsontext.encode({"type": "function_call_output", "call_id": wire_id(result.call_id, MAX_ID)})[:-1]
+    shown = [block for part in result.content if not isinstance(part, Text) for block in _content(part, to)]
+    output = b"[" + b",".join([_text_block(text), *shown]) + b"]" if shown else jsontext.encode(text)
+    return head + b',"output":' + output + b"}"
+
+
+def _content(part: object, to: Destination) -> Iterator[bytes]:
+    match part:
+        case Text(text=text) if text.strip():
+            yield _text_block(text)
+        case Blob() | FileRef():
+            yield _media_block(part, to)
+        case _:
+            return
+
+
+def _text_block(text: str) -> bytes:
+    return b'{"type":"input_text","text":' + jsontext.encode(text) + b"}"
+
+
+def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
+    if not takes(part, to.profile) or part.mime.startswith("audio/"):
+        return _text_block(note(part, "this model cannot be shown it"))
+    image = part.mime in IMAGE_TYPES
+    if isinstance(part, FileRef):
+        if not part.uri.startswith(("https://", "http://")):
+            return _text_block(note(part, "this service cannot fetch it"))
+        if image:
+            return jsontext.encode({"type": "input_image", "detail": "auto", "image_url": part.uri})
+        return jsontext.encode({"type": "input_file", "file_url": part.uri})
+    data = blob_data(part, to)
+    if not data:
+        return _text_block(note(part, "its content is no longer there"))
+    url = b'"data:' + part.mime.encode() + b";base64," + base64(data) + b'"'
+    if image:
+        return b'{"type":"input_image","detail":"auto","image_url":' + url + b"}"
+    return b'{"type":"input_file","filename":"document.pdf","file_data":' + url + b"}"
+
+
+# --- request → body -----------------------------------------------------------------------------------------------------------------
+
+
+def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, stream: bool) -> bytes:
+    return _prompt(request, rendered, to) + merged_object(_tail(request, to, stream)) + b"}"
+
+
+def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> bytes:
+    head = b'{"model":' + jsontext.encode(to.model)
+    if request.system.strip():
+        head += b',"instructions":' + jsontext.encode(request.system)
+    tools = [_tool(tool.name, tool.description, tool.parameters) for tool in request.tools]
+    if request.settings.search:
+        tools.append(b'{"type":"web_search"}')
+    if tools:
+        head += b',"tools":[' + b",".join(tools) + b"]"
+    return head + b',"input":[' + b",".join(item.items for item in rendered if item.items) + b"]"
+
+
+def _tool(name: str, description: str, parameters: str) -> bytes:
+    head = jsontext.encode({"type": "function", "name": name, "description": description})[:-1]
+    return head + b',"parameters":' + parameters.encode() + b',"strict":false}'
+
+
+def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
+    settings = request.settings
+    tail: dict[str, object] = {"store": False}
+    if settings.max_output_tokens:
+        tail["max_output_tokens"] = settings.max_output_tokens
+    tail.update(sampling(settings, to.profile))
+    if to.profile.thinking != "none":
+        tail["include"] = ["reasoning.encrypted_content"]
+        if (level := effort(settings.thinking, to.profile)) is not None:
+            tail["reasoning"] = {"effort": level, "summary": "auto"} if level != "none" else {"effort": level}
+        elif to.profile.thinking == "effort":
+            tail["reasoning"] = {"summary": "auto"}
+    if request.tools and settings.tool_choice != "auto":
+        named = settings.tool_choice not in ("none", "required")
+        tail["tool_choice"] = {"type": "function", "name": settings.tool_choice} if named else settings.tool_choice
+    if settings.response_schema and to.profile.json_schema:
+        tail["text"] = {"format": {"type": "json_schema", **named_schema(settings)}}
+    elif settings.response_schema or settings.response_mime == "application/json":
+        tail["text"] = {"format": {"type": "json_object"}}
+    if to.deployment.cache == "key" and request.cache_key:
+        tail["prompt_cache_key"] = request.cache_key
+    if stream:
+        tail["stream"] = True
+    return tail | to.deployment.extra_body
+
+
+# --- the other calls, and the way back ------------------------------------------------------------------------------------------------
+
+
+def path(to: Destination, *, stream: bool) -> str:
+    return "/responses"
+
+
+def headers(to: Destination) -> dict[str, str]:
+    return {}
+
+
+def decoder(to: Destination, taken: Taken) -> Decoder:
+    return Decoder(to, taken)
+
+
+def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
+    return read_answer(data, to, taken)
+
+
+def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
+    return "/responses/input_tokens", _prompt(request, rendered, to) + b"}"
+
+
+def count_answer(data: Any) -> int:
+    return int(data["input_tokens"])
+
+
+def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
+    return "/embeddings", jsontext.encode({"model": to.model, "input": list(texts), "encoding_format": "float"})
+
+
+def embed_answer(data: Any) -> list[list[float]]:
+    return [row["embedding"] for row in sorted(data["data"], key=lambda row: row["index"])]

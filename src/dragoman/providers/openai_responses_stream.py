@@ -1,0 +1,167 @@
+"""OpenAI Responses, the way back: stream events and whole answers → our events and Response."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.errors import StreamBroken
+from dragoman.events import StreamEvent, ToolCallDelta
+from dragoman.messages import Citation, FinishReason, Opaque, Response
+from dragoman.providers.answer import AnswerBuilder
+from dragoman.providers.faults import error_from_event
+from dragoman.providers.wire import Destination, Taken
+from dragoman.usage import Usage
+
+_CUT = {"max_output_tokens": FinishReason.LENGTH, "max_tokens": FinishReason.LENGTH, "content_filter": FinishReason.SAFETY}
+
+
+class Decoder:
+    def __init__(self, to: Destination, taken: Taken) -> None:
+        self._to = to
+        self._answer = AnswerBuilder(taken)
+        self._call_ids: dict[object, str] = {}
+        self._written: object = None
+        """The output item whose deltas were last seen."""
+        self._refused = ""
+        self._final: dict[str, Any] | None = None
+        self.unknown_events = 0
+
+    @property
+    def complete(self) -> bool:
+        return self._final is not None
+
+    @property
+    def ended(self) -> bool:
+        return self._final is not None
+
+    def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
+        if data == b"[DONE]":
+            return None
+        event = jsontext.decode(data)
+        index = event.get("output_index")
+        match event.get("type") or name:
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._written = index
+                return self._answer.text(event["delta"])
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                self._written = index
+                return self._answer.thought(event["delta"])
+            case "response.reasoning_summary_part.added":
+                first = event.get("summary_index") in (None, 0)
+                return [] if first else self._answer.thought("\n\n")
+            case "response.function_call_arguments.delta":
+                return [ToolCallDelta(self._call_ids[index], event["delta"])]
+            case "response.output_item.added":
+                return self._begin_item(index, event["item"])
+            case "response.output_item.done":
+                return self._end_item(index, event["item"])
+            case "response.created" | "response.queued":
+                response = event["response"]
+                return self._answer.start(response.get("id") or "", response.get("model") or "")
+            case "response.completed" | "response.incomplete":
+                self._final = event["response"]
+                return self._answer.use(read_usage(self._final.get("usage") or {}))
+            case "response.failed" | "error":
+                raise error_from_event(event, self._to)
+            case str(kind) if kind.startswith("response."):
+                return []  # progress of a kind that needs nothing of us: done events, searches under way
+            case _:
+                self.unknown_events += 1
+                return None
+
+    def close(self) -> list[StreamEvent]:
+        if self._final is None:
+            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+        if open_calls := [call_id for call_id in self._call_ids.values() if call_id]:
+            raise StreamBroken(f"the answer ended with a call still open: {open_calls[0]}", provider=self._to.deployment.name)
+        reason, raw = read_finish(self._final)
+        return [self._answer.finish(FinishReason.REFUSAL if self._refused else reason, raw, self._refused)]
+
+    def _begin_item(self, index: object, item: dict[str, Any]) -> list[StreamEvent]:
+        if item.get("type") != "function_call":
+            return []
+        self._call_ids[index], events = self._answer.begin_call(item.get("call_id") or "", item.get("name") or "")
+        return events
+
+    def _end_item(self, index: object, item: dict[str, Any]) -> list[StreamEvent]:
+        if item.get("type") == "function_call":
+            events: list[StreamEvent] = [] if self._call_ids.get(index) else self._begin_item(index, item)
+            call_id, self._call_ids[index] = self._call_ids[index], ""
+            return events + self._answer.end_call(call_id, item.get("name") or "", item.get("arguments") or "")
+        streamed = self._written == index and index is not None
+        self._written = None
+        self._refused = self._refused or _refusal(item)
+        return _keep_item(self._answer, item, self._to, told=streamed)
+
+
+def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
+    if data.get("status") == "failed":
+        raise error_from_event({"response": data}, to)
+    answer = AnswerBuilder(taken)
+    answer.start(data.get("id") or "", data.get("model") or "")
+    answer.use(read_usage(data.get("usage") or {}))
+    refused = ""
+    for item in data["output"]:
+        if item.get("type") == "function_call":
+            answer.call(item.get("call_id") or "", item.get("name") or "", item.get("arguments") or "")
+            continue
+        refused = refused or _refusal(item)
+        _keep_item(answer, item, to, told=False)
+    reason, raw = read_finish(data)
+    return answer.finish(FinishReason.REFUSAL if refused else reason, raw, refused).response
+
+
+def read_finish(response: dict[str, Any]) -> tuple[FinishReason, str]:
+    if response.get("status") == "completed":
+        return FinishReason.STOP, "completed"
+    why = (response.get("incomplete_details") or {}).get("reason") or response.get("status") or ""
+    return _CUT.get(why, FinishReason.OTHER), why
+
+
+def read_usage(usage: dict[str, Any]) -> Usage:
+    details = usage.get("input_tokens_details") or {}
+    return Usage.from_total(
+        usage.get("input_tokens") or 0,
+        cache_read=details.get("cached_tokens") or 0,
+        cache_write=details.get("cache_write_tokens") or 0,
+        output=usage.get("output_tokens") or 0,
+        thought=(usage.get("output_tokens_details") or {}).get("reasoning_tokens") or 0,
+    )
+
+
+def _keep_item(answer: AnswerBuilder, item: dict[str, Any], to: Destination, *, told: bool) -> list[StreamEvent]:
+    """A finished item: its text, unless the deltas have told it already, and what the service wants back with it."""
+    events: list[StreamEvent] = []
+    match item.get("type"):
+        case "message":
+            content = item.get("content") or ()
+            for block in content if not told else ():
+                text = block.get("text") or block.get("refusal")
+                events += answer.text(text) if text else []
+            phase = item.get("phase")
+            answer.seal(Opaque(to.deployment.name, jsontext.dumps({"phase": phase}), to.model) if phase else None)
+            for block in content:
+                for annotation in block.get("annotations") or ():
+                    events += answer.cite(_citation(annotation, to))
+        case "reasoning":
+            if not told:
+                summary = [block.get("text") or "" for block in item.get("summary") or item.get("content") or ()]
+                events += answer.thought("\n\n".join(summary)) if any(summary) else []
+            answer.seal(_whole(item, to) if item.get("encrypted_content") else None)
+        case _:
+            answer.private(_whole(item, to))
+    return events
+
+
+def _whole(item: dict[str, Any], to: Destination) -> Opaque:
+    return Opaque(to.deployment.name, jsontext.dumps({key: value for key, value in item.items() if value is not None}), to.model)
+
+
+def _refusal(item: dict[str, Any]) -> str:
+    return next((block["refusal"] for block in item.get("content") or () if block.get("refusal")), "")
+
+
+def _citation(annotation: dict[str, Any], to: Destination) -> Citation:
+    opaque = Opaque(to.deployment.name, jsontext.dumps(annotation), to.model)
+    return Citation(annotation.get("url") or "", annotation.get("title") or annotation.get("filename") or "", "", opaque)

@@ -1,0 +1,63 @@
+"""Generation settings in the words of OpenAI's two protocols and of the services that speak the first with an accent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.messages import Settings, Thinking
+from dragoman.profile import Profile
+from dragoman.providers.wire import is_strict_schema
+
+_EFFORT = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+
+
+def sampling(settings: Settings, profile: Profile) -> dict[str, object]:
+    if not profile.temperature:
+        return {}
+    wanted = {"temperature": settings.temperature, "top_p": settings.top_p}
+    return {key: value for key, value in wanted.items() if value is not None}
+
+
+def effort(thinking: Thinking | None, profile: Profile) -> str | None:
+    """`reasoning_effort`, or None where nothing should be said."""
+    if thinking is None or profile.thinking != "effort":
+        return None
+    if thinking.effort != "off":
+        return _EFFORT[thinking.effort]
+    return "none" if profile.thinking_off else "low"
+
+
+def chat_thinking(thinking: Thinking | None, has_tools: bool, profile: Profile) -> dict[str, object]:
+    if has_tools and not profile.effort_with_tools:
+        return {"reasoning_effort": "none"}
+    if (level := effort(thinking, profile)) is not None:
+        return {"reasoning_effort": level}
+    if thinking is None or profile.thinking != "switch":
+        return {}
+    on = thinking.effort != "off" or not profile.thinking_off
+    match profile.thinking_switch:
+        case "enable_thinking":
+            budget: dict[str, object] = {"thinking_budget": thinking.budget_tokens} if on and thinking.budget_tokens else {}
+            return {"enable_thinking": on, **budget}
+        case "thinking.type":
+            return {"thinking": {"type": "enabled" if on else "disabled"}}
+        case "chat_template_kwargs":
+            return {"chat_template_kwargs": {"enable_thinking": on}}
+        case "reasoning":
+            return {"reasoning": {"effort": _EFFORT[thinking.effort]} if thinking.effort != "off" else {"enabled": on}}
+        case _:
+            return {}
+
+
+def response_format(settings: Settings, profile: Profile) -> dict[str, object] | None:
+    if settings.response_schema and profile.json_schema:
+        return {"type": "json_schema", "json_schema": named_schema(settings)}
+    if settings.response_schema or settings.response_mime == "application/json":
+        return {"type": "json_object"}
+    return None
+
+
+def named_schema(settings: Settings) -> dict[str, Any]:
+    schema = jsontext.decode(settings.response_schema)
+    return {"name": "answer", "schema": schema, "strict": is_strict_schema(schema)}

@@ -1,0 +1,170 @@
+"""Trying again: bounded, announced, and never sooner than the server asked."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from dragoman.contracts import Prepared, Provider
+from dragoman.errors import ProviderError, RateLimited
+from dragoman.events import Retrying, StreamEvent
+from dragoman.messages import Request, Response
+from dragoman.profile import Profile
+
+
+def is_retryable(error: ProviderError) -> bool:
+    return error.retryable
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """How often and how long. The defaults are the seed's; a server's hint goes before the backoff and may exceed its cap."""
+
+    attempts: int = 3
+    first_delay_s: float = 5.0
+    max_delay_s: float = 30.0
+    jitter: float = 0.3
+    deadline_s: float = 60.0
+    """Longest total time spent waiting. A hint beyond it fails at once and names the time to come back."""
+    retry_on_error: Callable[[ProviderError], bool] = is_retryable
+    retry_on_content: Callable[[Response], bool] | None = None
+    """Asked of whole answers: True means the answer is no good and another should be had."""
+    on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
+    """Asked once when every attempt was rate limited: the model to go on with, or None to give up."""
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    draw: Callable[[], float] = random.random
+
+    def delay_s(self, failures: int, error: ProviderError | None) -> float:
+        """How long to wait after so many failures. Jitter never shortens what the server said."""
+        if error is not None and error.retry_after_s is not None:
+            return error.retry_after_s * (1 + 0.1 * self.draw())
+        backoff = min(self.max_delay_s, self.first_delay_s * 2 ** (failures - 1))
+        return max(0.0, backoff * (1 + self.jitter * (2 * self.draw() - 1)))
+
+
+class Retry:
+    """A Provider around a Provider. A stream that is tried again says so with a Retrying event: what was shown before it is void."""
+
+    def __init__(self, provider: Provider, policy: RetryPolicy | None = None) -> None:
+        self.provider = provider
+        self.policy = policy or RetryPolicy()
+
+    @property
+    def name(self) -> str:
+        return self.provider.name
+
+    def profile(self, model: str) -> Profile:
+        return self.provider.profile(model)
+
+    def prepare(self, request: Request) -> Prepared:
+        return self.provider.prepare(request)
+
+    async def generate(self, request: Request) -> Response:
+        attempts = _Attempts(self.policy)
+        wants_another = self.policy.retry_on_content
+        while True:
+            try:
+                response = await self.provider.generate(request)
+            except ProviderError as error:
+                request, wait_s = await attempts.after(error, request)
+            else:
+                if wants_another is None or not wants_another(response) or attempts.exhausted:
+                    return response
+                wait_s = attempts.after_content()
+            await self.policy.sleep(wait_s)
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        attempts = _Attempts(self.policy)
+        while True:
+            try:
+                async with aclosing(self.provider.stream(request)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except ProviderError as error:
+                request, wait_s = await attempts.after(error, request)
+                retrying = Retrying(attempts.failures, wait_s, str(error))
+            yield retrying
+            await self.policy.sleep(wait_s)
+
+    async def count_tokens(self, request: Request) -> int:
+        return await self._again(lambda: self.provider.count_tokens(request), request)
+
+    async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
+        return await self._again(lambda: self.provider.embed(texts, model), Request(model, ()))
+
+    async def aclose(self) -> None:
+        await self.provider.aclose()
+
+    async def _again(self, call: Callable[[], Awaitable[Any]], request: Request) -> Any:
+        attempts = _Attempts(self.policy)
+        while True:
+            try:
+                return await call()
+            except ProviderError as error:
+                _, wait_s = await attempts.after(error, request)
+            await self.policy.sleep(wait_s)
+
+
+class _Attempts:
+    """Counts failures and the time waited for one request."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self.policy = policy
+        self.failures = 0
+        self._waited_s = 0.0
+        self._switched = False
+
+    @property
+    def exhausted(self) -> bool:
+        return self.failures + 1 >= self.policy.attempts
+
+    async def after(self, error: ProviderError, request: Request) -> tuple[Request, float]:
+        """The request to send next and how long to wait before; raises the error where there is no next."""
+        if not self.policy.retry_on_error(error):
+            raise error
+        if self.exhausted:
+            return await self._switch_model(error, request), 0.0
+        self.failures += 1
+        wait_s = self.policy.delay_s(self.failures, error)
+        if self._waited_s + wait_s > self.policy.deadline_s:
+            raise _too_long(error, self.policy.deadline_s) from error
+        self._waited_s += wait_s
+        return request, wait_s
+
+    def after_content(self) -> float:
+        self.failures += 1
+        return self.policy.delay_s(self.failures, None)
+
+    async def _switch_model(self, error: ProviderError, request: Request) -> Request:
+        hook = self.policy.on_persistent_429
+        if hook is None or self._switched or not isinstance(error, RateLimited):
+            raise error
+        model = await hook(error)
+        if not model:
+            raise error
+        self._switched, self.failures, self._waited_s = True, 0, 0.0
+        return msgspec.structs.replace(request, model=model)
+
+
+def _too_long(error: ProviderError, deadline_s: float) -> ProviderError:
+    hint = error.retry_after_s
+    if hint is None:
+        return error
+    from datetime import datetime, timedelta
+
+    reset = datetime.now().astimezone() + timedelta(seconds=hint)
+    when = reset.strftime("%H:%M:%S" if hint < 12 * 3600 else "%Y-%m-%d %H:%M")
+    return type(error)(
+        f"{error.message} — it asks to wait {hint:.0f} s, until {when}; that is longer than the limit of {deadline_s:.0f} s",
+        provider=error.provider,
+        status=error.status,
+        request_id=error.request_id,
+        code=error.code,
+        retry_after_s=hint,
+        retryable=False,
+    )

@@ -1,0 +1,137 @@
+"""The record: everything that happened, one entry at a time, appended and never edited.
+
+An entry is (seq, timestamp_ms, what happened). System, tools, settings and model are entries too, so that the next Request
+is a function of the record alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.messages import FinishReason, Message, Settings, ToolResult, ToolSpec
+from dragoman.usage import Usage
+
+
+class _Entry(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
+    seq: int
+    timestamp_ms: int
+
+
+class Configured(_Entry, frozen=True, tag="configured"):
+    """What holds from here on: written when a session starts and whenever one of these changes."""
+
+    model: str
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    settings: Settings = Settings()
+    session_id: str = ""
+    directories: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+
+
+class Said(_Entry, frozen=True, tag="said"):
+    """A prompt or an answer. Tool results are not said: they are ToolFinished."""
+
+    message: Message
+    model: str = ""
+    usage: Usage | None = None
+    finish: FinishReason | None = None
+    raw_finish: str = ""
+    response_id: str = ""
+    model_version: str = ""
+
+
+class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
+    """The answer said at `said_seq` was invalid: the record keeps it, the view does not."""
+
+    said_seq: int
+    reason: str
+
+
+class ToolStarted(_Entry, frozen=True, tag="tool_started"):
+    call_id: str
+    name: str
+    arguments: str = ""
+    """The final arguments, where a person edited them; empty: as the model wrote them."""
+
+
+ToolOutcome = Literal["finished", "failed", "cancelled", "not_run", "unknown"]
+
+
+class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
+    """The one result of a call. A result's age counts from this entry's timestamp."""
+
+    result: ToolResult
+    outcome: ToolOutcome = "finished"
+    display: str = ""
+    """What the user is shown, where that differs from what the model is told."""
+    extras: str = ""
+    """Debugging detail as JSON text; neither the model nor the user sees it."""
+
+
+class Pruned(_Entry, frozen=True, tag="pruned"):
+    call_ids: tuple[str, ...]
+    saved_tokens: int = 0
+    reason: str = ""
+
+
+class Compressed(_Entry, frozen=True, tag="compressed"):
+    """Everything up to and including `through_seq` is represented by the summary."""
+
+    through_seq: int
+    summary: Message
+    original_tokens: int = 0
+    new_tokens: int = 0
+
+
+class ModelChanged(_Entry, frozen=True, tag="model_changed"):
+    model: str
+
+
+class Rewound(_Entry, frozen=True, tag="rewound"):
+    """Back to how things stood after `to_seq`."""
+
+    to_seq: int
+
+
+class Titled(_Entry, frozen=True, tag="titled"):
+    title: str
+
+
+class Unknown(_Entry, frozen=True, tag="unknown"):
+    """An entry of a kind this version does not know: kept, never dropped."""
+
+    json: str
+
+
+Entry = Configured | Said | AnswerRejected | ToolStarted | ToolFinished | Pruned | Compressed | ModelChanged | Rewound | Titled | Unknown
+
+_decoder = msgspec.json.Decoder(Entry)
+
+
+class _Envelope(msgspec.Struct):
+    seq: int = 0
+    timestamp_ms: int = 0
+    kind: str = ""
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """One line, without its newline. An Unknown entry goes back as it came."""
+    return entry.json.encode() if isinstance(entry, Unknown) else jsontext.encode(entry)
+
+
+def decode_entry(line: bytes) -> Entry:
+    """The entry on a line. An unknown kind becomes Unknown; a line that is not an entry at all raises NotJSON."""
+    try:
+        return _decoder.decode(line)
+    except msgspec.DecodeError as error:
+        try:
+            envelope = msgspec.json.decode(line, type=_Envelope)
+        except msgspec.DecodeError:
+            raise jsontext.NotJSON(f"not an entry: {error}") from error
+        if not envelope.kind:
+            raise jsontext.NotJSON(f"not an entry: {error}") from error
+        return Unknown(envelope.seq, envelope.timestamp_ms, line.decode())

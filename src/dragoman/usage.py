@@ -1,0 +1,70 @@
+"""What a request used and what that cost.
+
+The invariant: fresh + cache read + cache write = input. It holds by construction, because input is never stored.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens of one response, or of several added up."""
+
+    fresh_tokens: int = 0
+    """Input that was neither read from nor written to a cache."""
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    """Everything the model wrote, thinking included."""
+    thought_tokens: int = 0
+    """The part of output_tokens that was thinking, where the service says."""
+    cache_write_1h_tokens: int = 0
+    """The part of cache_write_tokens kept for an hour, which some services price differently."""
+
+    @property
+    def input_tokens(self) -> int:
+        return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
+
+    @classmethod
+    def from_total(cls, input_tokens: int, *, cache_read: int = 0, cache_write: int = 0, output: int = 0, thought: int = 0) -> Usage:
+        """Read services that report the whole input and, inside it, what came from the cache.
+
+        A service that reports more cached tokens than input is believed about the cache: fresh is never negative.
+        """
+        read, write = max(cache_read, 0), max(cache_write, 0)
+        return cls(max(input_tokens - read - write, 0), read, write, max(output, 0), min(max(thought, 0), max(output, 0)))
+
+
+class Prices(msgspec.Struct, frozen=True, omit_defaults=True):
+    """US dollars per million tokens, and the day they were taken."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    """None: the service has no cache price, so a cached token costs what a fresh one does."""
+    cache_write: float | None = None
+    cache_write_1h: float | None = None
+    above_tokens: int = 0
+    """Where the service charges more for long inputs: the threshold ..."""
+    above: Prices | None = None
+    """... and the prices of a whole request beyond it."""
+    taken: str = ""
+    """ISO date on which these figures were read."""
+
+    def cost_usd(self, usage: Usage) -> float:
+        if self.above is not None and usage.input_tokens > self.above_tokens:
+            return self.above.cost_usd(usage)
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        write_1h = write if self.cache_write_1h is None else self.cache_write_1h
+        short_lived = usage.cache_write_tokens - usage.cache_write_1h_tokens
+        spent = usage.fresh_tokens * self.input + usage.cache_read_tokens * read + usage.output_tokens * self.output
+        return (spent + short_lived * write + usage.cache_write_1h_tokens * write_1h) / 1_000_000

@@ -1,0 +1,26 @@
+"""Certificates, and what is trusted, for the tests of transports."""
+
+from __future__ import annotations
+
+import pytest
+
+from certificates import Authority
+from dragoman.providers import transport as transport_module
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def fresh_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: no TLS context yet, and no certificates named."""
+    monkeypatch.setattr(transport_module, "_tls", None)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+
+
+@pytest.fixture
+def trusted(fresh_trust: None, monkeypatch: pytest.MonkeyPatch, authority: Authority) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))

@@ -1,0 +1,389 @@
+"""Every way in, with real commands and a real token endpoint, and no secret where it does not belong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import ConfigError, Unauthorized
+from dragoman.profile import Deployment
+from dragoman.providers.auth import Auth, CommandAuth, InjectedAuth, KeyAuth, NoAuth, VertexAuth, auth_for
+from loopback_http import Received, answer, serving
+
+SECRET = "sk-very-secret-0123456789"
+
+
+def deployment(**changes: Any) -> Deployment:
+    row: dict[str, Any] = {"name": "acme", "protocol": "openai_chat", "base_url": "https://api.acme.test", "title": "Acme"}
+    return Deployment(**row | {"key_env": ("ACME_API_KEY", "ACME_TOKEN")} | changes)
+
+
+def headers(auth: Auth) -> dict[str, str]:
+    return asyncio.run(auth.headers())
+
+
+# --- picking one ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("auth", "expected"),
+    [
+        ("bearer", {"Authorization": f"Bearer {SECRET}"}),
+        ("x-api-key", {"x-api-key": SECRET}),
+        ("x-goog-api-key", {"x-goog-api-key": SECRET}),
+        ("api-key", {"api-key": SECRET}),
+        ("vertex", {"Authorization": f"Bearer {SECRET}"}),
+        ("none", {}),
+    ],
+)
+def test_the_row_says_which_header_a_key_travels_in(auth: str, expected: dict[str, str]) -> None:
+    found = auth_for(deployment(auth=auth), {"ACME_API_KEY": f"  {SECRET}\n"}, None)
+    assert headers(found) == expected
+    assert found.secrets() == ((SECRET,) if expected else ())
+    assert SECRET not in f"{found!r} {found}"
+    assert asyncio.run(found.refresh()) is False
+
+
+@pytest.mark.parametrize(
+    ("env", "key", "expected"),
+    [
+        ({"ACME_API_KEY": "first-key", "ACME_TOKEN": "second-key"}, None, "first-key"),
+        ({"ACME_API_KEY": " \n", "ACME_TOKEN": "second-key"}, None, "second-key"),
+        ({"ACME_API_KEY": "first-key"}, "given-key", "given-key"),
+        ({"ACME_API_KEY": "first-key"}, "  ", "first-key"),
+    ],
+)
+def test_a_given_key_goes_before_the_environment_and_the_first_variable_before_the_second(
+    env: Mapping[str, str], key: str | None, expected: str
+) -> None:
+    assert headers(auth_for(deployment(), env, key)) == {"Authorization": f"Bearer {expected}"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"), [(("A_KEY",), "set A_KEY"), (("A_KEY", "B_KEY"), "set A_KEY or B_KEY"), (("A", "B", "C"), "set A, B or C")]
+)
+def test_a_missing_key_names_every_variable_that_would_do(variables: tuple[str, ...], told: str) -> None:
+    with pytest.raises(Unauthorized) as caught:
+        auth_for(deployment(key_env=variables), {}, None)
+    assert str(caught.value) == f"no key for Acme: {told}"
+    assert caught.value.exit_code == 41
+
+
+@pytest.mark.parametrize("changes", [{"key_optional": True}, {"key_env": ()}, {"auth": "none"}])
+def test_servers_that_need_no_key_get_none(changes: dict[str, Any]) -> None:
+    assert isinstance(auth_for(deployment(**changes), {}, None), NoAuth)
+
+
+def test_an_optional_key_is_sent_if_there_is_one() -> None:
+    assert headers(auth_for(deployment(key_optional=True), {"ACME_TOKEN": SECRET}, None)) == {"Authorization": f"Bearer {SECRET}"}
+
+
+def test_a_command_is_run_when_there_is_no_key() -> None:
+    row = deployment(auth="x-api-key", key_command=("echo", SECRET))
+    assert headers(auth_for(row, dict(os.environ), None)) == {"x-api-key": SECRET}
+    assert headers(auth_for(row, {"ACME_TOKEN": "from-environment"}, None)) == {"x-api-key": "from-environment"}
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", ["\n", "\r\n", "\x00", "\x7f", "\u2028", "\u200b", "é€", "密"])
+def test_a_key_that_cannot_travel_in_a_header_is_refused_and_not_shown(bad: str) -> None:
+    with pytest.raises(Unauthorized, match=r"the key in ACME_API_KEY holds .* \(position \d+ of \d+\); copy it again") as caught:
+        auth_for(deployment(), {"ACME_API_KEY": f"sk-very{bad}secret"}, None)
+    assert "very" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@given(st.text(max_size=40), st.sampled_from(["Authorization", "x-api-key"]))
+def test_any_key_is_sent_as_it_is_or_refused(text: str, header: str) -> None:
+    key = text.strip()
+    if not key or not key.isprintable() or max(map(ord, key)) > 255:
+        with pytest.raises(Unauthorized) as caught:
+            KeyAuth(header, text)
+        assert len(key) < 12 or key not in str(caught.value)
+        return
+    auth = KeyAuth(header, text)
+    [(name, value)] = headers(auth).items()
+    assert (name, value) == (header, f"Bearer {key}" if header == "Authorization" else key)
+    assert value.encode("latin-1").decode("latin-1") == value
+    assert "\n" not in value
+    assert "\r" not in value
+
+
+# --- commands --------------------------------------------------------------------------------------------------------------------
+
+
+def script(tmp_path: Path, code: str) -> tuple[str, ...]:
+    file = tmp_path / "token.py"
+    file.write_text(code)
+    return sys.executable, str(file)
+
+
+COUNTING = """
+import pathlib, sys
+file = pathlib.Path(__file__).with_suffix(".count")
+count = int(file.read_text()) + 1 if file.exists() else 1
+file.write_text(str(count))
+print(f"token-number-{count}")
+"""
+
+
+def test_a_command_runs_once_and_again_when_its_token_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        auth = CommandAuth(script(tmp_path, COUNTING))
+        assert auth.secrets() == ()
+        many = await asyncio.gather(*(auth.headers() for _ in range(5)))
+        assert many == [{"Authorization": "Bearer token-number-1"}] * 5
+        assert await auth.refresh() is True
+        assert await auth.headers() == {"Authorization": "Bearer token-number-2"}
+        assert auth.secrets() == ("token-number-1", "token-number-2")
+
+    asyncio.run(run())
+
+
+def test_many_refused_at_once_fetch_one_new_token(tmp_path: Path) -> None:
+    async def run() -> None:
+        auth = CommandAuth(script(tmp_path, COUNTING))
+        await auth.headers()
+        assert await asyncio.gather(*(auth.refresh() for _ in range(5))) == [True] * 5
+        assert await auth.headers() == {"Authorization": "Bearer token-number-2"}
+
+    asyncio.run(run())
+
+
+def test_the_same_token_again_is_no_reason_to_try_again() -> None:
+    async def run() -> None:
+        auth = CommandAuth(("echo", SECRET))
+        await auth.headers()
+        assert await auth.refresh() is False
+
+    asyncio.run(run())
+
+
+def test_a_command_serves_several_event_loops(tmp_path: Path) -> None:
+    auth = CommandAuth(script(tmp_path, COUNTING))
+
+    async def run() -> list[dict[str, str]]:
+        return await asyncio.gather(*(auth.headers() for _ in range(3)))
+
+    assert asyncio.run(run()) == asyncio.run(run())
+
+
+def test_a_command_is_no_shell(tmp_path: Path) -> None:
+    auth = CommandAuth(("echo", f"$HOME;touch {tmp_path}/made"))
+    assert headers(auth) == {"Authorization": f"Bearer $HOME;touch {tmp_path}/made"}
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_failing_command_is_named_with_its_last_words(tmp_path: Path) -> None:
+    code = "import sys; print('tok-partial-secret'); print('first\\nnot logged in: tok-partial-secret', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(Unauthorized) as caught:
+        headers(CommandAuth(script(tmp_path, code)))
+    assert str(caught.value) == f"the key command `{sys.executable} …` failed with status 3: not logged in: REDACTED"
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (
+            ("no-such-program-here", "auth", "print-token"),
+            "the key command `no-such-program-here auth print-token` cannot be run: no",
+        ),
+        (("true",), "the key command `true` printed nothing"),
+        (("sh", "-c", "echo secret-one; echo secret-two"), "what the key command `sh …` printed holds a line break"),
+        (("false", "--password", "hunter22"), "the key command `false …` failed with status 1"),
+    ],
+)
+def test_a_command_that_gives_no_token_says_so(argv: tuple[str, ...], told: str) -> None:
+    with pytest.raises(Unauthorized) as caught:
+        headers(CommandAuth(argv))
+    assert str(caught.value).startswith(told)
+    assert "secret" not in str(caught.value)
+    assert "hunter22" not in f"{caught.value} {CommandAuth(argv)!r}"
+
+
+def test_an_empty_command_is_a_setting_to_correct() -> None:
+    with pytest.raises(ConfigError, match="the key command is empty"):
+        CommandAuth(())
+
+
+@pytest.mark.parametrize("command", ["sleep 600", "sleep 600 & echo token-in-front"])
+def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path, command: str) -> None:
+    marker = f"{command} # {tmp_path}"
+    started = time.monotonic()
+    with pytest.raises(Unauthorized, match=r"`sh …` printed no token within 0\.3 s"):
+        headers(CommandAuth(("sh", "-c", marker.replace("sleep 600", f"env MARK={tmp_path} sleep 600")), timeout_s=0.3))
+    assert time.monotonic() - started < 5
+    assert not still_running(f"MARK={tmp_path}")
+
+
+def test_cancelling_ends_the_command(tmp_path: Path) -> None:
+    async def run() -> None:
+        task = asyncio.create_task(CommandAuth(("sh", "-c", f"env MARK={tmp_path} sleep 600; true")).headers())
+        await asyncio.sleep(0.3)
+        assert still_running(f"MARK={tmp_path}")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not still_running(f"MARK={tmp_path}")
+
+    asyncio.run(run())
+
+
+def still_running(mark: str) -> bool:
+    """Whether a process that is not just a zombie has this in its environment or on its command line."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            found = mark.encode() in (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+            if found and int(process.name) != os.getpid() and " Z " not in (process / "stat").read_text():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+# --- the embedder's own ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_source_may_be_plain_or_async() -> None:
+    async def source() -> str:
+        return f"{SECRET}\n"
+
+    assert headers(InjectedAuth(lambda: SECRET)) == headers(InjectedAuth(source)) == {"Authorization": f"Bearer {SECRET}"}
+    assert headers(InjectedAuth(lambda: SECRET, "x-api-key")) == {"x-api-key": SECRET}
+    assert SECRET not in repr(InjectedAuth(lambda: SECRET))
+
+
+def test_a_token_source_is_asked_again_and_says_whether_it_has_something_new() -> None:
+    async def run() -> None:
+        tokens = iter(["token-one", "token-one", "token-two"])
+        auth = InjectedAuth(lambda: next(tokens))
+        await auth.headers()
+        assert await auth.refresh() is False
+        assert await auth.refresh() is True
+        assert auth.secrets() == ("token-one", "token-two")
+
+    asyncio.run(run())
+
+
+def test_a_source_that_gives_a_bad_token_is_told_so() -> None:
+    with pytest.raises(Unauthorized, match="the token given by the embedding program is empty"):
+        headers(InjectedAuth(lambda: " "))
+
+
+# --- Google ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def private_key() -> str:
+    key = rsa.generate_private_key(65_537, 2_048)
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
+
+
+def service_account(folder: Path, private_key: str, token_uri: str) -> str:
+    file = folder / "account.json"
+    account = {"type": "service_account", "project_id": "p", "private_key_id": "1", "private_key": private_key, "token_uri": token_uri}
+    file.write_text(json.dumps(account | {"client_email": "robot@p.iam.gserviceaccount.com", "client_id": "1"}))
+    return str(file)
+
+
+VERTEX = deployment(auth="vertex", key_env=("GOOGLE_ACCESS_TOKEN",), key_command=("gcloud", "auth", "print-access-token"))
+
+
+def test_a_service_account_gets_a_token_from_the_endpoint_its_file_names(tmp_path: Path, private_key: str) -> None:
+    count = 0
+
+    async def endpoint(request: Received, writer: asyncio.StreamWriter) -> None:
+        nonlocal count
+        count += 1
+        assert request.target == "/token"
+        assert b"assertion=" in request.body
+        body = json.dumps({"access_token": f"ya29.token-number-{count}", "expires_in": 3_600, "token_type": "Bearer"})
+        writer.write(answer(body.encode(), headers="Content-Type: application/json\r\n"))
+
+    async def run() -> None:
+        async with serving(endpoint) as server:
+            file = service_account(tmp_path, private_key, f"{server.url}/token")
+            auth = auth_for(VERTEX, {"GOOGLE_APPLICATION_CREDENTIALS": file}, None)
+            assert isinstance(auth, VertexAuth)
+            many = await asyncio.gather(*(auth.headers() for _ in range(5)))
+            assert {each["authorization"] for each in many} == {"Bearer ya29.token-number-1"}
+            assert await auth.refresh() is True
+            assert (await auth.headers())["authorization"] == "Bearer ya29.token-number-2"
+            assert auth.secrets() == ("ya29.token-number-1", "ya29.token-number-2")
+            assert "ya29" not in repr(auth)
+
+    asyncio.run(run())
+
+
+def test_a_service_account_that_is_refused_says_what_google_said(tmp_path: Path, private_key: str) -> None:
+    async def endpoint(request: Received, writer: asyncio.StreamWriter) -> None:
+        body = json.dumps({"error": "invalid_grant", "error_description": "Invalid JWT Signature."}).encode()
+        writer.write(answer(body, "400 Bad Request", "Content-Type: application/json\r\n"))
+
+    async def run() -> None:
+        async with serving(endpoint) as server:
+            auth = VertexAuth(service_account(tmp_path, private_key, f"{server.url}/token"))
+            with pytest.raises(Unauthorized, match=r"Google gave no access token: .*Invalid JWT Signature.*; check the file that GOOGLE"):
+                await auth.headers()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("content", [None, "not json", "{}", '{"type": "service_account"}'])
+def test_a_credentials_file_that_is_no_good_is_told_so(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "account.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(Unauthorized, match=r"no Google credentials: .*; check the file that GOOGLE_APPLICATION_CREDENTIALS names"):
+        headers(auth_for(VERTEX, {"GOOGLE_APPLICATION_CREDENTIALS": str(file), "PATH": os.environ["PATH"]}, None))
+
+
+def test_without_credentials_one_is_told_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    with pytest.raises(Unauthorized, match=r"no Google credentials: .*; run `gcloud auth application-default login`, or set GOOGLE_APP"):
+        headers(auth_for(VERTEX, {"CLOUDSDK_CONFIG": str(tmp_path), "PATH": ""}, None))
+
+
+def test_application_default_credentials_go_before_the_command_and_the_command_before_a_search(tmp_path: Path) -> None:
+    gcloud = tmp_path / "bin" / "gcloud"
+    gcloud.parent.mkdir()
+    gcloud.write_text("#!/bin/sh\necho ya29.from-gcloud")
+    gcloud.chmod(0o755)
+    env = {"CLOUDSDK_CONFIG": str(tmp_path), "PATH": f"{gcloud.parent}:{os.environ['PATH']}"}
+    found = auth_for(VERTEX, env, None)
+    assert isinstance(found, CommandAuth)
+    assert headers(found) == {"Authorization": "Bearer ya29.from-gcloud"}
+    (tmp_path / "application_default_credentials.json").write_text("{}")
+    assert isinstance(auth_for(VERTEX, env, None), VertexAuth)
+
+
+def test_without_google_auth_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.auth", None)
+    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[vertex\]'"):
+        headers(VertexAuth())
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; import dragoman.providers.auth; print({'asyncio', 'google.auth', 'requests', 'subprocess', 'ssl'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    )
+    assert (done.stdout.strip(), done.stderr) == ("set()", "")

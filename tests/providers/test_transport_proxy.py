@@ -1,0 +1,190 @@
+"""HttpTransport through proxies: tunnels, forwarding, the environment, and passwords that are never shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from certificates import Authority
+from dragoman.errors import ConfigError, ConnectionFailed
+from dragoman.providers.route import proxy_from_environment, route_to
+from dragoman.providers.transport import HttpTransport
+from loopback_http import Received, always, answer, closing, fetch, read_request, serving
+
+# --- HttpTransport: proxies --------------------------------------------------------------------------------------------------------
+
+
+class Proxy:
+    """Forwards plain requests and opens tunnels, both to one server whatever was asked for."""
+
+    def __init__(self, target: int, *, refuse: str = "") -> None:
+        self.target = target
+        self.refuse = refuse
+        self.seen: list[Received] = []
+        self.port = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Proxy]:
+        async with await asyncio.start_server(self._serve, "127.0.0.1", 0) as listener:
+            self.port = listener.sockets[0].getsockname()[1]
+            yield self
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await read_request(reader)
+        assert request is not None
+        self.seen.append(request)
+        if self.refuse:
+            writer.write(f"HTTP/1.1 {self.refuse}\r\nContent-Length: 0\r\n\r\n".encode())
+            writer.close()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", self.target)
+        if request.method == "CONNECT":
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
+            back.write("\r\n".join([*lines, "", ""]).encode() + request.body)
+        await asyncio.gather(relay(reader, back), relay(there, writer))
+
+
+async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+BASIC = "Basic dXNlcjpodW50ZXIyMg=="  # user:hunter22
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("named_by", ["argument", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_https_goes_through_a_tunnel(authority: Authority, monkeypatch: pytest.MonkeyPatch, named_by: str) -> None:
+    async def run() -> None:
+        async with (
+            serving(always(answer(b"ok")), tls=authority.server("api.example.test")) as server,
+            Proxy(server.port).running() as proxy,
+        ):
+            url = f"http://user:hunter22@127.0.0.1:{proxy.port}"
+            if named_by != "argument":
+                monkeypatch.setenv(named_by, url)
+            async with closing(HttpTransport(proxy=url if named_by == "argument" else None)) as transport:
+                for _ in range(2):
+                    got = await fetch(transport, "https://api.example.test/v1", b"question", headers={"x-api-key": "k"})
+                    assert got[2] == b"ok"
+            [connect] = proxy.seen
+            assert (connect.method, connect.target) == ("CONNECT", "api.example.test:443")
+            assert connect.headers["proxy-authorization"] == BASIC
+            assert "x-api-key" not in connect.headers
+            assert [request.target for request in server.requests] == ["/v1", "/v1"]
+            assert "proxy-authorization" not in server.requests[0].headers
+
+    asyncio.run(run())
+
+
+def test_http_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with serving(always(answer(b"ok"))) as server, Proxy(server.port).running() as proxy:
+            monkeypatch.setenv("http_proxy", f"127.0.0.1:{proxy.port}")
+            async with closing(HttpTransport()) as transport:
+                assert (await fetch(transport, "http://api.example.test/v1", b"question"))[2] == b"ok"
+            assert [(request.method, request.target) for request in proxy.seen] == [("POST", "http://api.example.test/v1")]
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize(
+    ("refusal", "message", "retryable"),
+    [
+        ("407 Proxy Authentication Required", "refused us (407 Proxy Authentication Required); it wants a user and password", False),
+        ("502 Bad Gateway", "would not connect to api.example.test: 502 Bad Gateway; check your proxy settings", True),
+    ],
+)
+def test_a_proxy_that_refuses_is_named_without_its_password(refusal: str, message: str, retryable: bool) -> None:
+    async def run() -> None:
+        async with Proxy(0, refuse=refusal).running() as proxy:
+            async with closing(HttpTransport(proxy=f"http://user:hunter22@127.0.0.1:{proxy.port}/")) as transport:
+                with pytest.raises(ConnectionFailed) as caught:
+                    await fetch(transport, "https://api.example.test/v1")
+            assert f"the proxy 127.0.0.1:{proxy.port} {message}" in str(caught.value)
+            assert caught.value.retryable is retryable
+            assert_nothing_secret(caught.value)
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_proxy_that_is_not_there_is_named_without_its_password() -> None:
+    async def run() -> None:
+        async with closing(HttpTransport(proxy="http://user:hunter22@127.0.0.1:1")) as transport:
+            with pytest.raises(ConnectionFailed) as caught:
+                await fetch(transport, "https://api.example.test/v1")
+        assert str(caught.value) == "cannot reach the proxy 127.0.0.1:1: connection refused; is the server running?"
+        assert_nothing_secret(caught.value)
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("fresh_trust")
+def test_a_stranger_behind_a_proxy_is_refused(authority: Authority) -> None:
+    async def run() -> None:
+        async with (
+            serving(always(answer(b"ok")), tls=authority.server("api.example.test")) as server,
+            Proxy(server.port).running() as proxy,
+        ):
+            async with closing(HttpTransport(proxy=f"http://127.0.0.1:{proxy.port}")) as transport:
+                with pytest.raises(ConnectionFailed, match=r"not trusted: api\.example\.test \(through the proxy 127\.0\.0\.1:\d+\)"):
+                    await fetch(transport, "https://api.example.test/v1")
+            assert server.requests == []
+
+    asyncio.run(run())
+
+
+def assert_nothing_secret(error: BaseException | None) -> None:
+    while error is not None:
+        assert "hunter22" not in f"{error} {error!r}"
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "proxy"),
+    [
+        ({}, "https://api.example.com", ""),
+        ({"HTTPS_PROXY": "http://p:1"}, "https://api.example.com", "http://p:1"),
+        ({"HTTPS_PROXY": "http://p:1"}, "http://api.example.com", ""),
+        ({"HTTP_PROXY": "p:1"}, "http://api.example.com", "http://p:1"),
+        ({"ALL_PROXY": "socks5://p:1"}, "https://api.example.com", "socks5://p:1"),
+        ({"ALL_PROXY": "http://p:1", "HTTPS_PROXY": "http://q:2"}, "https://api.example.com", "http://q:2"),
+        ({"ALL_PROXY": "http://p:1"}, "http://localhost:11434", ""),
+        ({"ALL_PROXY": "http://p:1"}, "http://127.0.0.1:8080", ""),
+        ({"ALL_PROXY": "http://p:1"}, "http://[::1]:8080", ""),
+        ({"ALL_PROXY": "http://p:1", "NO_PROXY": "example.com"}, "https://api.example.com", ""),
+        ({"ALL_PROXY": "http://p:1", "NO_PROXY": ".example.com"}, "https://api.example.com", ""),
+        ({"ALL_PROXY": "http://p:1", "NO_PROXY": "example.com"}, "https://notexample.com", "http://p:1"),
+        ({"ALL_PROXY": "http://p:1", "NO_PROXY": "*"}, "https://api.example.com", ""),
+        ({"ALL_PROXY": "http://p:1", "NO_PROXY": "x, 10.0.0.0/8"}, "http://10.1.2.3:8000", ""),
+        ({"ALL_PROXY": "http://p:1", "NO_PROXY": "10.0.0.0/8"}, "http://11.1.2.3:8000", "http://p:1"),
+        ({"ALL_PROXY": "http://p:1", "NO_PROXY": "fd00::/8"}, "http://[fd00::5]:8000", ""),
+    ],
+)
+def test_the_environment_names_the_proxy(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], url: str, proxy: str) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert route_to(url, None).proxy == proxy
+    assert route_to(url, "").proxy == ""
+    assert route_to(url, "http://mine:3").proxy == "http://mine:3"
+
+
+def test_a_proxy_of_another_kind_is_a_setting_to_correct() -> None:
+    with pytest.raises(ConfigError, match="cannot use a proxy of the kind gopher://") as caught:
+        route_to("https://api.example.com", "gopher://user:hunter22@p:1")
+    assert "hunter22" not in str(caught.value)
+    assert "hunter22" not in repr(route_to("https://api.example.com", "http://user:hunter22@p:1"))
+    assert proxy_from_environment("https", "api.example.com", 443) == ""

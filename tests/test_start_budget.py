@@ -1,0 +1,87 @@
+"""What may be loaded before there is work to do. The budgets count modules, not milliseconds, so they hold on any machine."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import dragoman
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HEAVY = {"argparse", "asyncio", "httpx2", "importlib.metadata", "inspect", "json", "logging", "msgspec", "re", "ssl", "typing"}
+"""Modules, of the standard library and of others, that the quick ways in must do without."""
+
+
+# import dragoman
+
+IMPORT_BUDGET = {"dragoman"}
+
+
+def test_import_loads_one_module() -> None:
+    loaded = modules_loaded_by("import dragoman")
+    assert loaded <= IMPORT_BUDGET, f"importing dragoman loads too much: {sorted(loaded - IMPORT_BUDGET)}"
+
+
+def test_import_is_silent() -> None:
+    done = python("-c", "import dragoman")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# dragoman --version
+
+VERSION_BUDGET = {"dragoman", "dragoman.__main__", "dragoman.cli", "dragoman.cli.main"}
+
+
+def test_version_loads_the_entry_modules_alone() -> None:
+    loaded = modules_loaded_by("from dragoman.cli.main import main; assert main(['--version']) == 0")
+    assert loaded <= VERSION_BUDGET, f"dragoman --version loads too much: {sorted(loaded - VERSION_BUDGET)}"
+
+
+def test_version_through_the_module_loads_nothing_heavy() -> None:
+    run = "import runpy; sys.argv = ['dragoman', '--version']\ntry: runpy.run_module('dragoman', run_name='__main__', alter_sys=True)\n"
+    loaded = modules_loaded_by(run + "except SystemExit as stop: assert not stop.code")
+    assert not loaded & HEAVY
+    assert {name for name in loaded if name.startswith("dragoman")} <= VERSION_BUDGET
+
+
+def test_the_entry_module_imports_sys_alone() -> None:
+    tree = ast.parse((ROOT / "src" / "dragoman" / "cli" / "main.py").read_text(encoding="utf-8"))
+    imports = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert imports == ["import sys"]
+
+
+def test_version_is_printed() -> None:
+    done = python("-m", "dragoman", "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"dragoman {dragoman.__version__}\n", "")
+
+
+def test_version_has_one_value() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert dragoman.__version__ == project["version"]
+
+
+# The instrument, and proof that it measures.
+
+
+def test_the_instrument_sees_what_is_loaded() -> None:
+    loaded = modules_loaded_by("import json, argparse")
+    assert {"json", "argparse"} <= loaded
+
+
+def modules_loaded_by(code: str) -> set[str]:
+    """The modules that a fresh interpreter loads for `code`, beyond those it starts with."""
+    report = "print('loaded:', *sorted(set(sys.modules) - before))"
+    done = python("-c", f"import sys; before = set(sys.modules)\n{code}\n{report}")
+    assert done.returncode == 0, done.stderr
+    line = done.stdout.splitlines()[-1]
+    assert line.startswith("loaded:")
+    return set(line.split()[1:])
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    # -I: neither the working directory nor the developer's variables decide what is loaded.
+    return subprocess.run([sys.executable, "-I", *arguments], capture_output=True, text=True, timeout=60)
