@@ -29,7 +29,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test check check-fast fmt bench lock clean
+.PHONY: help run test check check-fast fmt catalog bench lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -52,6 +52,9 @@ check-fast: $(DEV) ## The same without the tests
 fmt: $(DEV) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+catalog: $(DEV) ## Make catalog.json from catalog.toml
+	$(BIN)/python -m dragoman.providers.catalog
 
 bench: $(DEV) ## Run the benchmarks: make bench ARGS='name'
 	$(BIN)/python -m benchmarks $(ARGS)

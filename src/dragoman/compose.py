@@ -24,10 +24,10 @@ def compose(
     Messages that are well as they are go in as the same objects, so a growing conversation is rendered once and not again.
     """
     messages = to_messages(content)
-    if not messages:
-        raise InputError("there is nothing to send: give a prompt or at least one message")
     check_roles(messages)
     names = [tool.name for tool in tools]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InputError(f"two tools are called {sorted(twice)[0]!r}: names must be unique")
-    return Request(model, repair(curated(messages)).messages, system, tuple(tools), settings or Settings(), cache_key)
+    if not (sendable := repair(curated(messages)).messages):
+        raise InputError("there is nothing to send: give a prompt, or at least one message that says something")
+    return Request(model, sendable, system, tuple(tools), settings or Settings(), cache_key)

@@ -61,9 +61,9 @@ def decode_object(text: str) -> dict[str, Any] | None:
     """The object a JSON text stands for, or None where it is not JSON or not an object."""
     try:
         value = decode(text)
-    except NotJSON:
+        return _cleaned(value) if isinstance(value, dict) else None
+    except (NotJSON, RecursionError):
         return None
-    return _cleaned(value) if isinstance(value, dict) else None
 
 
 def clean(text: str) -> str:
@@ -73,7 +73,7 @@ def clean(text: str) -> str:
         return text
     try:
         return dumps(_cleaned(decode(text)))
-    except NotJSON:
+    except (NotJSON, RecursionError):
         return text
 
 

@@ -61,12 +61,10 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Anthropic: a thinking block is refused once anything before it has changed, so the service is asked to drop it instead."""
     effort_with_tools: bool = True
     """OpenAI Chat: False where function tools are refused unless `reasoning_effort` is `none`."""
-    user_after_tool: bool = True
-    """OpenAI Chat: False where a user message may not follow a tool message (Mistral), so that an assistant's word is put between."""
     forced_tool_choice: bool = True
     """False where a tool cannot be forced, only offered."""
     strict_template: bool = False
-    """OpenAI Chat: user and assistant must alternate, so runs of one role are merged."""
+    """OpenAI Chat: user and assistant must alternate: runs of one role are merged, and the assistant has a word between tool and user."""
     call_id: Literal["free", "mistral"] = "free"
     """mistral: exactly nine alphanumerics."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"

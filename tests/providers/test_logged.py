@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -61,7 +61,7 @@ class Played:
         self.prepared += 1
         return Prepared("POST", "https://api.acme.test", {}, request.messages[0].text.encode())
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         try:
             for event in self.events:
                 if isinstance(event, BaseException):
@@ -94,7 +94,7 @@ class Played:
 
 async def collect(provider: Provider, take: int = 99) -> list[StreamEvent]:
     got: list[StreamEvent] = []
-    async with aclosing(provider.stream(REQUEST)) as events:  # type: ignore[type-var]
+    async with aclosing(provider.stream(REQUEST)) as events:
         async for event in events:
             got.append(event)
             if len(got) == take:
@@ -245,8 +245,8 @@ def test_when_nobody_listens_the_stream_is_the_providers_own(logger: logging.Log
     played = Played(EVENTS)
     provider = Logged(played, logger)
     stream = provider.stream(REQUEST)
-    assert stream.__qualname__ == "Played.stream"  # type: ignore[attr-defined]
-    asyncio.run(stream.aclose())  # type: ignore[attr-defined]
+    assert stream.__qualname__ == "Played.stream"
+    asyncio.run(stream.aclose())
     assert played.prepared == 0
 
 

@@ -108,7 +108,7 @@ def test_events_come_when_they_are_sent_and_not_when_the_body_ends(transport: Tr
         writer.write(chunk(b"data: 2\n\n") + LAST_CHUNK)
 
     async def test(server: Server) -> None:
-        async with transport.send("POST", server.url, {}, b"") as got, aclosing(got.chunks()) as pieces:  # type: ignore[type-var]
+        async with transport.send("POST", server.url, {}, b"") as got, aclosing(got.chunks()) as pieces:
             assert await anext(pieces) == b"data: 1\n\n"
             go_on.set()
             assert await anext(pieces) == b"data: 2\n\n"

@@ -10,6 +10,7 @@ from dragoman.events import (
     StreamEvent,
     TextDelta,
     ThoughtDelta,
+    ToolCallDelta,
     ToolCallReady,
     ToolCallStarted,
     UsageUpdated,
@@ -35,6 +36,10 @@ class AnswerBuilder:
         self._pieces: list[str] = []
         self._half = ""
         """A high surrogate at the end of a delta: its other half comes with the next."""
+        self._call_halves: dict[str, str] = {}
+        """The same for the arguments of calls being written."""
+        self._untold: list[StreamEvent] = []
+        """Halves that turned out to be alone when their part was sealed."""
 
     # --- what arrives
 
@@ -48,17 +53,19 @@ class AnswerBuilder:
 
     def text(self, delta: str) -> list[StreamEvent]:
         whole = self._append(Text, delta)
-        return [TextDelta(whole)] if whole else []
+        return self._told(TextDelta(whole)) if whole else self._told()
 
     def thought(self, delta: str, subject: str = "", description: str = "") -> list[StreamEvent]:
         whole = self._append(Thought, delta)
-        return [ThoughtDelta(whole, subject, description)] if whole else []
+        told = ThoughtDelta(whole, jsontext.valid_unicode(subject), jsontext.valid_unicode(description))
+        return self._told(told) if whole else self._told()
 
     def seal(self, opaque: Opaque | None = None) -> None:
         """End the part being written, with what the provider wants back on it."""
         if self._open is not None:
             if self._half:
                 self._pieces.append("\ufffd")
+                self._untold.append(TextDelta("\ufffd") if self._open is Text else ThoughtDelta("\ufffd"))
                 self._half = ""
             self._parts.append(self._open("".join(self._pieces), opaque))
             self._open = None
@@ -79,13 +86,22 @@ class AnswerBuilder:
     def begin_call(self, wanted_id: str, name: str) -> tuple[str, list[StreamEvent]]:
         """Claim an id for a call whose arguments are still coming."""
         call_id = self._claim(wanted_id)
-        return call_id, [ToolCallStarted(call_id, name)]
+        return call_id, self._told(ToolCallStarted(call_id, jsontext.valid_unicode(name)))
+
+    def argue(self, call_id: str, piece: str) -> list[StreamEvent]:
+        """The next piece of a call's arguments, for showing."""
+        whole, half = _parted(self._call_halves.pop(call_id, "") + piece)
+        if half:
+            self._call_halves[call_id] = half
+        return self._told(ToolCallDelta(call_id, whole)) if whole else self._told()
 
     def end_call(self, call_id: str, name: str, arguments: str, opaque: Opaque | None = None) -> list[StreamEvent]:
         self.seal()
+        if self._call_halves.pop(call_id, ""):
+            self._untold.append(ToolCallDelta(call_id, "\ufffd"))
         call = ToolCall(call_id, jsontext.valid_unicode(name), jsontext.clean(arguments) or "{}", opaque)
         self._parts.append(call)
-        return [ToolCallReady(call)]
+        return self._told(ToolCallReady(call))
 
     def call(self, wanted_id: str, name: str, arguments: str, opaque: Opaque | None = None) -> list[StreamEvent]:
         """A call that arrived whole."""
@@ -95,7 +111,7 @@ class AnswerBuilder:
     def cite(self, citation: Citation) -> list[StreamEvent]:
         self.seal()
         self._parts.append(citation)
-        return [CitationAdded(citation)]
+        return self._told(CitationAdded(citation))
 
     def use(self, usage: Usage) -> list[StreamEvent]:
         if usage == self.usage:
@@ -104,6 +120,11 @@ class AnswerBuilder:
         return [UsageUpdated(usage)]
 
     # --- how it ends
+
+    def close(self, reason: FinishReason, raw_reason: str = "", detail: str = "") -> list[StreamEvent]:
+        """The last events of a stream."""
+        finished = self.finish(reason, raw_reason, detail)
+        return self._told(finished)
 
     def finish(self, reason: FinishReason, raw_reason: str = "", detail: str = "") -> ResponseFinished:
         self.seal()
@@ -121,14 +142,16 @@ class AnswerBuilder:
         if self._open is not kind:
             self.seal()
             self._open = kind
-        if self._half:
-            delta, self._half = self._half + delta, ""
-        if not delta.isascii():
-            if "\ud800" <= delta[-1] <= "\udbff":
-                delta, self._half = delta[:-1], delta[-1]
-            delta = jsontext.valid_unicode(delta)
+        delta, self._half = _parted(self._half + delta)
         self._pieces.append(delta)
         return delta
+
+    def _told(self, *events: StreamEvent) -> list[StreamEvent]:
+        if not self._untold:
+            return list(events)
+        told = [*self._untold, *events]
+        self._untold.clear()
+        return told
 
     def _claim(self, wanted_id: str) -> str:
         if self._taken is None:
@@ -140,6 +163,15 @@ class AnswerBuilder:
 
 _NOTHING = Text("")
 """A text block that was opened and never written to: empty text would make the answer invalid."""
+
+
+def _parted(delta: str) -> tuple[str, str]:
+    """Text made whole, and the half of a surrogate pair that it ends with."""
+    if delta.isascii():
+        return delta, ""
+    if "\ud800" <= delta[-1] <= "\udbff":
+        return jsontext.valid_unicode(delta[:-1]), delta[-1]
+    return jsontext.valid_unicode(delta), ""
 
 
 def _incomplete(message: Message) -> str:

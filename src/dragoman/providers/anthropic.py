@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.errors import Unsupported
-from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
+from dragoman.messages import Blob, FileRef, Message, Request, Response, Settings, Text, Thinking, Thought, ToolCall, ToolResult
 from dragoman.providers.anthropic_stream import Decoder, read_answer
 from dragoman.providers.wire import (
     EMPTY_MESSAGE,
@@ -19,15 +19,19 @@ from dragoman.providers.wire import (
     arguments_object,
     base64,
     blob_data,
+    closed_schema,
+    image_type,
     merged_object,
     note,
     takes,
+    tool_schema,
     wire_id,
     wire_name,
 )
 
 MAX_ID = 64
 _MARKER = b',"cache_control":{"type":"ephemeral"}}'
+_THINKING = ("thinking", "redacted_thinking")
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576, "max": 63_999}
 
 
@@ -35,6 +39,8 @@ class Rendered(msgspec.Struct, frozen=True):
     role: str
     blocks: bytes
     """Content blocks joined by commas; empty where nothing of the message can be said here."""
+    plain: bytes = b""
+    """The same without thinking, for a message that goes on a turn someone else began."""
     thinks_first: bool = False
 
 
@@ -51,29 +57,40 @@ def render(message: Message, to: Destination) -> Rendered:
 
 
 def _render_assistant(message: Message, to: Destination) -> Rendered:
-    said: list[bytes] = []
-    calls: list[bytes] = []
-    visible = thinks_first = False
+    thinking: list[bytes] = []
+    said: list[tuple[bool, bytes]] = []
+    """(is thinking, block): the model may think again once a search of the service's own has answered."""
+    searched = _searches(message, to)
+    visible = answered = False
     for part in message.parts:
         match part:
-            case Text(text=text, opaque=opaque):
-                if own := to.own(opaque):
-                    said.append(own.encode())
-                elif text.strip():
-                    said.append(_text_block(text))
-                else:
-                    continue
+            case Text(text=text, opaque=opaque) if text.strip():
+                said.append((False, to.own(opaque).encode() or _text_block(text)))
                 visible = True
             case Thought(opaque=opaque) if own := to.own(opaque):
-                thinks_first = thinks_first or not said
-                said.append(own.encode())  # (6) byte for byte
-            case ToolCall():
-                calls.append(_call_block(part))  # (1) nothing may follow a tool_use, so calls go last
+                block = jsontext.decode(own)
+                if block["type"] in _THINKING:  # (6) byte for byte, and first in the turn
+                    said.append((True, own.encode())) if answered else thinking.append(own.encode())
+                elif block.get("id", block.get("tool_use_id")) in searched:
+                    said.append((False, own.encode()))
+                    answered = answered or "tool_use_id" in block
             case _:
                 pass
+    calls = [_call_block(part) for part in message.parts if isinstance(part, ToolCall)]  # (1) nothing may follow a tool_use
+    while said and said[-1][0] and not calls:
+        said.pop()  # thinking may not be the last thing said
     if not visible and not calls:
         return Rendered("assistant", b"")  # an answer of thinking alone cannot be sent back
-    return Rendered("assistant", b",".join(said + calls), thinks_first)
+    plain = b",".join([*(block for is_thinking, block in said if not is_thinking), *calls])
+    whole = b",".join([*thinking, *(block for _, block in said), *calls])
+    return Rendered("assistant", whole, plain, bool(thinking))
+
+
+def _searches(message: Message, to: Destination) -> set[str]:
+    """Ids of the service's own tool uses that have both ends: half of one, from a cut answer, is refused."""
+    blocks = [jsontext.decode(own) for part in message.parts if isinstance(part, Thought) and (own := to.own(part.opaque))]
+    answered = {block["tool_use_id"] for block in blocks if "tool_use_id" in block}
+    return {block["id"] for block in blocks if block.get("id") in answered}
 
 
 def _text_block(text: str) -> bytes:
@@ -118,7 +135,8 @@ def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
     data = blob_data(part, to)
     if not data:
         return _text_block(note(part, "its content is no longer there"))
-    source = b'{"type":"base64","media_type":' + jsontext.encode(part.mime) + b',"data":"' + base64(data) + b'"}'
+    mime = image_type(data, part.mime)  # the service looks, and refuses an image under another's name
+    source = b'{"type":"base64","media_type":' + jsontext.encode(mime) + b',"data":"' + base64(data) + b'"}'
     return b'{"type":"' + kind + b'","source":' + source + b"}"
 
 
@@ -148,7 +166,10 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
 
 def _tools(request: Request, marked: bool) -> bytes:
     tools = [
-        jsontext.encode({"name": tool.name, "description": tool.description})[:-1] + b',"input_schema":' + tool.parameters.encode() + b"}"
+        jsontext.encode({"name": tool.name, "description": tool.description})[:-1]
+        + b',"input_schema":'
+        + tool_schema(tool.parameters)
+        + b"}"
         for tool in request.tools
     ]
     if request.settings.search:
@@ -164,12 +185,14 @@ def _turns(rendered: list[Rendered], marked: bool) -> bytes:
     pieces: list[bytes] = []
     role = ""
     for index, item in enumerate(rendered):
+        blocks = item.blocks
         if item.role == role:
             pieces.append(b",")
+            blocks = item.plain or blocks  # (6) thinking is first in a turn or nowhere
         else:
             pieces += [b"]}," if role else b"", b'{"role":"', item.role.encode(), b'","content":[']
             role = item.role
-        pieces.append(item.blocks[:-1] + _MARKER if index in breakpoints and role == "user" else item.blocks)
+        pieces.append(blocks[:-1] + _MARKER if index in breakpoints and role == "user" else blocks)
     return b"".join(pieces) + (b"]}" if role else b"")
 
 
@@ -188,13 +211,19 @@ def _generation(request: Request, rendered: Sequence[Rendered], to: Destination)
         if thinking["type"] == "adaptive" and settings.thinking is not None:
             output["effort"] = "low" if settings.thinking.effort == "off" else settings.thinking.effort
     if to.profile.temperature and (thinking is None or thinking["type"] == "disabled"):
-        sampling = {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": settings.top_k}
-        out.update({key: value for key, value in sampling.items() if value is not None})
+        out.update(_sampling(settings))
     if request.tools and (choice := _tool_choice(settings.tool_choice, forced)):
         out["tool_choice"] = choice
     if settings.response_schema and to.profile.json_schema:
-        output["format"] = {"type": "json_schema", "schema": jsontext.decode(settings.response_schema)}
+        output["format"] = {"type": "json_schema", "schema": closed_schema(jsontext.decode(settings.response_schema))}
     return out | ({"output_config": output} if output else {})
+
+
+def _sampling(settings: Settings) -> dict[str, object]:
+    """Temperature ends at 1 here, and stands alone: beside it top_p is refused."""
+    hot = None if settings.temperature is None else min(settings.temperature, 1.0)
+    wanted = {"temperature": hot, "top_p": settings.top_p if hot is None else None, "top_k": settings.top_k}
+    return {key: value for key, value in wanted.items() if value is not None}
 
 
 def _tool_choice(choice: str, forced: bool) -> dict[str, object] | None:
@@ -225,16 +254,17 @@ def _adaptive(to: Destination) -> dict[str, object]:
 
 
 def _loop_without_thinking(request: Request, rendered: Sequence[Rendered]) -> bool:
-    """In an open tool loop the last assistant turn must open with its thinking. One from another provider has none: go on without."""
-    if not request.messages or not request.messages[-1].results:
-        return False
-    turn: list[Rendered] = []
-    for item in reversed(rendered):
-        if item.role == "assistant" and item.blocks:
-            turn.append(item)
-        elif turn:
+    """An open tool loop must begin with thinking; later steps need none. One that another provider began has none: go on without."""
+    opening: Rendered | None = None
+    spoken = False
+    for message, item in zip(reversed(request.messages), reversed(rendered), strict=True):
+        if item.role == "user":
+            spoken = not message.results  # a word behind results is sent as one message with them, and does not end the loop
+        elif item.blocks and spoken:
             break
-    return bool(turn) and not turn[-1].thinks_first
+        elif item.blocks:
+            opening = item
+    return opening is not None and not opening.thinks_first
 
 
 # --- the other calls, and the way back --------------------------------------------------------------------------------------------

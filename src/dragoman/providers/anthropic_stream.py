@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman import jsontext
 from dragoman.errors import StreamBroken
-from dragoman.events import StreamEvent, ToolCallDelta
+from dragoman.events import StreamEvent
 from dragoman.messages import Citation, FinishReason, Opaque, Response
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
@@ -29,6 +29,7 @@ class Decoder:
         self._answer = AnswerBuilder(taken)
         self._block: dict[str, Any] = {}
         self._index: int | None = None
+        self._is_open = False
         self._arguments: list[str] = []
         self._call_id = ""
         self._usage: dict[str, Any] = {}
@@ -49,7 +50,7 @@ class Decoder:
             case "content_block_start":
                 return self._begin_block(event)
             case "content_block_stop":
-                return self._end_block()
+                return self._end_block(event.get("index"))
             case "message_start":
                 message = event["message"]
                 self._usage = dict(message.get("usage") or {})
@@ -74,12 +75,16 @@ class Decoder:
     def close(self) -> list[StreamEvent]:
         if not self.ended or not self._stop:
             raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+        if self._is_open and self._block.get("type") == "tool_use":
+            raise StreamBroken("the answer ended with a call still open", provider=self._to.deployment.name)
+        events = self._end_block(self._index) if self._is_open else []
         reason = FINISH.get(self._stop, FinishReason.OTHER)
-        return [self._answer.finish(reason, self._stop, self._detail)]
+        return [*events, *self._answer.close(reason, self._stop, self._detail)]
 
     def _begin_block(self, event: dict[str, Any]) -> list[StreamEvent]:
-        if self._index is not None:
+        if self._is_open:
             raise StreamBroken("a content block began before the last one ended", provider=self._to.deployment.name)
+        self._is_open = True
         self._index = event.get("index")
         self._block = dict(event["content_block"])
         self._answer.seal()
@@ -97,8 +102,7 @@ class Decoder:
                 return []
 
     def _delta(self, event: dict[str, Any]) -> list[StreamEvent]:
-        if event.get("index") != self._index:
-            raise StreamBroken("a delta for a content block that is not open", provider=self._to.deployment.name)
+        self._check_open(event.get("index"))
         delta, block = event["delta"], self._block
         match delta.get("type"):
             case "text_delta":
@@ -109,7 +113,7 @@ class Decoder:
                 self._arguments.append(delta["partial_json"])
                 if block.get("type") != "tool_use" or not delta["partial_json"]:
                     return []
-                return [ToolCallDelta(self._call_id, delta["partial_json"])]
+                return self._answer.argue(self._call_id, delta["partial_json"])
             case "signature_delta":
                 block["signature"] = (block.get("signature") or "") + delta["signature"]
                 return []
@@ -120,8 +124,14 @@ class Decoder:
                 self.unknown_events += 1
                 return []
 
-    def _end_block(self) -> list[StreamEvent]:
-        block, self._index = self._block, None
+    def _check_open(self, index: int | None) -> None:
+        if not self._is_open or index != self._index:
+            raise StreamBroken("an event for a content block that is not open", provider=self._to.deployment.name)
+
+    def _end_block(self, index: int | None) -> list[StreamEvent]:
+        self._check_open(index)
+        self._is_open = False
+        block = self._block
         written = self._answer.written
         match block.get("type"):
             case "text":
@@ -131,8 +141,8 @@ class Decoder:
             case "tool_use":
                 block["input"] = "".join(self._arguments) or jsontext.dumps(block.get("input") or {})
                 return self._answer.end_call(self._call_id, block.get("name") or "", block["input"])
-            case "server_tool_use" if self._arguments:
-                block["input"] = jsontext.decode("".join(self._arguments))
+            case _ if arguments := "".join(self._arguments):
+                block["input"] = jsontext.decode(arguments)
             case _:
                 pass
         return _keep_block(self._answer, block, self._to)

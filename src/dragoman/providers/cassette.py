@@ -95,7 +95,7 @@ class Cassette:
         return len(self._interactions) - self._next
 
     @asynccontextmanager
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer]:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
         if not self.recording:
             yield self._replay(method, url, body)
             return
@@ -241,7 +241,7 @@ class _RecordedAnswer:
     def headers(self) -> Mapping[str, str]:
         return self._answer.headers
 
-    async def chunks(self) -> AsyncGenerator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         try:
             async for chunk in self._answer.chunks():
                 self._take.chunks.append(chunk)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ def profile_for(deployment: Deployment, model: str) -> Profile:
     return found or deployment.profile
 
 
+@cache
 def builtin_catalog() -> Catalog:
     return Catalog(msgspec.json.decode((_HERE / "catalog.json").read_bytes(), type=dict[str, Deployment]))
 

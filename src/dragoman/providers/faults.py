@@ -27,10 +27,14 @@ from dragoman.providers.wire import Destination
 _STATUS_OF = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "exceed_context_size_error": 400,
+    "invalid_api_key": 401,
     "authentication_error": 401,
     "billing_error": 402,
     "permission_error": 403,
     "not_found_error": 404,
+    "model_not_found": 404,
     "timeout_error": 504,
     "request_too_large": 413,
     "rate_limit_error": 429,
@@ -38,16 +42,21 @@ _STATUS_OF = {
     "insufficient_quota": 429,
     "api_error": 500,
     "server_error": 500,
+    "server_is_overloaded": 503,
     "overloaded_error": 529,
 }
 _OVERFLOW = re.compile(
     r"prompt is too long|context_length_exceeded|exceed_context_size|maximum context length|context window|"
-    r"input token count .{0,40}exceeds|exceeds the maximum number of tokens|too many tokens",
+    r"(input|prompt) token count .{0,40}exceeds|exceeds the maximum number of tokens|too many tokens|exceed context limit|"
+    r"(exceeded|exceeds) (model token limit|the context length|max(imum)? context length)|maximum prompt length|available context size|"
+    r"prompt exceeds max length|range of input length|longer than the (maximum model length|model's context length)|"
+    r"(greater than the|loaded with) context length|input is too long|tokens. \+ .max_new_tokens. must be",
     re.IGNORECASE,
 )
 _EMPTY_ACCOUNT = re.compile(
     r"insufficient.{0,3}(quota|balance|credit)|credit balance is too low|exceeded your current quota, please", re.IGNORECASE
 )
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BAD_KEY = re.compile(r"api.?key.{0,20}(not valid|invalid|expired)|API_KEY_INVALID", re.IGNORECASE)
 
 
@@ -63,7 +72,8 @@ def error_from_event(event: Any, to: Destination) -> ProviderError:
     fault = _inner(event)
     code = str(fault.get("code") or "")
     kind = str(fault.get("type") or "")
-    status = int(code) if code.isdigit() else _STATUS_OF.get(code) or _STATUS_OF.get(kind) or 500
+    is_status = len(code) == 3 and code.isdecimal() and code[0] in "45"  # others have numbers of their own (GLM's 1302)
+    status = int(code) if is_status else _STATUS_OF.get(code) or _STATUS_OF.get(kind) or 500
     return _error(status, _message_of(fault) or "the service broke off with an error", fault, {}, to.deployment)
 
 
@@ -99,7 +109,7 @@ def _classify(status: int, words: str, fault: dict[str, Any], deployment: Deploy
             return QuotaExhausted, " — the account has no credit left"
         case 403:
             return Forbidden, f" — {key} may not use this model or service"
-        case 400 | 413 | 422 if _OVERFLOW.search(words):
+        case 400 | 413 | 422 | 500 if _OVERFLOW.search(words):
             return ContextOverflow, ""
         case 400 if _BAD_KEY.search(words):
             return Unauthorized, f" — check {key}"
@@ -159,12 +169,12 @@ def _message_of(fault: Mapping[str, Any]) -> str:
 
 def _plain(body: bytes) -> str:
     """The text of an error page, without its markup."""
-    text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", body[:20_000].decode(errors="replace"), flags=re.DOTALL | re.IGNORECASE)
+    text = re.sub(r"<(script|style).*?</\1>|<[^<>]*>", " ", body[:20_000].decode(errors="replace"), flags=re.DOTALL | re.IGNORECASE)
     return _one_line(text)
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(jsontext.valid_unicode(text).split())
+    line = " ".join(_CONTROL.sub(" ", jsontext.valid_unicode(text)).split())
     return line if len(line) <= 600 else line[:600] + " …"
 
 
@@ -193,11 +203,14 @@ def _number(text: str) -> float | None:
 
 
 def _until(date: str, now: float) -> float | None:
+    from datetime import UTC
     from email.utils import parsedate_to_datetime
 
     try:
-        return max(parsedate_to_datetime(date).timestamp() - now, 0.0)
-    except ValueError:
+        when = parsedate_to_datetime(date)
+        when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+        return max(when.timestamp() - now, 0.0)
+    except (ValueError, OverflowError):
         return None
 
 

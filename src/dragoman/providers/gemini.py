@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
+from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
 from dragoman.providers.gemini_schema import reduced
 from dragoman.providers.gemini_stream import Decoder, read_answer
@@ -22,6 +23,7 @@ from dragoman.providers.wire import (
     note,
     result_text,
     takes,
+    tool_schema,
     wire_name,
 )
 
@@ -102,7 +104,7 @@ def _text_part(text: str) -> bytes:
 
 
 def _media_part(part: Blob | FileRef, to: Destination) -> bytes:
-    if not takes(part, to.profile):
+    if not takes(part, to.profile) or part.mime == "image/gif":
         return _text_part(note(part, "this model cannot be shown it"))
     if isinstance(part, FileRef):
         return jsontext.encode({"fileData": {"mimeType": part.mime, "fileUri": part.uri}})
@@ -119,8 +121,8 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
     tail: dict[str, object] = {}
     if config := _generation(request, to):
         tail["generationConfig"] = config
-    if request.tools and request.settings.tool_choice != "auto":
-        tail["toolConfig"] = {"functionCallingConfig": _tool_choice(request.settings.tool_choice)}
+    if tool_config := _tool_config(request, to):
+        tail["toolConfig"] = tool_config
     tail.update(to.deployment.extra_body)
     return _prompt(request, rendered, to) + (b"," + jsontext.encode(tail)[1:-1] if tail else b"") + b"}"
 
@@ -158,11 +160,24 @@ def _tools(request: Request, to: Destination) -> list[bytes]:
 def _declaration(name: str, description: str, parameters: str, to: Destination) -> bytes:
     head = jsontext.encode({"name": name, "description": description})[:-1]
     if to.profile.tool_schema == "json_schema":  # (20)
-        return head + b',"parametersJsonSchema":' + parameters.encode() + b"}"
-    schema = reduced(jsontext.decode(parameters))
+        return head + b',"parametersJsonSchema":' + tool_schema(parameters) + b"}"
+    schema = reduced(jsontext.decode(tool_schema(parameters)))
     if not schema.get("properties"):
         return head + b"}"  # an object without properties is refused; no parameters at all is not
     return head + b',"parameters":' + jsontext.encode(schema) + b"}"
+
+
+def _tool_config(request: Request, to: Destination) -> dict[str, object]:
+    if not request.tools:
+        return {}
+    config: dict[str, object] = {}
+    if request.settings.tool_choice != "auto":
+        config["functionCallingConfig"] = _tool_choice(request.settings.tool_choice)
+    if request.settings.search:
+        if not to.profile.thought_signatures:  # the mark of Gemini 3 and later
+            raise Unsupported(f"{to.model} cannot search and call tools in one request; use a model of Gemini 3 or later")
+        config["includeServerSideToolInvocations"] = True
+    return config
 
 
 def _tool_choice(choice: str) -> dict[str, object]:
@@ -181,6 +196,8 @@ def _generation(request: Request, to: Destination) -> dict[str, object]:
         config["maxOutputTokens"] = settings.max_output_tokens
     if settings.response_mime or settings.response_schema:
         config["responseMimeType"] = settings.response_mime or "application/json"
+        if request.tools and config["responseMimeType"] == "application/json" and not to.profile.thought_signatures:
+            raise Unsupported(f"{to.model} cannot answer in JSON and call tools in one request; use a model of Gemini 3 or later")
     if settings.response_schema:
         schema = jsontext.decode(settings.response_schema)
         full = to.profile.tool_schema == "json_schema"

@@ -13,17 +13,22 @@ _KEPT = frozenset(
 )
 _FORMATS = {"STRING": {"enum", "date-time"}, "NUMBER": {"float", "double"}, "INTEGER": {"int32", "int64"}}
 _MAX_DEPTH = 16
+_MAX_REFERENCES = 5
+
+Path = tuple[str, ...]
+"""What was passed on the way down from the root: a reference, or "" for a step without one."""
 
 
 def reduced(schema: dict[str, Any]) -> dict[str, Any]:
     """What the subset can say of a schema. It may allow more than the schema does, never less: arguments are validated here anyway."""
-    return _reduced(schema, schema, 0)
+    return _reduced(schema, schema, ())
 
 
-def _reduced(schema: Any, root: dict[str, Any], depth: int) -> dict[str, Any]:
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+def _reduced(schema: Any, root: dict[str, Any], path: Path) -> dict[str, Any]:
+    if not isinstance(schema, dict) or len(path) > _MAX_DEPTH:
         return {"type": "STRING"} if not isinstance(schema, dict) else {"type": "OBJECT"}
-    schema = _resolved(schema, root)
+    path = (*path, str(schema.get("$ref", "")))
+    schema = _resolved(schema, root, path)
     out: dict[str, Any] = {key: value for key, value in schema.items() if key in _KEPT}
     types = _types(schema)
     if "null" in types:
@@ -31,24 +36,25 @@ def _reduced(schema: Any, root: dict[str, Any], depth: int) -> dict[str, Any]:
         types = [name for name in types if name != "null"]
     alternatives = [item for key in ("anyOf", "oneOf") for item in schema.get(key) or ()]
     if alternatives and not isinstance(schema.get("type"), str):
-        return _any_of(alternatives, out, root, depth)
+        return _any_of(alternatives, out, root, path)
     out.pop("anyOf", None)
     if len(types) > 1:
-        return _any_of([{**schema, "type": name} for name in types], {"description": schema.get("description")}, root, depth)
-    return _typed(types[0] if types else "string", out, schema, root, depth)
+        extra = {key: out[key] for key in ("description", "nullable") if key in out}
+        return _any_of([{**schema, "type": name} for name in types], extra, root, path)
+    return _typed(types[0] if types else "string", out, schema, root, path)
 
 
-def _typed(name: str, out: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], depth: int) -> dict[str, Any]:
+def _typed(name: str, out: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
     out["type"] = name.upper()
     if name == "object":
         properties = schema.get("properties") or {}
-        out["properties"] = {key: _reduced(value, root, depth + 1) for key, value in properties.items()}
-        out["required"] = [key for key in schema.get("required") or () if key in properties]
+        out["properties"] = {key: _reduced(value, root, path) for key, value in properties.items() if not _endless(value, path)}
+        out["required"] = list(dict.fromkeys(key for key in schema.get("required") or () if key in out["properties"]))
     if name != "object" or not out.get("properties"):
         for key in ("properties", "required", "minProperties", "maxProperties"):
             out.pop(key, None)  # "only allowed for OBJECT type"
     if name == "array":
-        out["items"] = _reduced(schema.get("items") or {"type": "string"}, root, depth + 1)
+        out["items"] = _reduced(schema.get("items") or {"type": "string"}, root, path)
     else:
         for key in ("items", "minItems", "maxItems"):
             out.pop(key, None)
@@ -68,8 +74,8 @@ def _keep_enum(out: dict[str, Any]) -> None:
         del out["enum"]
 
 
-def _any_of(alternatives: list[Any], out: dict[str, Any], root: dict[str, Any], depth: int) -> dict[str, Any]:
-    choices = [_reduced(item, root, depth + 1) for item in alternatives if not _is_null(item)]
+def _any_of(alternatives: list[Any], out: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
+    choices = [_reduced(item, root, path) for item in alternatives if not _is_null(item)]
     if len(choices) < len(alternatives):
         out["nullable"] = True
     extra = {key: out[key] for key in ("description", "nullable") if out.get(key) is not None}
@@ -97,7 +103,17 @@ def _types(schema: dict[str, Any]) -> list[str]:
     return []
 
 
-def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+def _endless(schema: Any, path: Path) -> bool:
+    """Whether a property leads where the path has been twice: a schema that refers to itself is told one level deep, and no deeper."""
+    if not isinstance(schema, dict):
+        return False
+    inner = [schema, schema.get("items"), *(schema.get("anyOf") or ()), *(schema.get("oneOf") or ()), *(schema.get("allOf") or ())]
+    references = [item["$ref"] for item in inner if isinstance(item, dict) and isinstance(item.get("$ref"), str)]
+    followed = sum(map(bool, path))
+    return any(path.count(each) > 1 or followed >= _MAX_REFERENCES for each in references)
+
+
+def _resolved(schema: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
     """Follow local references, and fold const and allOf into what the subset knows."""
     for _ in range(8):
         reference = schema.get("$ref")
@@ -106,8 +122,8 @@ def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
         found = _lookup(reference, root)
         schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
     for part in schema.get("allOf") or ():
-        if isinstance(part, dict):
-            inner = _resolved(part, root)
+        if isinstance(part, dict) and len(path) <= _MAX_DEPTH:
+            inner = _resolved(part, root, (*path, ""))
             properties = {**(inner.get("properties") or {}), **(schema.get("properties") or {})}
             required = [*(schema.get("required") or ()), *(inner.get("required") or ())]
             schema = {**inner, **schema, **({"properties": properties, "required": required} if properties else {})}

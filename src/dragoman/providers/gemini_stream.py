@@ -29,6 +29,8 @@ FINISH = {
     "MALFORMED_RESPONSE": FinishReason.MALFORMED_TOOL_CALL,
 }
 
+_TELLING = frozenset({"candidates", "promptFeedback", "usageMetadata"})
+
 
 class Decoder:
     def __init__(self, to: Destination, taken: Taken) -> None:
@@ -51,6 +53,9 @@ class Decoder:
         chunk = jsontext.decode(data)
         if isinstance(chunk, list) or chunk.get("error"):
             raise error_from_event(chunk, self._to)
+        if not chunk.keys() & _TELLING:
+            self.unknown_events += 1
+            return None
         return self.read(chunk)
 
     def read(self, chunk: dict[str, Any]) -> list[StreamEvent]:
@@ -78,7 +83,7 @@ class Decoder:
         if self._grounding:
             events += self._answer.cite(Citation(opaque=self._opaque(jsontext.dumps(self._grounding))))
         reason = FinishReason.SAFETY if self._blocked else FINISH.get(self._finish, FinishReason.OTHER)
-        return [*events, self._answer.finish(reason, self._finish, self._detail)]
+        return [*events, *self._answer.close(reason, self._finish, self._detail)]
 
     def _part(self, part: dict[str, Any]) -> list[StreamEvent]:
         signature = part.get("thoughtSignature")
@@ -90,7 +95,8 @@ class Decoder:
             )
         if (text := part.get("text")) is not None:
             return self._text(part, text, opaque)
-        self._answer.private(self._opaque(jsontext.dumps(part)))  # code it ran by itself, and its output
+        if part.keys() - {"thought"}:
+            self._answer.private(self._opaque(jsontext.dumps(part)))  # code it ran by itself, and its output
         return []
 
     def _text(self, part: dict[str, Any], text: str, opaque: Opaque | None) -> list[StreamEvent]:

@@ -25,7 +25,7 @@ from dragoman.messages import PerMessage, Request, Response, Text, Thought, Tool
 from dragoman.profile import Deployment, Profile
 from dragoman.providers.auth import Auth, NoAuth
 from dragoman.providers.catalog import profile_for
-from dragoman.providers.faults import error_from_status
+from dragoman.providers.faults import error_from_event, error_from_status
 from dragoman.providers.sse import SSEDecoder
 from dragoman.providers.wire import Destination, StreamDecoder, Wire
 
@@ -203,13 +203,13 @@ class HttpProvider:
 
     def _whole_answer(self, data: Any, request: Request, to: Destination) -> Response:
         if isinstance(data, dict) and data.get("error"):
-            raise error_from_status(int(_code(data["error"])), {}, jsontext.encode(data), self.deployment)
+            raise error_from_event(data, to)
         return self._read(self._wire.from_wire, data, to, lambda: _used_ids(request))
 
     def _read(self, reader: Callable[..., Any], *data: Any) -> Any:
         try:
             return reader(*data)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise StreamBroken(f"the answer has an unexpected shape ({type(error).__name__}: {error})", provider=self.name) from error
 
     def _timed_out(self, what: str) -> TimedOut:
@@ -248,9 +248,12 @@ async def _decoded(answer: Answer, decoder: StreamDecoder, profile: Profile, dea
                 events = _fed(decoder, name, data)
                 if events is None:
                     continue
-                deadline = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
                 for event in events:
                     yield event
+                # Counted from here: the time a reader takes over an event is not the service's.
+                deadline = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
+                if decoder.ended:
+                    break  # nothing behind the end counts, whether it came in the same chunk or in another
             if chunk is None:
                 break
         for event in decoder.close():
@@ -263,7 +266,7 @@ def _fed(decoder: StreamDecoder, name: str, data: bytes) -> list[StreamEvent] | 
         return decoder.feed(name, data)
     except jsontext.NotJSON as error:
         raise StreamBroken(f"the service sent an event that is not JSON: {data[:80]!r}") from error
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StreamBroken(f"the service sent an event of unexpected shape: {data[:80]!r}") from error
 
 
@@ -291,11 +294,6 @@ async def _read_body(answer: Answer, deadline: float, limit: int = MAX_BODY_BYTE
 
 def _used_ids(request: Request) -> set[str]:
     return {part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
-
-
-def _code(error: Any) -> Any:
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) or (isinstance(code, str) and code.isdigit()) else 500
 
 
 def _told(response: Response) -> list[StreamEvent]:

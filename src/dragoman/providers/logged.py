@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -83,7 +83,7 @@ class Logged:
     def prepare(self, request: Request) -> Prepared:
         return self._provider.prepare(request)
 
-    def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         if not self._listening:
             return self._provider.stream(request)
         return self._stream(request)
@@ -119,7 +119,7 @@ class Logged:
     async def aclose(self) -> None:
         await self._provider.aclose()
 
-    async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent]:
+    async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         watch = self._watch("stream", request.model, request)
         events = self._provider.stream(request)
         response: Response | None = None
@@ -145,8 +145,7 @@ class Logged:
         else:
             self._finished(watch, response)
         finally:
-            if close := getattr(events, "aclose", None):
-                await close()
+            await events.aclose()
 
     async def _timed(self, watch: _Watch, work: Awaitable[T]) -> T:
         try:

@@ -11,21 +11,24 @@ from dragoman import jsontext
 from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_chat_stream import Decoder, read_answer
-from dragoman.providers.openai_settings import chat_thinking, response_format, sampling
+from dragoman.providers.openai_settings import chat_thinking, response_format, sampling, told_format
 from dragoman.providers.wire import (
     EMPTY_MESSAGE,
     IMAGE_TYPES,
     Destination,
     Taken,
+    arguments_object,
     arguments_string,
     attachments,
     base64,
     blob_data,
+    cache_key,
     merged_object,
     mistral_id,
     note,
     result_text,
     takes,
+    tool_schema,
     wire_id,
     wire_name,
 )
@@ -33,6 +36,11 @@ from dragoman.providers.wire import (
 MAX_ID = 40
 BRIDGE = "Understood."
 """Said for the assistant where a user may not speak right after a tool."""
+NO_REASONING = "(none)"
+"""Kimi takes an empty reasoning field for a missing one."""
+
+
+_AUDIO = {"audio/mpeg": b"mp3", "audio/mp3": b"mp3", "audio/wav": b"wav", "audio/x-wav": b"wav", "audio/wave": b"wav"}
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -68,16 +76,17 @@ def _render_assistant(message: Message, to: Destination) -> Rendered:
 
 
 def _reasoning(message: Message, has_calls: bool, to: Destination) -> bytes | None:
-    """(12) Thinking goes back where the profile says so; where it must stand and there was none, it stands empty."""
+    """(12) Thinking goes back where the profile says so; where it must stand and there was none, it says so."""
     profile = to.profile
     if profile.reasoning_back == "never" or (profile.reasoning_back == "calls" and not has_calls):
         return None
     thoughts = [part.text for part in message.parts if isinstance(part, Thought) and part.text]
-    return _inside("\n\n".join(thoughts))
+    return _inside("\n\n".join(thoughts) or NO_REASONING)
 
 
 def _call(call: ToolCall, to: Destination) -> bytes:
-    function = {"name": wire_name(call.name), "arguments": arguments_string(call)}
+    arguments = arguments_object(call).decode() if to.profile.strict_template else arguments_string(call)
+    function = {"name": wire_name(call.name), "arguments": arguments}
     return jsontext.encode({"id": _id(call.id, to), "type": "function", "function": function})
 
 
@@ -112,7 +121,7 @@ def _media(part: Blob | FileRef, to: Destination) -> bytes:
     if not takes(part, to.profile):
         return _text(note(part, "this model cannot be shown it"), to)
     if isinstance(part, FileRef):
-        if part.mime not in IMAGE_TYPES:
+        if part.mime not in IMAGE_TYPES or not part.uri.startswith(("https://", "http://")):
             return _text(note(part, "this service cannot fetch it"), to)
         return b'{"type":"image_url","image_url":{"url":' + jsontext.encode(part.uri) + b"}}"
     data = blob_data(part, to)
@@ -123,7 +132,9 @@ def _media(part: Blob | FileRef, to: Destination) -> bytes:
         return b'{"type":"image_url","image_url":{"url":"data:' + part.mime.encode() + b";base64," + encoded + b'"}}'
     if part.mime == "application/pdf":
         return b'{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,' + encoded + b'"}}'
-    kind = b"mp3" if part.mime in ("audio/mpeg", "audio/mp3") else b"wav"
+    kind = _AUDIO.get(part.mime)
+    if kind is None:
+        return _text(note(part, "this service cannot play it"), to)
     return b'{"type":"input_audio","input_audio":{"data":"' + encoded + b'","format":"' + kind + b'"}}'
 
 
@@ -148,8 +159,9 @@ def _inside(text: str) -> bytes:
 
 
 def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destination) -> Iterator[bytes]:
-    if request.system.strip():
-        yield jsontext.encode({"role": to.profile.system_role, "content": request.system})
+    system = [text for text in (request.system, told_format(request.settings, to.profile)) if text.strip()]
+    if system:
+        yield jsontext.encode({"role": to.profile.system_role, "content": "\n\n".join(system)})
     after_tool = False
     for item in _merged(rendered, to) if to.profile.strict_template else rendered:
         if item.results:
@@ -160,8 +172,8 @@ def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destinati
                 yield _assistant_message(item, to)
                 after_tool = False
         elif item.content:
-            if after_tool and not to.profile.user_after_tool:
-                yield jsontext.encode({"role": "assistant", "content": BRIDGE})
+            if after_tool and to.profile.strict_template:
+                yield _assistant_message(_bridge(to), to)
             after_tool = False
             yield b'{"role":"user","content":' + (b"[" + item.content + b"]" if _in_blocks(to) else b'"' + item.content + b'"') + b"}"
 
@@ -174,6 +186,11 @@ def _assistant_message(item: Rendered, to: Destination) -> bytes:
     if item.calls:
         pieces.append(b',"tool_calls":[' + item.calls + b"]")
     return b"".join(pieces) + b"}"
+
+
+def _bridge(to: Destination) -> Rendered:
+    reasoning = _inside(NO_REASONING) if to.profile.reasoning_back == "always" else None
+    return Rendered("assistant", content=_inside(BRIDGE), reasoning=reasoning)
 
 
 def _merged(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rendered]:
@@ -215,7 +232,7 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
 
 def _tool(name: str, description: str, parameters: str) -> bytes:
     head = jsontext.encode({"name": name, "description": description})[:-1]
-    return b'{"type":"function","function":' + head + b',"parameters":' + parameters.encode() + b"}}"
+    return b'{"type":"function","function":' + head + b',"parameters":' + tool_schema(parameters) + b"}}"
 
 
 def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
@@ -230,7 +247,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     if shape := response_format(settings, to.profile):
         tail["response_format"] = shape
     if to.deployment.cache == "key" and request.cache_key:
-        tail["prompt_cache_key"] = request.cache_key
+        tail["prompt_cache_key"] = cache_key(request)
     if stream:
         tail["stream"] = True
         if to.deployment.stream_usage:

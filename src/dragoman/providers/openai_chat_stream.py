@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman import jsontext
 from dragoman.errors import StreamBroken
-from dragoman.events import StreamEvent, ToolCallDelta
+from dragoman.events import StreamEvent
 from dragoman.messages import Citation, FinishReason, Opaque, Response
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
@@ -62,7 +62,7 @@ class Decoder:
         if chunk.get("error") or name == "error":
             raise error_from_event(chunk, self._to)
         choices = chunk.get("choices")
-        usage = chunk.get("usage")
+        usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
         if choices is None and usage is None:
             self.unknown_events += 1
             return None
@@ -79,11 +79,10 @@ class Decoder:
         events: list[StreamEvent] = []
         for call in self._calls:
             if not call.call_id:
-                _, started = self._begin(call)
-                events += started
+                events += self._begin(call)
             events += self._answer.end_call(call.call_id, call.name, "".join(call.pieces))
         reason = FinishReason.REFUSAL if self._refused else FINISH.get(self._finish, FinishReason.OTHER)
-        return [*events, self._answer.finish(reason, self._finish, "".join(self._refused))]
+        return [*events, *self._answer.close(reason, self._finish, "".join(self._refused))]
 
     def _choice(self, choice: dict[str, Any]) -> list[StreamEvent]:
         delta = choice.get("delta") or {}
@@ -99,6 +98,8 @@ class Decoder:
             events += self._call_delta(piece)
         for annotation in delta.get("annotations") or ():
             events += _cite(self._answer, annotation, self._to)
+        if usage := choice.get("usage"):  # Kimi
+            events += self._answer.use(read_usage(usage))
         self._finish = choice.get("finish_reason") or self._finish
         return events
 
@@ -108,61 +109,86 @@ class Decoder:
         return [event for kind, text in content_pieces(content) for event in getattr(self._answer, kind)(text)]
 
     def _call_delta(self, piece: dict[str, Any]) -> list[StreamEvent]:
-        call = self._call_for(piece)
         function = piece.get("function") or {}
+        call = self._call_for(piece, _arguments(function))
         call.wire_id = call.wire_id or piece.get("id") or ""
         call.name = call.name or function.get("name") or ""
         events: list[StreamEvent] = []
         if call.name and not call.call_id:
-            _, events = self._begin(call)
-        arguments = function.get("arguments")
-        if arguments is None or arguments == "":
+            events = self._begin(call)
+        arguments = _arguments(function)
+        if not arguments:
             return events
-        text = arguments if isinstance(arguments, str) else jsontext.dumps(arguments)  # Ollama sends objects
-        call.pieces.append(text)
-        return [*events, ToolCallDelta(call.call_id, text)] if call.call_id else events
+        call.pieces.append(arguments)
+        return [*events, *self._answer.argue(call.call_id, arguments)] if call.call_id else events
 
-    def _call_for(self, piece: dict[str, Any]) -> _Call:
+    def _call_for(self, piece: dict[str, Any], arguments: str) -> _Call:
         """Which call a delta belongs to: by index, else by id; with neither it goes on with the last call begun.
 
-        An id that differs begins a new call even under the same index: some servers give every call index 0. Where such calls
-        are interleaved and a delta does not say which it means, the stream is broken rather than guessed at.
+        An id that differs begins a new call even under the same index: some servers give every call index 0, and some no id
+        either, so a name begins another call where the last one's arguments are whole. Where such calls are interleaved and a
+        delta does not say which it means, the stream is broken rather than guessed at.
         """
         index, wire_id = piece.get("index"), piece.get("id") or ""
-        alike = [call for call in self._calls if call.index == index]
+        alike = [call for call in self._calls if index is None or call.index == index]
         if wire_id:
-            named = next((call for call in reversed(alike) if call.wire_id == wire_id), None)
-            if named is not None and index is None and named.pieces and named.name and _names(piece) and _is_whole(named):
-                return self._new(index)  # the same id again, for another call
+            found = next((call for call in reversed(alike) if call.wire_id == wire_id), None)
             waiting = next((call for call in alike if not call.wire_id), None) if index is not None else None
-            return named or waiting or self._new(index)
-        if not alike or (index is None and _names(piece)):
+            found = found or waiting
+        else:
+            found = alike[-1] if alike and not (index is None and _names(piece)) else None
+            if found is not None and not all(map(_is_whole, alike[:-1])):
+                raise self._ambiguous()
+        if found is None:
             return self._new(index)
-        if any(not _is_whole(call) for call in alike[:-1]):
-            raise StreamBroken("a piece of a tool call that could belong to several", provider=self._to.deployment.name)
-        return alike[-1]
+        name, begins = _names(piece), arguments.lstrip().startswith(("{", "["))
+        renamed = bool(name and found.name and name != found.name and found.pieces)
+        if not (name or begins) or not _is_whole(found):
+            if renamed:
+                raise self._ambiguous()
+            return found
+        if name and (index is None or begins or renamed):
+            return self._new(index)
+        if begins:
+            raise self._ambiguous()
+        return found
+
+    def _ambiguous(self) -> StreamBroken:
+        return StreamBroken("a piece of a tool call that could belong to several", provider=self._to.deployment.name)
 
     def _new(self, index: object) -> _Call:
         self._calls.append(_Call(index))
         return self._calls[-1]
 
-    def _begin(self, call: _Call) -> tuple[str, list[StreamEvent]]:
+    def _begin(self, call: _Call) -> list[StreamEvent]:
+        """Tell of a call whose name is known now, and of the arguments that came before it."""
         call.call_id, events = self._answer.begin_call(call.wire_id, call.name)
-        return call.call_id, events
+        return events + [event for piece in call.pieces for event in self._answer.argue(call.call_id, piece)]
 
 
-def _names(piece: dict[str, Any]) -> bool:
-    return bool((piece.get("function") or {}).get("name"))
+def _names(piece: dict[str, Any]) -> str:
+    return (piece.get("function") or {}).get("name") or ""
+
+
+def _arguments(function: dict[str, Any]) -> str:
+    arguments = function.get("arguments")
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else jsontext.dumps(arguments)  # Ollama sends objects
 
 
 def _is_whole(call: _Call) -> bool:
     """Whether a call's arguments are complete, so that what follows must be another's."""
-    if not call.whole:
-        try:
-            jsontext.decode("".join(call.pieces) or "{}")
-        except jsontext.NotJSON:
-            return False
-        call.whole = True
+    if not call.whole and call.pieces and call.pieces[-1].rstrip().endswith(("}", "]")):
+        call.whole = _is_json("".join(call.pieces))
+    return call.whole
+
+
+def _is_json(text: str) -> bool:
+    try:
+        jsontext.decode(text)
+    except jsontext.NotJSON:
+        return False
     return True
 
 

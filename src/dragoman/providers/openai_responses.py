@@ -10,7 +10,7 @@ import msgspec
 from dragoman import jsontext
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
-from dragoman.providers.openai_settings import effort, named_schema, sampling
+from dragoman.providers.openai_settings import effort, named_schema, sampling, told_format
 from dragoman.providers.wire import (
     EMPTY_MESSAGE,
     IMAGE_TYPES,
@@ -19,15 +19,18 @@ from dragoman.providers.wire import (
     arguments_string,
     base64,
     blob_data,
+    cache_key,
     merged_object,
     note,
     result_text,
     takes,
+    tool_schema,
     wire_id,
     wire_name,
 )
 
 MAX_ID = 64
+MIN_OUTPUT_TOKENS = 16
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -135,19 +138,22 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
         tools.append(b'{"type":"web_search"}')
     if tools:
         head += b',"tools":[' + b",".join(tools) + b"]"
-    return head + b',"input":[' + b",".join(item.items for item in rendered if item.items) + b"]"
+    items = [item.items for item in rendered if item.items]
+    if said := told_format(request.settings, to.profile):  # the instructions do not count as having said it
+        items.insert(0, jsontext.encode({"type": "message", "role": "developer", "content": said}))
+    return head + b',"input":[' + b",".join(items) + b"]"
 
 
 def _tool(name: str, description: str, parameters: str) -> bytes:
     head = jsontext.encode({"type": "function", "name": name, "description": description})[:-1]
-    return head + b',"parameters":' + parameters.encode() + b',"strict":false}'
+    return head + b',"parameters":' + tool_schema(parameters) + b',"strict":false}'
 
 
 def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     settings = request.settings
     tail: dict[str, object] = {"store": False}
     if settings.max_output_tokens:
-        tail["max_output_tokens"] = settings.max_output_tokens
+        tail["max_output_tokens"] = max(settings.max_output_tokens, MIN_OUTPUT_TOKENS)
     tail.update(sampling(settings, to.profile))
     if to.profile.thinking != "none":
         tail["include"] = ["reasoning.encrypted_content"]
@@ -163,7 +169,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     elif settings.response_schema or settings.response_mime == "application/json":
         tail["text"] = {"format": {"type": "json_object"}}
     if to.deployment.cache == "key" and request.cache_key:
-        tail["prompt_cache_key"] = request.cache_key
+        tail["prompt_cache_key"] = cache_key(request)
     if stream:
         tail["stream"] = True
     return tail | to.deployment.extra_body

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman import jsontext
 from dragoman.errors import StreamBroken
-from dragoman.events import StreamEvent, ToolCallDelta
+from dragoman.events import StreamEvent
 from dragoman.messages import Citation, FinishReason, Opaque, Response
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
@@ -16,13 +16,24 @@ from dragoman.usage import Usage
 _CUT = {"max_output_tokens": FinishReason.LENGTH, "max_tokens": FinishReason.LENGTH, "content_filter": FinishReason.SAFETY}
 
 
+class _Call:
+    """A call being written."""
+
+    def __init__(self, call_id: str, name: str) -> None:
+        self.call_id = call_id
+        self.name = name
+        self.pieces: list[str] = []
+
+
 class Decoder:
     def __init__(self, to: Destination, taken: Taken) -> None:
         self._to = to
         self._answer = AnswerBuilder(taken)
-        self._call_ids: dict[object, str] = {}
-        self._written: object = None
-        """The output item whose deltas were last seen."""
+        self._calls: dict[object, _Call] = {}
+        """Calls still being written, by index, else by id."""
+        self._items = 0
+        self._written: set[object] = set()
+        """The output items whose deltas were seen."""
         self._refused = ""
         self._final: dict[str, Any] | None = None
         self.unknown_events = 0
@@ -42,26 +53,29 @@ class Decoder:
         index = event.get("output_index")
         match event.get("type") or name:
             case "response.output_text.delta" | "response.refusal.delta":
-                self._written = index
+                self._written.add(index)
                 return self._answer.text(event["delta"])
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._written = index
+                self._written.add(index)
                 return self._answer.thought(event["delta"])
             case "response.reasoning_summary_part.added":
                 first = event.get("summary_index") in (None, 0)
                 return [] if first else self._answer.thought("\n\n")
             case "response.function_call_arguments.delta":
-                return [ToolCallDelta(self._call_ids[index], event["delta"])]
+                call = self._calls[event.get("item_id") if index is None else index]
+                call.pieces.append(event["delta"])
+                return self._answer.argue(call.call_id, event["delta"])
             case "response.output_item.added":
                 return self._begin_item(index, event["item"])
             case "response.output_item.done":
                 return self._end_item(index, event["item"])
-            case "response.created" | "response.queued":
+            case "response.created" | "response.queued" | "response.in_progress":
                 response = event["response"]
                 return self._answer.start(response.get("id") or "", response.get("model") or "")
             case "response.completed" | "response.incomplete":
-                self._final = event["response"]
-                return self._answer.use(read_usage(self._final.get("usage") or {}))
+                final = self._final = event["response"]
+                started = self._answer.start(final.get("id") or "", final.get("model") or "")
+                return started + self._answer.use(read_usage(final.get("usage") or {}))
             case "response.failed" | "error":
                 raise error_from_event(event, self._to)
             case str(kind) if kind.startswith("response."):
@@ -73,24 +87,38 @@ class Decoder:
     def close(self) -> list[StreamEvent]:
         if self._final is None:
             raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
-        if open_calls := [call_id for call_id in self._call_ids.values() if call_id]:
-            raise StreamBroken(f"the answer ended with a call still open: {open_calls[0]}", provider=self._to.deployment.name)
+        events: list[StreamEvent] = []
+        if not self._items:  # a server that streams nothing but the whole
+            for index, item in enumerate(self._final.get("output") or ()):
+                events += self._end_item(index, item)
         reason, raw = read_finish(self._final)
-        return [self._answer.finish(FinishReason.REFUSAL if self._refused else reason, raw, self._refused)]
+        for call in self._calls.values():
+            if reason is FinishReason.STOP:
+                raise StreamBroken(f"the answer ended with a call still open: {call.call_id}", provider=self._to.deployment.name)
+            events += self._answer.end_call(call.call_id, call.name, "".join(call.pieces))
+        return [*events, *self._answer.close(FinishReason.REFUSAL if self._refused else reason, raw, self._refused)]
 
     def _begin_item(self, index: object, item: dict[str, Any]) -> list[StreamEvent]:
+        self._items += 1
         if item.get("type") != "function_call":
             return []
-        self._call_ids[index], events = self._answer.begin_call(item.get("call_id") or "", item.get("name") or "")
+        key = item.get("id") if index is None else index
+        if key in self._calls:
+            raise StreamBroken("a call began where another is still open", provider=self._to.deployment.name)
+        call_id, events = self._answer.begin_call(item.get("call_id") or "", item.get("name") or "")
+        self._calls[key] = _Call(call_id, item.get("name") or "")
         return events
 
     def _end_item(self, index: object, item: dict[str, Any]) -> list[StreamEvent]:
+        self._items += 1
         if item.get("type") == "function_call":
-            events: list[StreamEvent] = [] if self._call_ids.get(index) else self._begin_item(index, item)
-            call_id, self._call_ids[index] = self._call_ids[index], ""
-            return events + self._answer.end_call(call_id, item.get("name") or "", item.get("arguments") or "")
-        streamed = self._written == index and index is not None
-        self._written = None
+            key = item.get("id") if index is None else index
+            events = [] if key in self._calls else self._begin_item(index, item)
+            call = self._calls.pop(key)
+            arguments = item.get("arguments") or "".join(call.pieces)
+            return events + self._answer.end_call(call.call_id, item.get("name") or call.name, arguments)
+        streamed = index in self._written
+        self._written.discard(index)
         self._refused = self._refused or _refusal(item)
         return _keep_item(self._answer, item, self._to, told=streamed)
 
@@ -139,7 +167,7 @@ def _keep_item(answer: AnswerBuilder, item: dict[str, Any], to: Destination, *, 
             for block in content if not told else ():
                 text = block.get("text") or block.get("refusal")
                 events += answer.text(text) if text else []
-            phase = item.get("phase")
+            phase = item.get("phase") if answer.written else None
             answer.seal(Opaque(to.deployment.name, jsontext.dumps({"phase": phase}), to.model) if phase else None)
             for block in content:
                 for annotation in block.get("annotations") or ():

@@ -58,6 +58,13 @@ def response_format(settings: Settings, profile: Profile) -> dict[str, object] |
     return None
 
 
+def told_format(settings: Settings, profile: Profile) -> str:
+    """What the model must be told where the service knows JSON only as such: it refuses `json_object` unless someone says the word."""
+    if response_format(settings, profile) != {"type": "json_object"}:
+        return ""
+    return f"Answer with one JSON object{f' that fits this schema: {settings.response_schema}' if settings.response_schema else '.'}"
+
+
 def named_schema(settings: Settings) -> dict[str, Any]:
     schema = jsontext.decode(settings.response_schema)
     return {"name": "answer", "schema": schema, "strict": is_strict_schema(schema)}

@@ -62,7 +62,7 @@ class SSEDecoder:
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _parse(self, block: bytes) -> ServerEvent | None:
-        if self._at_start and block:
+        if self._at_start:
             self._at_start = False
             block = block.removeprefix(_BOM)
         if block.startswith(b"data: ") and b"\n" not in block:

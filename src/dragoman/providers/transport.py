@@ -45,7 +45,7 @@ class HttpTransport:
         self._clients: dict[asyncio.AbstractEventLoop, _Clients] = {}
 
     @asynccontextmanager
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer]:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
         import httpx2
 
         route = self._route(url)
@@ -136,7 +136,7 @@ class _Client:
 _Clients = dict[tuple[bool, str], _Client]
 
 
-async def _keep(client: httpx2.AsyncClient) -> AsyncGenerator[None]:
+async def _keep(client: httpx2.AsyncClient) -> AsyncGenerator[None, None]:
     """Close the client when asked to, and also when its loop ends or nobody holds it any more.
 
     Event loops finish their asynchronous generators before they close: so a program that calls asyncio.run several times leaves
@@ -152,7 +152,7 @@ class _HttpAnswer:
     def __init__(self, response: httpx2.Response, route: Route) -> None:
         self._response = response
         self._route = route
-        self._body: AsyncGenerator[bytes] | None = None
+        self._body: AsyncGenerator[bytes, None] | None = None
 
     @property
     def status(self) -> int:
@@ -166,7 +166,7 @@ class _HttpAnswer:
         self._body = self._read()
         return self._body
 
-    async def _read(self) -> AsyncGenerator[bytes]:
+    async def _read(self) -> AsyncGenerator[bytes, None]:
         import httpx2
 
         encoding = self._response.headers.get("content-encoding", "").strip().lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -21,6 +22,8 @@ MAX_ARGUMENTS_BYTES = 4 * 1024 * 1024
 """Arguments longer than this are named in later requests, not repeated: no service takes them back."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_IMAGE_HEADS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+MAX_CACHE_KEY = 64
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -164,6 +167,13 @@ def blob_data(blob: Blob, to: Destination) -> bytes | None:
     return to.blobs.get(blob.sha256) if to.blobs is not None else None
 
 
+def image_type(data: bytes, mime: str) -> str:
+    """What the first bytes say an image is, whatever it was called; `mime` where they say nothing."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((found for head, found in _IMAGE_HEADS.items() if data.startswith(head)), mime)
+
+
 def base64(data: bytes) -> bytes:
     return b64encode(data)
 
@@ -200,6 +210,40 @@ def attachments(result: ToolResult) -> Iterator[Blob | FileRef]:
 def merged_object(pairs: Mapping[str, object]) -> bytes:
     """`,"a":1,"b":2`: settings, as they are spliced in behind the messages."""
     return b"".join(b"," + jsontext.encode(key) + b":" + jsontext.encode(value) for key, value in pairs.items())
+
+
+def cache_key(request: Request) -> str:
+    """The conversation's key, at the length OpenAI takes."""
+    return request.cache_key if len(request.cache_key) <= MAX_CACHE_KEY else wire_id(request.cache_key, MAX_CACHE_KEY)
+
+
+@lru_cache(maxsize=1024)
+def tool_schema(parameters: str) -> bytes:
+    """A tool's schema as every service takes it: an object at the root, no alternatives beside it. Others pass as they are written."""
+    text = jsontext.clean(parameters)  # (24)
+    schema = jsontext.decode(text)
+    combined = {key: [part for part in schema.get(key) or () if isinstance(part, dict)] for key in ("anyOf", "oneOf", "allOf")}
+    if schema.get("type") == "object" and not any(combined.values()):
+        return text.encode()
+    sure = [schema, *combined["allOf"]]
+    properties = {
+        key: value for part in (*combined["anyOf"], *combined["oneOf"], *sure) for key, value in (part.get("properties") or {}).items()
+    }
+    required = {key: None for part in sure for key in part.get("required") or ()}
+    rest = {key: value for key, value in schema.items() if key not in combined}
+    return jsontext.encode({**rest, "type": "object", "properties": properties, **({"required": list(required)} if required else {})})
+
+
+def closed_schema(schema: Any) -> Any:
+    """The schema with every object closed that does not say otherwise: Anthropic takes no other."""
+    match schema:
+        case dict():
+            closed = {key: closed_schema(value) for key, value in schema.items()}
+            return {**closed, "additionalProperties": False} if schema.get("type") == "object" else closed
+        case list():
+            return [closed_schema(item) for item in schema]
+        case _:
+            return schema
 
 
 def is_strict_schema(schema: Any) -> bool:

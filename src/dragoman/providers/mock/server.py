@@ -118,6 +118,8 @@ class MockServer:
         self._asked = 0
         self.requests: list[Exchange] = []
         """What it was asked, in order. Requests to `/_script` and `/_log` are not among it."""
+        self.connections = 0
+        """How many connections were opened."""
         self.url = ""
 
     # --- its life
@@ -155,6 +157,7 @@ class MockServer:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        self.connections += 1
         try:
             while await self._served(reader, writer):
                 pass

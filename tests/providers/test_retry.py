@@ -1,0 +1,193 @@
+"""Trying again: never sooner than the server said, never for ever, never behind the user's back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import BadRequest, ProviderError, QuotaExhausted, RateLimited, ServerError, StreamBroken
+from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta
+from dragoman.messages import Request, user
+from dragoman.providers.retry import Retry, RetryPolicy
+from dragoman.providers.scripted import ScriptedProvider
+
+REQUEST = Request("any", (user("hello"),))
+
+
+class Waits:
+    """A sleep that only writes down how long it should have been."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def policy(waits: Waits, **changes: object) -> RetryPolicy:
+    return RetryPolicy(sleep=waits, **changes)  # type: ignore[arg-type]
+
+
+async def events_of(provider: Retry, request: Request = REQUEST) -> list[StreamEvent]:
+    async with aclosing(provider.stream(request)) as events:
+        return [event async for event in events]
+
+
+def stream(script: str, waits: Waits, **changes: object) -> list[StreamEvent]:
+    return asyncio.run(events_of(Retry(ScriptedProvider(script), policy(waits, **changes))))
+
+
+def test_a_failure_is_announced_and_tried_again() -> None:
+    waits = Waits()
+    events = stream("error: 500\n---\ntext: fine", waits)
+    assert [type(event).__name__ for event in events[:1]] == ["Retrying"]
+    assert isinstance(events[-1], ResponseFinished)
+    assert events[-1].response.message.text == "fine"
+    assert len(waits.seconds) == 1
+
+
+def test_no_retry_after_output_was_shown_without_a_retry_event() -> None:
+    """What was shown of the broken attempt is void: a Retrying event stands between it and the next."""
+    events = stream("text: half of\ncut\n---\ntext: whole", Waits())
+    shown = "".join("|" if isinstance(event, Retrying) else event.text for event in events if isinstance(event, TextDelta | Retrying))
+    assert shown == "half of|whole"
+
+
+def test_attempts_are_bounded() -> None:
+    """S004 7.2: three attempts, five seconds first, doubling, at most thirty."""
+    waits = Waits()
+    with pytest.raises(ServerError):
+        stream("answer: times=20\nerror: 500", waits, jitter=0.0)
+    assert waits.seconds == [5.0, 10.0]
+    waits = Waits()
+    with pytest.raises(ServerError):
+        stream("answer: times=20\nerror: 500", waits, jitter=0.0, attempts=7, deadline_s=1000.0)
+    assert waits.seconds == [5.0, 10.0, 20.0, 30.0, 30.0, 30.0]
+
+
+@given(failures=st.integers(1, 12), draw=st.floats(0, 1), hint=st.none() | st.floats(0, 500))
+def test_a_wait_is_never_shorter_than_the_server_said(failures: int, draw: float, hint: float | None) -> None:
+    """PV03; S004 7.4: thirty per cent of jitter either way, but never below a hint."""
+    rules = RetryPolicy(draw=lambda: draw)
+    wait = rules.delay_s(failures, RateLimited("slow down", retry_after_s=hint))
+    if hint is not None:
+        assert hint <= wait <= 1.1 * hint + 1e-9
+    else:
+        backoff = min(30.0, 5.0 * 2 ** (failures - 1))
+        assert 0.7 * backoff - 1e-9 <= wait <= 1.3 * backoff + 1e-9
+
+
+def test_a_hint_may_exceed_the_cap_but_not_the_deadline() -> None:
+    waits = Waits()
+    stream("error: 429 retry_after=45\n---\ntext: fine", waits)
+    assert waits.seconds[0] >= 45
+    waits = Waits()
+    with pytest.raises(RateLimited, match=r"it asks to wait 3600 s, until \d\d:\d\d:\d\d; that is longer than the limit of 60 s"):
+        stream("error: 429 retry_after=3600\n---\ntext: never", waits)
+    assert waits.seconds == []
+
+
+@pytest.mark.parametrize("hints", [[20, 20, 20], [7, 50, 1]])
+def test_the_total_of_all_waits_stays_within_the_deadline(hints: list[int]) -> None:
+    waits = Waits()
+    script = "\n---\n".join(f"error: 429 retry_after={hint}" for hint in hints)
+    with pytest.raises(RateLimited):
+        stream(script, waits, attempts=10)
+    assert sum(waits.seconds) <= 60
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        ("error: 400", BadRequest),
+        ("error: 401", ProviderError),
+        ("error: 403", ProviderError),
+        ("error: 429 code=insufficient_quota", QuotaExhausted),
+        ("error: 429 quota_id=GenerateRequestsPerDayPerProject", QuotaExhausted),
+    ],
+)
+def test_what_waiting_cannot_mend_fails_at_once(script: str, kind: type[ProviderError]) -> None:
+    """PV04"""
+    waits = Waits()
+    provider = ScriptedProvider(f"answer: times=5\n{script}")
+    began = time.monotonic()
+    with pytest.raises(kind) as raised:
+        asyncio.run(events_of(Retry(provider, policy(waits))))
+    assert not raised.value.retryable
+    assert len(provider.requests) == 1
+    assert waits.seconds == []
+    assert time.monotonic() - began < 2
+
+
+def test_the_predicate_for_errors_is_injectable() -> None:
+    waits = Waits()
+    events = stream("error: 400\n---\ntext: fine", waits, retry_on_error=lambda error: error.status == 400)
+    assert isinstance(events[-1], ResponseFinished)
+    with pytest.raises(StreamBroken):
+        stream("text: a\ncut", waits, retry_on_error=lambda error: False)
+
+
+def test_the_predicate_for_content_is_injectable() -> None:
+    """S004 7.2: shouldRetryOnContent."""
+    waits = Waits()
+    provider = ScriptedProvider("text: bad\n---\ntext: good")
+    wrapped = Retry(provider, policy(waits, retry_on_content=lambda response: response.message.text == "bad"))
+    assert asyncio.run(wrapped.generate(REQUEST)).message.text == "good"
+    assert len(waits.seconds) == 1
+
+
+def test_content_that_stays_bad_is_handed_over_in_the_end() -> None:
+    provider = ScriptedProvider("answer: times=9\ntext: bad")
+    wrapped = Retry(provider, policy(Waits(), retry_on_content=lambda response: True))
+    assert asyncio.run(wrapped.generate(REQUEST)).message.text == "bad"
+    assert len(provider.requests) == 3
+
+
+def test_a_persistent_429_may_switch_the_model() -> None:
+    """S004 7.2: onPersistent429."""
+    waits, asked = Waits(), []
+
+    async def choose(error: RateLimited) -> str | None:
+        asked.append(error)
+        return "smaller"
+
+    provider = ScriptedProvider("answer: times=3\nerror: 429\n---\ntext: from the smaller one")
+    events = asyncio.run(events_of(Retry(provider, policy(waits, on_persistent_429=choose))))
+    assert isinstance(events[-1], ResponseFinished)
+    assert [request.model for request in provider.requests] == ["any", "any", "any", "smaller"]
+    assert len(asked) == 1
+
+
+def test_a_hook_that_declines_leaves_the_error() -> None:
+    async def decline(error: RateLimited) -> str | None:
+        return None
+
+    with pytest.raises(RateLimited):
+        stream("answer: times=9\nerror: 429", Waits(), on_persistent_429=decline)
+
+
+def test_a_wait_is_cancellable() -> None:
+    async def main() -> float:
+        provider = Retry(ScriptedProvider("error: 429 retry_after=30\n---\ntext: late"))
+        task = asyncio.create_task(events_of(provider))
+        await asyncio.sleep(0.05)
+        began = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return time.monotonic() - began
+
+    assert asyncio.run(main()) < 1
+
+
+def test_generate_counts_and_embeds_through_the_same_policy() -> None:
+    waits = Waits()
+    wrapped = Retry(ScriptedProvider("error: 503\n---\ntext: fine"), policy(waits))
+    assert asyncio.run(wrapped.generate(REQUEST)).message.text == "fine"
+    assert asyncio.run(wrapped.count_tokens(REQUEST)) > 0
+    assert len(asyncio.run(wrapped.embed(["a", "b"]))) == 2

@@ -1,0 +1,160 @@
+"""The helpers the seeds name: parts to text, text from anything, merging, curation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import (
+    Blob,
+    Citation,
+    FileRef,
+    InputError,
+    Message,
+    Opaque,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    append_to_last_text,
+    assistant,
+    check_roles,
+    compose,
+    curated,
+    map_text_parts,
+    merge_assistant_text,
+    part_to_string,
+    request_text,
+    response_text,
+    result,
+    to_messages,
+    to_parts,
+    user,
+)
+from dragoman.messages import FinishReason, Part, Response
+from dragoman.parts import is_valid, parse_thought, unique_id
+
+CALL = ToolCall("c1", "read_file", '{"path":"a"}')
+
+
+def test_part_to_string_is_silent_about_what_is_not_text() -> None:
+    """S004 9: partToString"""
+    parts = [Text("a"), Thought("hm"), CALL, Blob("image/png", "0" * 64, 3), FileRef("text/csv", "gs://x"), Citation("https://e"), "b"]
+    assert part_to_string(parts) == "ab"
+
+
+def test_part_to_string_can_name_everything() -> None:
+    """S004 9: partToString, verbose"""
+    parts = [Thought("hm"), CALL, result(CALL, "out"), Blob("image/png", "0" * 64, 3), FileRef("text/csv", "gs://x"), Citation("https://e")]
+    assert part_to_string(parts, verbose=True) == (
+        "[Thought: hm][Function Call: read_file][Function Response: read_file] out[image/png, 3 bytes][text/csv: gs://x][Citation: https://e]"
+    )
+
+
+def test_request_text_joins_all_text() -> None:
+    """S000 1.3: _getRequestTextFromContents"""
+    assert request_text([user("a", "b"), assistant(Thought("x"), "c"), user(result(CALL, "not text of the talk"))]) == "abc"
+
+
+def test_response_text_leaves_thinking_out() -> None:
+    """S004 9: getResponseText"""
+    message = assistant(Thought("x"), "one ", CALL, "two")
+    assert response_text(message) == response_text(Response(message, FinishReason.STOP)) == "one two"
+
+
+def test_map_text_parts_replaces_text_and_keeps_the_rest_in_order() -> None:
+    """S004 9: flatMapTextParts"""
+
+    async def double(text: str) -> list[Part]:
+        return [Text(text), Text(text.upper())]
+
+    mapped = asyncio.run(map_text_parts([Text("a"), CALL, "b"], double))
+    assert mapped == (Text("a"), Text("A"), CALL, Text("b"), Text("B"))
+
+
+def test_append_to_last_text_part() -> None:
+    """S004 9: appendToLastTextPart"""
+    assert append_to_last_text((Text("a"),), "b") == (Text("a\n\nb"),)
+    assert append_to_last_text((Text("a"),), "b", " ") == (Text("a b"),)
+    assert append_to_last_text((Text("a"), CALL), "b") == (Text("a"), CALL, Text("b"))
+    assert append_to_last_text((), "b") == (Text("b"),)
+    assert append_to_last_text((Text("a"),), "") == (Text("a"),)
+
+
+def test_anything_a_person_writes_becomes_messages() -> None:
+    """S004 10: toContents, toContent, toParts, toPart"""
+    assert to_messages("hello") == (user("hello"),)
+    assert to_messages(Text("hello")) == (user("hello"),)
+    assert to_messages(["look at", Blob("image/png", "0" * 64, 3)]) == (user("look at", Blob("image/png", "0" * 64, 3)),)
+    assert to_messages([user("a"), assistant("b"), "c", "d"]) == (user("a"), assistant("b"), user("c", "d"))
+    assert to_messages("said", role="assistant") == (assistant("said"),)
+    assert to_parts(["a", [CALL, "b"]]) == (Text("a"), CALL, Text("b"))
+
+
+def test_a_wrong_role_is_named() -> None:
+    """S003 3: validateHistory"""
+    with pytest.raises(InputError, match=r"Role must be user or assistant, but got 'model' in message 1\."):
+        check_roles([user("a"), Message("model", ())])  # type: ignore[arg-type]
+
+
+def test_adjacent_assistant_text_is_merged_and_nothing_else() -> None:
+    """S000 3.3: consolidateModelResponses"""
+    messages = [user("q"), assistant("a"), assistant("b"), assistant("c", CALL), assistant("d")]
+    assert merge_assistant_text(messages) == (user("q"), assistant("ab"), assistant("c", CALL), assistant("d"))
+    signed = Message("assistant", (Text("x", Opaque("gemini", '"s"')),))
+    assert merge_assistant_text([assistant("a"), signed]) == (Message("assistant", (Text("a"), *signed.parts)),)
+
+
+@pytest.mark.parametrize(
+    ("message", "valid"),
+    [
+        (assistant(), False),
+        (assistant(""), False),
+        (assistant("", "text"), False),
+        (assistant(Thought("")), True),
+        (assistant(Thought("x")), True),
+        (assistant("", CALL), True),
+        (assistant("text"), True),
+    ],
+)
+def test_what_makes_an_answer_invalid(message: Message, valid: bool) -> None:
+    """S003 4: isValidContent; empty text beside a call does not invalidate the call"""
+    assert is_valid(message) is valid
+
+
+def test_curation_keeps_the_user_and_drops_a_bad_run_whole() -> None:
+    """S003 4: extractCuratedHistory"""
+    history = [user("1"), assistant("a"), assistant(""), user("2"), assistant("b"), user("3"), assistant()]
+    assert curated(history) == (user("1"), user("2"), assistant("b"), user("3"))
+    assert curated([]) == ()
+
+
+def test_a_thought_has_a_subject_and_a_description() -> None:
+    assert parse_thought("**Planning**\n\nFirst this.\n") == ("Planning", "First this.")
+    assert parse_thought("just thinking") == ("", "just thinking")
+
+
+@given(wanted=st.text(max_size=4), taken=st.sets(st.text(max_size=4) | st.sampled_from(["call-1", "call-2", "a-2"])))
+def test_a_unique_id_is_not_taken_and_not_changed_needlessly(wanted: str, taken: set[str]) -> None:
+    found = unique_id(wanted, taken)
+    assert found
+    assert found not in taken
+    assert found == wanted or not wanted or wanted in taken
+
+
+def test_compose_refuses_what_cannot_be_sent() -> None:
+    with pytest.raises(InputError, match="nothing to send"):
+        compose("m", [])
+    twins = [ToolSpec("x", ""), ToolSpec("x", "")]
+    with pytest.raises(InputError, match="two tools are called 'x'"):
+        compose("m", "hi", tools=twins)
+
+
+def test_compose_takes_whatever_happened_before() -> None:
+    request = compose("m", [assistant("hello", CALL), user("go on"), ToolResult("zz", "other")])
+    assert [message.role for message in request.messages] == ["user", "assistant", "user", "user"]
+    assert request.messages[2].results[0].content == (Text("interrupted, outcome unknown"),)

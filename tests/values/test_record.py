@@ -1,0 +1,80 @@
+"""The record: entries survive the way to disk and back, known or not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.jsontext import NotJSON
+from dragoman.messages import FinishReason, Settings, Text, Thinking, ToolResult, ToolSpec, assistant
+from dragoman.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    ModelChanged,
+    Pruned,
+    Rewound,
+    Said,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+    decode_entry,
+    encode_entry,
+)
+from dragoman.usage import Usage
+from property.conversations import damaged, spoken
+
+numbers = st.integers(0, 2**40)
+messages = damaged.map(lambda some: some[0])
+valid_text = st.text()
+results = st.builds(ToolResult, valid_text, valid_text, st.lists(valid_text.map(Text), max_size=2).map(tuple), st.booleans())
+settings = st.builds(Settings, thinking=st.none() | st.builds(Thinking), temperature=st.none() | st.floats(0, 2))
+specs = st.lists(st.builds(ToolSpec, valid_text, valid_text), max_size=2).map(tuple)
+usages = st.builds(Usage, numbers)
+entries: st.SearchStrategy[Entry] = st.one_of(
+    st.builds(Configured, numbers, numbers, valid_text, valid_text, specs, settings),
+    st.builds(
+        Said, numbers, numbers, st.just(assistant("hello", "世界")), valid_text, st.builds(Usage, numbers), st.sampled_from(FinishReason)
+    ),
+    st.builds(AnswerRejected, numbers, numbers, numbers, valid_text),
+    st.builds(ToolStarted, numbers, numbers, valid_text, valid_text),
+    st.builds(ToolFinished, numbers, numbers, results, st.sampled_from(["finished", "failed", "cancelled", "not_run", "unknown"])),
+    st.builds(Pruned, numbers, numbers, st.lists(valid_text, max_size=3).map(tuple), numbers),
+    st.builds(Compressed, numbers, numbers, numbers, st.just(assistant("summary"))),
+    st.builds(ModelChanged, numbers, numbers, valid_text),
+    st.builds(Rewound, numbers, numbers, numbers),
+    st.builds(Titled, numbers, numbers, spoken.filter(lambda text: "\ud800" not in text)),
+)
+
+
+@given(entry=entries)
+def test_an_entry_is_what_it_was_after_a_round_trip(entry: Entry) -> None:
+    line = encode_entry(entry)
+    assert b"\n" not in line
+    assert decode_entry(line) == entry
+
+
+@given(message=messages)
+def test_any_message_can_be_written_down(message: object) -> None:
+    """Lone surrogates would stop the encoder: they are replaced, and the rest is kept."""
+    line = encode_entry(Said(1, 2, message))  # type: ignore[arg-type]
+    read = decode_entry(line)
+    assert isinstance(read, Said)
+    assert len(read.message.parts) == len(message.parts)  # type: ignore[attr-defined]
+    assert encode_entry(read) == line
+
+
+def test_an_unknown_kind_is_kept_to_the_letter() -> None:
+    line = '{"kind":"from_the_future","seq":7,"timestamp_ms":9,"what":"é"}'.encode()
+    entry = decode_entry(line)
+    assert entry == Unknown(7, 9, line.decode())
+    assert encode_entry(entry) == line
+
+
+@pytest.mark.parametrize("line", [b"", b"nonsense", b"[1]", b"{}", b'{"seq":1}', b'{"kind":"said","seq"'])
+def test_what_is_no_entry_is_refused(line: bytes) -> None:
+    with pytest.raises(NotJSON, match="not an entry"):
+        decode_entry(line)
