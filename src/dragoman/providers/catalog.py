@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -120,6 +119,8 @@ def _over(base: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nearest(name: str, names: Any) -> str:
+    from difflib import get_close_matches
+
     close = get_close_matches(name, list(names), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -35,9 +36,11 @@ MAX_BODY_BYTES = 256 * 1024 * 1024
 
 
 def user_agent() -> str:
-    import platform
+    if sys.platform == "win32":
+        import platform  # slow to import, and elsewhere not needed
 
-    return f"Dragoman/{__version__} ({sys.platform}; {platform.machine()})"
+        return f"Dragoman/{__version__} ({sys.platform}; {platform.machine()})"
+    return f"Dragoman/{__version__} ({sys.platform}; {os.uname().machine})"
 
 
 class HttpProvider:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -21,6 +20,12 @@ def is_retryable(error: ProviderError) -> bool:
     return error.retryable
 
 
+def _draw() -> float:
+    import random  # not needed until something fails
+
+    return random.random()
+
+
 class RetryPolicy(msgspec.Struct, frozen=True):
     """How often and how long. The defaults are the seed's; a server's hint goes before the backoff and may exceed its cap."""
 
@@ -36,7 +41,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
     """Asked once when every attempt was rate limited: the model to go on with, or None to give up."""
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
-    draw: Callable[[], float] = random.random
+    draw: Callable[[], float] = _draw
 
     def delay_s(self, failures: int, error: ProviderError | None) -> float:
         """How long to wait after so many failures. Jitter never shortens what the server said."""

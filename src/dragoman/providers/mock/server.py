@@ -78,6 +78,16 @@ class Exchange(msgspec.Struct):
         return to_json(msgspec.structs.asdict(self) | {"headers": headers, "path": redact(self.path)})
 
 
+_BETA_FIELDS = {"thinking-binding-controls-2026-08-01": "block_binding"}
+"""Fields Anthropic takes only from requests that name the beta in their `anthropic-beta` header."""
+
+
+def _with_betas(rules: Rules, headers: Mapping[str, str]) -> Rules:
+    named = {name.strip() for name in headers.get("anthropic-beta", "").split(",")}
+    fields = {field for beta, field in _BETA_FIELDS.items() if beta in named}
+    return msgspec.structs.replace(rules, extra_fields=rules.extra_fields | fields) if fields else rules
+
+
 class MockServer:
     """Plays a script to whoever asks, in the protocol they ask in.
 
@@ -258,7 +268,7 @@ class MockServer:
             return Fail(404, f"There is no script named {exchange.script!r}. {remedy}")
         if self._rules is None or where.action not in ("generate", "stream"):
             return None
-        exchange.violation = validate(where.protocol, body, self._rules)
+        exchange.violation = validate(where.protocol, body, _with_betas(self._rules, exchange.headers))
         if exchange.violation is None:
             return None
         return Fail(exchange.violation.status, exchange.violation.message, exchange.violation.code)

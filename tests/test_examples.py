@@ -1,0 +1,61 @@
+"""The examples run as a newcomer runs them: no key, no server, a fresh process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("[0-9]*.py"))
+SAYS = {
+    "01_one_prompt.py": ["Hello! No key is set", "tokens in"],
+    "02_switch_provider.py": ["gemini", "anthropic", "openai", "responses", "10 calls, 10 results, 5 answers, one conversation."],
+    "03_own_provider.py": ["[attempt 1 failed: echo: busy]", "Is anybody there? [stop]", "1 retry"],
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_and_says_what_it_promises(example: Path, tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_BASE_URL", "_PROXY"))}
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=60, cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    for words in SAYS[example.name]:
+        assert words in done.stdout + done.stderr
+
+
+def test_every_example_is_known_here() -> None:
+    assert {path.name for path in EXAMPLES} == set(SAYS)
+
+
+@pytest.fixture
+def double() -> Iterator[str]:
+    """The loopback server as a user starts it; its URL."""
+    command = [sys.executable, "-u", "-m", "dragoman.providers.mock", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = next(match for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        yield found.group()
+        server.terminate()
+
+
+def test_what_the_readme_shows_in_python_works(double: str, tmp_path: Path) -> None:
+    readme = (EXAMPLES[0].parent.parent / "README.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    env = os.environ | {"ANTHROPIC_API_KEY": "any", "ANTHROPIC_BASE_URL": double}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\w+.*\nstop, \d+ tokens in", done.stdout, re.DOTALL)
+
+
+def test_what_the_readme_names_exists() -> None:
+    root = EXAMPLES[0].parent.parent
+    pages = [root / "README.md", *(root / "docs").glob("*.md")]
+    for page in pages:
+        for link in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
