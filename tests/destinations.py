@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.profile import Deployment, Profile
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.mock.validate import Rules, Violation, validate
 
@@ -30,14 +31,22 @@ def connection(name: str, base_url: str = "http://127.0.0.1:9", **options: objec
     return connect(ALL[name], key="key-for-tests", base_url=base_url, env=_ENV, **options)  # type: ignore[arg-type]
 
 
-def rules_for(where: Connection) -> Rules:
-    """What the service behind a destination insists on, by its row in the catalog."""
-    deployment, profile = where.provider.deployment, where.profile(where.model)  # type: ignore[attr-defined]
-    service = deployment.name if deployment.name in ("deepseek", "kimi") else ""
+_SWITCHES = {
+    "enable_thinking": {"enable_thinking", "thinking_budget"},
+    "thinking.type": {"thinking"},
+    "chat_template_kwargs": {"chat_template_kwargs"},
+    "reasoning": {"reasoning"},
+}
+_WORDS = {"deepseek": "deepseek", "kimi": "kimi", "llamacpp": "llama.cpp"}
+
+
+def rules_of(deployment: Deployment, profile: Profile) -> Rules:
+    """What the service behind a row of the catalog insists on."""
+    bound = {"block_binding"} if profile.thinking_bound else set()
     return Rules(
-        extra_fields=frozenset({"block_binding", "enable_thinking", "chat_template_kwargs", "thinking"}),
+        extra_fields=frozenset(_SWITCHES.get(profile.thinking_switch, set()) | bound | set(deployment.extra_body)),
         temperature=profile.temperature,
-        service=service,
+        service=_WORDS.get(deployment.name, ""),  # type: ignore[arg-type]
         strict_template=profile.strict_template,
         call_id=profile.call_id,
         reasoning_field=profile.reasoning_field,
@@ -51,4 +60,5 @@ def rules_for(where: Connection) -> Rules:
 
 
 def violation_in(where: Connection, body: bytes) -> Violation | None:
-    return validate(where.provider.deployment.protocol, msgspec.json.decode(body), rules_for(where))  # type: ignore[attr-defined]
+    deployment: Deployment = where.provider.deployment  # type: ignore[attr-defined]
+    return validate(deployment.protocol, msgspec.json.decode(body), rules_of(deployment, where.profile(where.model)))

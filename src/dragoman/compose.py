@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from dragoman.context.repair import repair
 from dragoman.errors import InputError
 from dragoman.messages import Content, Request, Settings, ToolSpec
 from dragoman.parts import check_roles, curated, to_messages
+
+_TOOL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 
 def compose(
@@ -26,6 +29,8 @@ def compose(
     messages = to_messages(content)
     check_roles(messages)
     names = [tool.name for tool in tools]
+    if odd := [name for name in names if not _TOOL_NAME.fullmatch(name)]:
+        raise InputError(f"no service takes a tool called {odd[0]!r}: letters, digits, _ and -, at most 64, no digit or - first")
     if twice := {name for name in names if names.count(name) > 1}:
         raise InputError(f"two tools are called {sorted(twice)[0]!r}: names must be unique")
     if not (sendable := repair(curated(messages)).messages):

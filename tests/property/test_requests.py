@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from destinations import ALL, MAIN, connection, violation_in
 from dragoman import compose, repair
 from dragoman.jsontext import valid_unicode
-from dragoman.messages import Message, PerMessage, Request, Settings, Text, Thinking, ToolCall
-from dragoman.providers.wire import MAX_ARGUMENTS_BYTES
+from dragoman.messages import Message, PerMessage, Request, Settings, Text, Thinking, ToolCall, ToolSpec
+from dragoman.providers.wire_calls import MAX_ARGUMENTS_BYTES
 from property.conversations import BLOBS, TOOLS, damaged, lived, request_points
 
 settings = st.builds(
@@ -26,10 +26,13 @@ settings = st.builds(
 
 
 @pytest.mark.parametrize("where", ALL)
-@given(messages=damaged, settings=settings)
-def test_after_repair_every_request_is_valid(where: str, messages: tuple[Message, ...], settings: Settings) -> None:
+@given(messages=damaged, settings=settings, tools=st.sampled_from([TOOLS, ()]))
+def test_after_repair_every_request_is_valid(
+    where: str, messages: tuple[Message, ...], settings: Settings, tools: tuple[ToolSpec, ...]
+) -> None:
+    """Also without tools: whoever summarises a conversation sends its calls and declares none."""
     provider = connection(where, blobs=BLOBS)
-    request = compose(provider.model, messages, system="Be brief.", tools=TOOLS, settings=settings)
+    request = compose(provider.model, messages, system="Be brief.", tools=tools, settings=settings)
     found = violation_in(provider, provider.prepare(request).body)
     assert found is None, found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from certificates import Authority
-from dragoman.providers import transport as transport_module
+from dragoman.providers import tls
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture
 def fresh_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: no TLS context yet, and no certificates named."""
-    monkeypatch.setattr(transport_module, "_tls", None)
+    monkeypatch.setattr(tls, "_tls", None)
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
 

@@ -9,7 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 import pytest
 
 from destinations import MAIN, connection
-from dragoman import RetryPolicy, Settings, Thinking, ToolSpec, compose
+from dragoman import RetryPolicy, Settings, Thinking, ToolSpec, compose, connect
 from dragoman.errors import RateLimited, StreamBroken, Unauthorized, Unsupported
 from dragoman.events import ResponseFinished, StreamEvent, TextDelta
 from dragoman.messages import FinishReason
@@ -77,6 +77,12 @@ def test_tokens_are_counted_where_the_service_counts(where: str) -> None:
         await provider.aclose()
 
     served("", use)
+
+
+def test_a_model_without_tools_says_so_before_anything_is_sent() -> None:
+    provider = connect("openai/gpt-6.1-sol", key="k")
+    with pytest.raises(Unsupported, match=r"openai/gpt-6\.1-sol takes no tools over this protocol"):
+        provider.prepare(compose(provider.model, "hi", tools=[TOOL]))
 
 
 def test_chat_completions_do_not_count() -> None:

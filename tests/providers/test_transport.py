@@ -40,7 +40,7 @@ from loopback_http import (
 
 MEGABYTE = 1_000_000
 TRANSPORTS: dict[str, Callable[[Path], Transport]] = {
-    "httpx2": lambda folder: HttpTransport(),
+    "http": lambda folder: HttpTransport(),
     "recording": lambda folder: Cassette(folder / "cassette.jsonl", HttpTransport(), mode="record"),
 }
 

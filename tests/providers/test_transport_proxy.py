@@ -160,7 +160,7 @@ def assert_nothing_secret(error: BaseException | None) -> None:
         ({"HTTPS_PROXY": "http://p:1"}, "https://api.example.com", "http://p:1"),
         ({"HTTPS_PROXY": "http://p:1"}, "http://api.example.com", ""),
         ({"HTTP_PROXY": "p:1"}, "http://api.example.com", "http://p:1"),
-        ({"ALL_PROXY": "socks5://p:1"}, "https://api.example.com", "socks5://p:1"),
+        ({"ALL_PROXY": "https://p:1"}, "https://api.example.com", "https://p:1"),
         ({"ALL_PROXY": "http://p:1", "HTTPS_PROXY": "http://q:2"}, "https://api.example.com", "http://q:2"),
         ({"ALL_PROXY": "http://p:1"}, "http://localhost:11434", ""),
         ({"ALL_PROXY": "http://p:1"}, "http://127.0.0.1:8080", ""),
@@ -182,9 +182,10 @@ def test_the_environment_names_the_proxy(monkeypatch: pytest.MonkeyPatch, enviro
     assert route_to(url, "http://mine:3").proxy == "http://mine:3"
 
 
-def test_a_proxy_of_another_kind_is_a_setting_to_correct() -> None:
-    with pytest.raises(ConfigError, match="cannot use a proxy of the kind gopher://") as caught:
-        route_to("https://api.example.com", "gopher://user:hunter22@p:1")
+@pytest.mark.parametrize("kind", ["gopher", "socks5", "socks5h", "SOCKS4"])
+def test_a_proxy_of_another_kind_is_a_setting_to_correct(kind: str) -> None:
+    with pytest.raises(ConfigError, match=rf"cannot use a proxy of the kind {kind.lower()}://; http:// and https:// can be used") as caught:
+        route_to("https://api.example.com", f"{kind}://user:hunter22@p:1")
     assert "hunter22" not in str(caught.value)
     assert "hunter22" not in repr(route_to("https://api.example.com", "http://user:hunter22@p:1"))
     assert proxy_from_environment("https", "api.example.com", 443) == ""

@@ -17,6 +17,7 @@ import pytest
 
 from certificates import Authority
 from dragoman.errors import ConfigError, ConnectionFailed
+from dragoman.providers import tls
 from dragoman.providers.transport import HttpTransport
 from loopback_http import Handler, Received, Server, against, always, answer, chunk, chunked_head, closing, endless, fetch, serving
 
@@ -96,11 +97,9 @@ def test_a_trusted_certificate_is_accepted_and_the_connection_used_again(authori
 
 @pytest.mark.usefixtures("trusted")
 def test_the_certificates_are_read_once_for_all_transports(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
-    import httpx2
-
     built: list[object] = []
-    original = httpx2.create_ssl_context
-    monkeypatch.setattr(httpx2, "create_ssl_context", lambda: built.append(context := original()) or context)
+    original = tls.new_tls_context
+    monkeypatch.setattr(tls, "new_tls_context", lambda: built.append(context := original()) or context)
 
     async def test(server: Server, transport: HttpTransport) -> None:
         assert (await fetch(transport, server.url))[2] == b"ok"
@@ -210,12 +209,12 @@ def run_python(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_importing_it_loads_neither_httpx_nor_ssl() -> None:
+def test_importing_it_loads_neither_asyncio_nor_ssl() -> None:
     script = """
         import sys
         from dragoman.providers.transport import HttpTransport
         HttpTransport()
-        print({"httpx2", "httpcore2", "ssl", "anyio", "asyncio", "urllib.request"} & set(sys.modules))
+        print({"httpx2", "h11", "ssl", "anyio", "asyncio", "urllib.request", "urllib.parse", "zlib"} & set(sys.modules))
     """
     assert run_python(script).strip() == "set()"
 
@@ -223,13 +222,12 @@ def test_importing_it_loads_neither_httpx_nor_ssl() -> None:
 SEVERAL_RUNS = """
     import asyncio, gc
     from loopback_http import always, answer, serving
-    from dragoman.providers import transport as module
+    from dragoman.providers import tls
     from dragoman.providers.transport import HttpTransport
 
     transport = HttpTransport()
 
     async def run():
-        asyncio.get_running_loop().slow_callback_duration = 60  # loading httpx2 is slow, and is not asked about here
         async with serving(always(answer(b"ok"))) as server:
             for _ in range(2):
                 async with transport.send("POST", server.url, {}, b"x") as got:
@@ -243,10 +241,10 @@ SEVERAL_RUNS = """
     for _ in range(3):
         asyncio.run(run())
         gc.collect()
-    assert len(transport._clients) == 1
+    assert len(transport._pools) == 1
     del transport
     gc.collect()
-    assert module._tls is None, "no certificates are read for http"
+    assert tls._tls is None, "no certificates are read for http"
     print("clean")
 """
 

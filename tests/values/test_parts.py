@@ -154,6 +154,12 @@ def test_compose_refuses_what_cannot_be_sent() -> None:
         compose("m", "hi", tools=twins)
 
 
+@pytest.mark.parametrize("name", ["", "with space", "mcp.server.tool", "9lives", "-x", "ü", "x" * 65])
+def test_compose_refuses_tool_names_that_no_service_takes(name: str) -> None:
+    with pytest.raises(InputError, match="no service takes a tool called"):
+        compose("m", "hi", tools=[ToolSpec(name, "")])
+
+
 def test_compose_takes_whatever_happened_before() -> None:
     request = compose("m", [assistant("hello", CALL), user("go on"), ToolResult("zz", "other")])
     assert [message.role for message in request.messages] == ["user", "assistant", "user", "user"]

@@ -11,23 +11,10 @@ from dragoman import jsontext
 from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Settings, Text, Thinking, Thought, ToolCall, ToolResult
 from dragoman.providers.anthropic_stream import Decoder, read_answer
-from dragoman.providers.wire import (
-    EMPTY_MESSAGE,
-    NO_OUTPUT,
-    Destination,
-    Taken,
-    arguments_object,
-    base64,
-    blob_data,
-    closed_schema,
-    image_type,
-    merged_object,
-    note,
-    takes,
-    tool_schema,
-    wire_id,
-    wire_name,
-)
+from dragoman.providers.wire import Destination, Taken, merged_object
+from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
+from dragoman.providers.wire_content import EMPTY_MESSAGE, NO_OUTPUT, base64, blob_data, image_type, stand_in
+from dragoman.providers.wire_schemas import closed_schema, tool_schema
 
 MAX_ID = 64
 _MARKER = b',"cache_control":{"type":"ephemeral"}}'
@@ -125,16 +112,12 @@ def _user_blocks(part: object, to: Destination) -> list[bytes]:
 
 
 def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
+    if (text := stand_in(part, to, refused=("audio/",), fetches=("https://",))) is not None:
+        return _text_block(text)
     kind = b"document" if part.mime == "application/pdf" else b"image"
-    if not takes(part, to.profile) or part.mime.startswith("audio/"):
-        return _text_block(note(part, "this model cannot be shown it"))
     if isinstance(part, FileRef):
-        if not part.uri.startswith("https://"):
-            return _text_block(note(part, "this service cannot fetch it"))
         return b'{"type":"' + kind + b'","source":{"type":"url","url":' + jsontext.encode(part.uri) + b"}}"
     data = blob_data(part, to)
-    if not data:
-        return _text_block(note(part, "its content is no longer there"))
     mime = image_type(data, part.mime)  # the service looks, and refuses an image under another's name
     source = b'{"type":"base64","media_type":' + jsontext.encode(mime) + b',"data":"' + base64(data) + b'"}'
     return b'{"type":"' + kind + b'","source":' + source + b"}"
@@ -156,7 +139,7 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
     """Everything a cache sees, in the order it sees it; what may change from request to request comes behind it."""
     marked = to.deployment.cache == "breakpoints"
     head = b'{"model":' + jsontext.encode(to.model)
-    if tools := _tools(request, marked):
+    if tools := _tools(request, marked):  # (21)
         head += b',"tools":[' + tools + b"]"
     if request.system.strip():  # (9) system is a field of its own
         block = _text_block(request.system)
@@ -170,7 +153,7 @@ def _tools(request: Request, marked: bool) -> bytes:
         + b',"input_schema":'
         + tool_schema(tool.parameters)
         + b"}"
-        for tool in request.tools
+        for tool in declared_tools(request)
     ]
     if request.settings.search:
         tools.append(b'{"type":"web_search_20250305","name":"web_search"}')
@@ -212,7 +195,7 @@ def _generation(request: Request, rendered: Sequence[Rendered], to: Destination)
             output["effort"] = "low" if settings.thinking.effort == "off" else settings.thinking.effort
     if to.profile.temperature and (thinking is None or thinking["type"] == "disabled"):
         out.update(_sampling(settings))
-    if request.tools and (choice := _tool_choice(settings.tool_choice, forced)):
+    if choice := _tool_choice(settings.tool_choice, forced) if request.tools else _no_choice(request):
         out["tool_choice"] = choice
     if settings.response_schema and to.profile.json_schema:
         output["format"] = {"type": "json_schema", "schema": closed_schema(jsontext.decode(settings.response_schema))}
@@ -232,6 +215,10 @@ def _tool_choice(choice: str, forced: bool) -> dict[str, object] | None:
     if not forced:
         return None
     return {"type": "any"} if choice == "required" else {"type": "tool", "name": choice}
+
+
+def _no_choice(request: Request) -> dict[str, object] | None:
+    return {"type": "none"} if declared_tools(request) else None
 
 
 def _thinking(asked: Thinking | None, request: Request, rendered: Sequence[Rendered], to: Destination) -> dict[str, object] | None:

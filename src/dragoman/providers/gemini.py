@@ -12,20 +12,10 @@ from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
 from dragoman.providers.gemini_schema import reduced
 from dragoman.providers.gemini_stream import Decoder, read_answer
-from dragoman.providers.wire import (
-    EMPTY_MESSAGE,
-    Destination,
-    Taken,
-    arguments_object,
-    attachments,
-    base64,
-    blob_data,
-    note,
-    result_text,
-    takes,
-    tool_schema,
-    wire_name,
-)
+from dragoman.providers.wire import Destination, Taken
+from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
+from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, result_text, stand_in
+from dragoman.providers.wire_schemas import tool_schema
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """The documented value for a call that Gemini did not make itself."""
@@ -104,13 +94,11 @@ def _text_part(text: str) -> bytes:
 
 
 def _media_part(part: Blob | FileRef, to: Destination) -> bytes:
-    if not takes(part, to.profile) or part.mime == "image/gif":
-        return _text_part(note(part, "this model cannot be shown it"))
+    if (text := stand_in(part, to, refused=("image/gif",), fetches=("",))) is not None:
+        return _text_part(text)
     if isinstance(part, FileRef):
         return jsontext.encode({"fileData": {"mimeType": part.mime, "fileUri": part.uri}})
     data = blob_data(part, to)
-    if not data:
-        return _text_part(note(part, "its content is no longer there"))
     return b'{"inlineData":{"mimeType":' + jsontext.encode(part.mime) + b',"data":"' + base64(data) + b'"}}'
 
 
@@ -149,8 +137,8 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
 
 def _tools(request: Request, to: Destination) -> list[bytes]:
     tools: list[bytes] = []
-    if request.tools:
-        declared = b",".join(_declaration(tool.name, tool.description, tool.parameters, to) for tool in request.tools)
+    if specs := declared_tools(request):
+        declared = b",".join(_declaration(tool.name, tool.description, tool.parameters, to) for tool in specs)
         tools.append(b'{"functionDeclarations":[' + declared + b"]}")
     if request.settings.search:
         tools.append(b'{"googleSearch":{}}')
@@ -169,7 +157,7 @@ def _declaration(name: str, description: str, parameters: str, to: Destination) 
 
 def _tool_config(request: Request, to: Destination) -> dict[str, object]:
     if not request.tools:
-        return {}
+        return {"functionCallingConfig": _tool_choice("none")} if declared_tools(request) else {}
     config: dict[str, object] = {}
     if request.settings.tool_choice != "auto":
         config["functionCallingConfig"] = _tool_choice(request.settings.tool_choice)

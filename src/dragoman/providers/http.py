@@ -83,6 +83,8 @@ class HttpProvider:
 
     def _prepared(self, request: Request, *, stream: bool) -> Prepared:
         to = self._to(request.model)
+        if request.tools and to.profile.tools == "text":
+            raise Unsupported(f"{self.name}/{to.model} takes no tools over this protocol; choose another model, or the same one elsewhere")
         body = self._wire.body(request, self._rendered(request, to), to, stream=stream)
         return self._post(self._wire.path(to, stream=stream), body, to)
 

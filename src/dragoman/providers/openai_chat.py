@@ -12,26 +12,10 @@ from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_chat_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import chat_thinking, response_format, sampling, told_format
-from dragoman.providers.wire import (
-    EMPTY_MESSAGE,
-    IMAGE_TYPES,
-    Destination,
-    Taken,
-    arguments_object,
-    arguments_string,
-    attachments,
-    base64,
-    blob_data,
-    cache_key,
-    merged_object,
-    mistral_id,
-    note,
-    result_text,
-    takes,
-    tool_schema,
-    wire_id,
-    wire_name,
-)
+from dragoman.providers.wire import Destination, Taken, merged_object
+from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
+from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, attachments, base64, blob_data, note, result_text, stand_in
+from dragoman.providers.wire_schemas import tool_schema
 
 MAX_ID = 40
 BRIDGE = "Understood."
@@ -118,15 +102,12 @@ def _attachment(part: Blob | FileRef, result: ToolResult, to: Destination) -> It
 
 
 def _media(part: Blob | FileRef, to: Destination) -> bytes:
-    if not takes(part, to.profile):
-        return _text(note(part, "this model cannot be shown it"), to)
+    images_only = ("https://", "http://") if part.mime in IMAGE_TYPES else ()
+    if (text := stand_in(part, to, fetches=images_only)) is not None:
+        return _text(text, to)
     if isinstance(part, FileRef):
-        if part.mime not in IMAGE_TYPES or not part.uri.startswith(("https://", "http://")):
-            return _text(note(part, "this service cannot fetch it"), to)
         return b'{"type":"image_url","image_url":{"url":' + jsontext.encode(part.uri) + b"}}"
     data = blob_data(part, to)
-    if not data:
-        return _text(note(part, "its content is no longer there"), to)
     encoded = base64(data)
     if part.mime in IMAGE_TYPES:
         return b'{"type":"image_url","image_url":{"url":"data:' + part.mime.encode() + b";base64," + encoded + b'"}}'
@@ -181,7 +162,7 @@ def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destinati
 def _assistant_message(item: Rendered, to: Destination) -> bytes:
     pieces = [b'{"role":"assistant"']
     if item.reasoning is not None:
-        pieces.append(b"," + jsontext.encode(to.profile.reasoning_field) + b':"' + item.reasoning + b'"')
+        pieces.append(b"," + jsontext.encode(to.profile.reasoning_field or "reasoning_content") + b':"' + item.reasoning + b'"')
     pieces.append(b',"content":"' + item.content + b'"' if item.content else b',"content":null')
     if item.calls:
         pieces.append(b',"tool_calls":[' + item.calls + b"]")
@@ -213,7 +194,8 @@ def _both(first: Rendered, second: Rendered, to: Destination) -> Rendered:
     separator = b"," if _in_blocks(to) and first.role == "user" else b"\\n\\n"
     content = separator.join(piece for piece in (first.content, second.content) if piece)
     thoughts = [piece for piece in (first.reasoning, second.reasoning) if piece is not None]
-    reasoning = b"\\n\\n".join(piece for piece in thoughts if piece) if thoughts else None
+    kept = [piece for piece in thoughts if piece != _inside(NO_REASONING)] or thoughts[:1]
+    reasoning = b"\\n\\n".join(kept) if thoughts else None
     return Rendered(first.role, first.results, content, reasoning, second.calls)
 
 

@@ -11,23 +11,10 @@ from dragoman import jsontext
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import effort, named_schema, sampling, told_format
-from dragoman.providers.wire import (
-    EMPTY_MESSAGE,
-    IMAGE_TYPES,
-    Destination,
-    Taken,
-    arguments_string,
-    base64,
-    blob_data,
-    cache_key,
-    merged_object,
-    note,
-    result_text,
-    takes,
-    tool_schema,
-    wire_id,
-    wire_name,
-)
+from dragoman.providers.wire import Destination, Taken, merged_object
+from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
+from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, base64, blob_data, result_text, stand_in
+from dragoman.providers.wire_schemas import tool_schema
 
 MAX_ID = 64
 MIN_OUTPUT_TOKENS = 16
@@ -104,18 +91,14 @@ def _text_block(text: str) -> bytes:
 
 
 def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
-    if not takes(part, to.profile) or part.mime.startswith("audio/"):
-        return _text_block(note(part, "this model cannot be shown it"))
+    if (text := stand_in(part, to, refused=("audio/",), fetches=("https://", "http://"))) is not None:
+        return _text_block(text)
     image = part.mime in IMAGE_TYPES
     if isinstance(part, FileRef):
-        if not part.uri.startswith(("https://", "http://")):
-            return _text_block(note(part, "this service cannot fetch it"))
         if image:
             return jsontext.encode({"type": "input_image", "detail": "auto", "image_url": part.uri})
         return jsontext.encode({"type": "input_file", "file_url": part.uri})
     data = blob_data(part, to)
-    if not data:
-        return _text_block(note(part, "its content is no longer there"))
     url = b'"data:' + part.mime.encode() + b";base64," + base64(data) + b'"'
     if image:
         return b'{"type":"input_image","detail":"auto","image_url":' + url + b"}"

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman import jsontext
 from dragoman.messages import Settings, Thinking
 from dragoman.profile import Profile
-from dragoman.providers.wire import is_strict_schema
+from dragoman.providers.wire_schemas import is_strict_schema
 
 _EFFORT = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 

@@ -35,19 +35,15 @@ from dragoman.errors import (
     Unauthorized,
 )
 from dragoman.events import (
-    CitationAdded,
     ResponseFinished,
-    ResponseStarted,
     StreamEvent,
     TextDelta,
     ThoughtDelta,
     ToolCallDelta,
-    ToolCallReady,
-    ToolCallStarted,
-    UsageUpdated,
 )
-from dragoman.messages import Citation, FinishReason, Message, Opaque, Part, Request, Response, Text, Thought, ToolCall
+from dragoman.messages import Citation, FinishReason, Opaque, Request, Response
 from dragoman.profile import Profile
+from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.script import (
     Answer,
     Block,
@@ -132,8 +128,7 @@ class _Performance:
         self._request = request
         self._answer = answer
         self._response_id = response_id
-        self._parts: list[Part] = []
-        self._call_ids = {call.id for message in request.messages for call in message.calls}
+        self._built = AnswerBuilder(lambda: {call.id for message in request.messages for call in message.calls})
 
     async def events(self) -> AsyncGenerator[StreamEvent, None]:
         started = False
@@ -164,7 +159,8 @@ class _Performance:
                     assert_never(step)
             if not started:
                 started = True
-                yield ResponseStarted(self._response_id, self._request.model)
+                for event in self._built.start(self._response_id, self._request.model):
+                    yield event
             if isinstance(step, Block):
                 yield self._finished(Finish(step.reason, f"The prompt was blocked: {step.reason}"), FinishReason.SAFETY)
                 return
@@ -173,63 +169,38 @@ class _Performance:
         finish = self._answer.finish
         if not started or not finish.reason:
             raise self._broken("The answer ended without saying that it ended.")
-        if self._answer.usage is None:
-            yield UsageUpdated(self._answer.usage_or(self._provider.tokens(self._request)))
+        for event in self._built.use(self._answer.usage_or(self._provider.tokens(self._request))):
+            yield event
         yield self._finished(finish, reason_of(finish.reason))
 
     def _said(self, step: Say | Think | Call | Cite | Report | Finish) -> list[StreamEvent]:
+        built = self._built
         match step:
             case Say(text, piece_chars):
-                self._add_text(text)
-                return [TextDelta(piece) for piece in pieces(text, piece_chars)]
+                return [event for piece in pieces(text, piece_chars) if piece for event in built.text(piece)]
             case Think(text, signature, piece_chars):
-                self._parts.append(Thought(text, self._opaque(signature)))
-                return [ThoughtDelta(piece) for piece in pieces(text, piece_chars) if piece]
+                built.seal()
+                events = [event for piece in pieces(text, piece_chars) if piece for event in built.thought(piece)]
+                built.seal(self._opaque(signature))
+                return events
             case Call(name, arguments, call_id, piece_chars, signature):
-                call = ToolCall(self._unique(call_id), name, arguments, self._opaque(signature))
-                self._parts.append(call)
-                deltas = [ToolCallDelta(call.id, piece) for piece in pieces(arguments, piece_chars)]
-                return [ToolCallStarted(call.id, name), *deltas, ToolCallReady(call)]
+                made, started = built.begin_call(call_id or "", name)
+                deltas = [ToolCallDelta(made, piece) for piece in pieces(arguments, piece_chars)]
+                return [*started, *deltas, *built.end_call(made, name, arguments, self._opaque(signature))]
             case Cite(uri, title, text):
-                citation = Citation(uri, title, text)
-                self._parts.append(citation)
-                return [CitationAdded(citation)]
+                return built.cite(Citation(uri, title, text))
             case Report(usage):
-                return [UsageUpdated(usage)]
+                return built.use(usage)
             case Finish():
                 return []
             case _:
                 assert_never(step)
 
-    def _add_text(self, text: str) -> None:
-        if self._parts and isinstance(last := self._parts[-1], Text):
-            self._parts[-1] = Text(last.text + text)
-        else:
-            self._parts.append(Text(text))
-
-    def _unique(self, call_id: str | None) -> str:
-        """Ids as a reader of the wire keeps them: made up where the model gave none, or one that is taken."""
-        number = len(self._call_ids)
-        while not call_id or call_id in self._call_ids:
-            number += 1
-            call_id = f"call_{number}"
-        self._call_ids.add(call_id)
-        return call_id
-
     def _opaque(self, signature: str) -> Opaque | None:
         return Opaque(self._provider.name, jsontext.dumps(signature), self._request.model) if signature else None
 
     def _finished(self, finish: Finish, reason: FinishReason) -> ResponseFinished:
-        response = Response(
-            Message("assistant", tuple(self._parts)),
-            reason,
-            raw_finish=str(finish.reason),
-            usage=self._answer.usage_or(self._provider.tokens(self._request)),
-            response_id=self._response_id,
-            model_version=self._request.model,
-            detail=finish.detail,
-        )
-        return ResponseFinished(reason, response)
+        return self._built.finish(reason, str(finish.reason), finish.detail)
 
     def _broken(self, message: str) -> StreamBroken:
         return StreamBroken(message, provider=self._provider.name)

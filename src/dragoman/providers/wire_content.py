@@ -1,0 +1,80 @@
+"""What a service is shown, and what stands in for what it cannot be shown."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+
+from dragoman import jsontext
+from dragoman.messages import Blob, FileRef, Text, ToolResult
+from dragoman.profile import Profile
+from dragoman.providers.wire import Destination
+
+EMPTY_MESSAGE = "(empty message)"
+NO_OUTPUT = "(no output)"
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_IMAGE_HEADS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+
+
+def stand_in(part: Blob | FileRef, to: Destination, *, refused: tuple[str, ...] = (), fetches: tuple[str, ...] = ()) -> str | None:
+    """What is said in place of media the destination cannot be shown, or None where it can.
+
+    refused: media types this service does not take whatever the model. fetches: beginnings of the addresses it can fetch.
+    """
+    if isinstance(part, FileRef):
+        if not takes(part, to.profile) or part.mime.startswith(refused):
+            return note(part, "this model cannot be shown it")
+        return None if part.uri.startswith(fetches) else note(part, "this service cannot fetch it")
+    data = blob_data(part, to)
+    if not data:
+        return note(part, "its content is no longer there")
+    if part.mime.startswith("text/"):
+        return jsontext.valid_unicode(data.decode(errors="replace"))
+    if not takes(part, to.profile) or part.mime.startswith(refused):
+        return note(part, "this model cannot be shown it")
+    return None
+
+
+def blob_data(blob: Blob, to: Destination) -> bytes:
+    """The blob's bytes; none where they are lost."""
+    return (to.blobs.get(blob.sha256) or b"") if to.blobs is not None else b""
+
+
+def image_type(data: bytes, mime: str) -> str:
+    """What the first bytes say an image is, whatever it was called; `mime` where they say nothing."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((found for head, found in _IMAGE_HEADS.items() if data.startswith(head)), mime)
+
+
+def base64(data: bytes) -> bytes:
+    return b64encode(data)
+
+
+def note(part: Blob | FileRef, why: str) -> str:
+    what = part.uri if isinstance(part, FileRef) else f"{part.size} bytes"
+    return f"[{part.mime}, {what}: {why}]"
+
+
+def takes(part: Blob | FileRef, profile: Profile) -> bool:
+    """Whether the model can be shown this kind of thing at all."""
+    if part.mime in IMAGE_TYPES:
+        return profile.images
+    if part.mime == "application/pdf":
+        return profile.pdfs
+    return part.mime.startswith("audio/") and profile.audio
+
+
+def result_text(result: ToolResult) -> str:
+    """What a result says in words, whatever else it holds."""
+    text = "".join(part.text for part in result.content if isinstance(part, Text))
+    if text.strip():
+        return text
+    others = [part for part in result.content if not isinstance(part, Text)]
+    if not others:
+        return NO_OUTPUT
+    return f"Binary content of type {others[0].mime} was processed." if len(others) == 1 else "Tool execution succeeded."
+
+
+def attachments(result: ToolResult) -> Iterator[Blob | FileRef]:
+    return (part for part in result.content if not isinstance(part, Text))

@@ -1,0 +1,136 @@
+"""Every case to every destination: the service would take the body, the body is pinned, and its bytes depend on nothing else."""
+
+from __future__ import annotations
+
+import difflib
+
+import msgspec
+import pytest
+
+from dragoman.errors import Unsupported
+from dragoman.providers.mock.validate import validate
+from wire import pinned
+from wire.cases import CASES
+from wire.destinations import DESTINATIONS, MAIN, OTHERS, Destination
+from wire.pinned import HOW, path_of, pins
+
+UNSUPPORTED = {
+    "search": {"openai_chat"},
+    "search_and_tools": {"openai_chat", "gemini-2.5", "gemini-subset"},
+    "json_schema_and_tools": {"gemini-2.5", "gemini-subset"},
+}
+"""By case: protocols or destinations that cannot do what is asked, and where we say so instead of sending something else."""
+
+DISPUTED = {("gemini-subset", "schema_of_a_free_object"): "should be non-empty for OBJECT type"}
+"""What the validator refuses and the service, by newer reports, takes below the root: there is no other way to say "any object"."""
+
+
+def cannot(to: Destination, name: str) -> bool:
+    return bool(UNSUPPORTED.get(name, set()) & {to.name, to.protocol})
+
+
+def ids(destinations: tuple[Destination, ...]) -> list[str]:
+    return [to.name for to in destinations]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("to", DESTINATIONS, ids=ids(DESTINATIONS))
+def test_the_service_would_take_it(to: Destination, name: str) -> None:
+    """Spec 02: what must hold on the wire, with the rules that fit the destination's profile."""
+    if cannot(to, name):
+        with pytest.raises(Unsupported):
+            to.prepare(CASES[name])
+        return
+    body = to.body(CASES[name])
+    found = validate(to.protocol, body, to.rules)
+    if disputed := DISPUTED.get((to.name, name)):
+        assert found is not None
+        assert disputed in found.message
+        return
+    assert found is None, f"({found.line}) {found.message}\n{pinned.pretty(body)}"
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("to", MAIN, ids=ids(MAIN))
+def test_the_body_is_pinned(to: Destination, name: str, update_bodies: bool) -> None:
+    check(to, name, update_bodies)
+
+
+@pytest.mark.parametrize("to", OTHERS, ids=ids(OTHERS))
+def test_the_body_is_pinned_where_it_differs(to: Destination, update_bodies: bool) -> None:
+    assert pins(to), f"{to.name} never differs from {to.like}: it need not be here"
+    for name in pins(to):
+        check(to, name, update_bodies)
+
+
+def check(to: Destination, name: str, update: bool) -> None:
+    path, now = path_of(to, name), pins(to)[name]
+    if update:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(now, encoding="utf-8")
+    place = path.relative_to(pinned.BODIES.parent)
+    assert path.exists(), f"{place} is missing. {HOW}"
+    then = path.read_text(encoding="utf-8")
+    diff = "\n".join(difflib.unified_diff(then.splitlines(), now.splitlines(), "pinned", "sent now", lineterm="", n=4))
+    assert then == now, f"{place} is stale. {HOW}\n{diff}"
+
+
+def test_no_body_is_left_over(update_bodies: bool) -> None:
+    """A file that no case makes any more, or that repeats what the destination it is like sends."""
+    left = set(pinned.BODIES.rglob("*.json")) - pinned.expected()
+    for path in left if update_bodies else ():
+        path.unlink()
+    stray = sorted(str(path.relative_to(pinned.BODIES)) for path in left if path.exists())
+    assert not stray, f"no case makes these: {', '.join(stray)}. {HOW}"
+
+
+@pytest.mark.parametrize("to", DESTINATIONS, ids=ids(DESTINATIONS))
+def test_bytes_are_the_same_cold_and_warm(to: Destination) -> None:
+    """A provider that has rendered every case, and every beginning of it, sends what a fresh one sends, byte for byte."""
+    warm = to.connect()
+    for name, request in CASES.items():
+        if cannot(to, name):
+            continue
+        request = to.addressed(request)
+        for end in range(1, len(request.messages)):
+            warm.prepare(msgspec.structs.replace(request, messages=request.messages[:end]))
+        first, again, cold = (provider.prepare(request) for provider in (warm, warm, to.connect()))
+        assert first == again == cold, name
+
+
+@pytest.mark.parametrize("to", DESTINATIONS, ids=ids(DESTINATIONS))
+def test_a_message_is_rendered_once_whatever_stands_around_it(to: Destination) -> None:
+    """Rendering is per message: a longer conversation renders what is new and nothing else."""
+    request = to.addressed(CASES["several_steps"])
+    provider = to.connect()
+    for end in range(1, len(request.messages) + 1):
+        provider.prepare(msgspec.structs.replace(request, messages=request.messages[:end]))
+        assert provider.provider.messages_rendered(request.model) == end  # type: ignore[attr-defined]
+
+
+def test_the_request_has_the_shape_of_the_seed() -> None:
+    """S001: `contents`, `tools`, `generationConfig` and `systemInstruction` beside each other, the key in a header."""
+    to = DESTINATIONS[3]
+    prepared = to.prepare(CASES["full_featured_request"])
+    body = msgspec.json.decode(prepared.body)
+    assert set(body) == {"systemInstruction", "tools", "contents", "generationConfig"}
+    assert prepared.url == "http://127.0.0.1:1/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
+    assert "key" not in prepared.url
+    assert prepared.headers["content-type"] == "application/json"
+    assert prepared.headers["user-agent"].startswith("Dragoman/")
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("anthropic", "/v1/messages"),
+        ("openai", "/chat/completions"),
+        ("responses", "/responses"),
+        ("vertex", "/models/gemini-3.8-flash:streamGenerateContent?alt=sse"),
+    ],
+)
+def test_the_request_goes_where_the_protocol_says(name: str, url: str) -> None:
+    to = next(each for each in DESTINATIONS if each.name == name)
+    prepared = to.prepare(CASES["single_prompt"])
+    assert prepared.url.removeprefix("http://127.0.0.1:1") == url
+    assert not {"authorization", "x-api-key", "x-goog-api-key"} & set(prepared.headers), "keys are added on the way out"
