@@ -13,7 +13,7 @@ from dragoman.messages import Blob, FileRef, Message, Request, Response, Setting
 from dragoman.providers.anthropic_stream import Decoder, read_answer
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, NO_OUTPUT, base64, blob_data, image_type, stand_in
+from dragoman.providers.wire_content import EMPTY_MESSAGE, NO_OUTPUT, base64, blob_data, image_type, stand_in, user_pieces
 from dragoman.providers.wire_schemas import closed_schema, tool_schema
 
 MAX_ID = 64
@@ -38,7 +38,7 @@ def render(message: Message, to: Destination) -> Rendered:
     if message.role == "assistant":
         return _render_assistant(message, to)
     results = [_result_block(part, to) for part in message.parts if isinstance(part, ToolResult)]  # (1) results come first
-    rest = [block for part in message.parts if not isinstance(part, ToolResult) for block in _user_blocks(part, to)]
+    rest = [block for part in message.parts for block in user_pieces(part, _text_block, lambda media: _media_block(media, to))]
     blocks = results + rest or [_text_block(EMPTY_MESSAGE)]  # (5)
     return Rendered("user", b",".join(blocks))
 
@@ -99,16 +99,6 @@ def _result_block(result: ToolResult, to: Destination) -> bytes:
     head = jsontext.encode({"type": "tool_result", "tool_use_id": wire_id(result.call_id, MAX_ID)})
     error = b',"is_error":true' if result.is_error else b""
     return head[:-1] + b',"content":[' + b",".join(content or [_text_block(NO_OUTPUT)]) + b"]" + error + b"}"
-
-
-def _user_blocks(part: object, to: Destination) -> list[bytes]:
-    match part:
-        case Text(text=text) if text.strip():
-            return [_text_block(text)]
-        case Blob() | FileRef():
-            return [_media_block(part, to)]
-        case _:
-            return []
 
 
 def _media_block(part: Blob | FileRef, to: Destination) -> bytes:

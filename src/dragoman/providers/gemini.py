@@ -14,7 +14,7 @@ from dragoman.providers.gemini_schema import reduced
 from dragoman.providers.gemini_stream import Decoder, read_answer
 from dragoman.providers.wire import Destination, Taken
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, result_text, stand_in
+from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, result_text, stand_in, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
@@ -38,7 +38,7 @@ def render(message: Message, to: Destination) -> Rendered:
     results = [part for part in message.parts if isinstance(part, ToolResult)]  # (18) responses stand before any text
     parts = [_response_part(result, to) for result in results]
     parts += [_media_part(part, to) for result in results for part in attachments(result)]
-    parts += [piece for part in message.parts if not isinstance(part, ToolResult) for piece in _user_parts(part, to)]
+    parts += [piece for part in message.parts for piece in user_pieces(part, _text_part, lambda media: _media_part(media, to))]
     return Rendered("user", b",".join(parts or [_text_part(EMPTY_MESSAGE)]))
 
 
@@ -77,16 +77,6 @@ def _named(call_id: str, name: str, to: Destination) -> bytes:
     """An open object: the closing brace is the caller's."""
     ids = {"id": call_id} if to.deployment.call_ids else {}
     return jsontext.encode({**ids, "name": wire_name(name)})[:-1]
-
-
-def _user_parts(part: object, to: Destination) -> Iterator[bytes]:
-    match part:
-        case Text(text=text) if text.strip():
-            yield _text_part(text)
-        case Blob() | FileRef():
-            yield _media_part(part, to)
-        case _:
-            return
 
 
 def _text_part(text: str) -> bytes:

@@ -11,10 +11,20 @@ from dragoman import jsontext
 from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_chat_stream import Decoder, read_answer
-from dragoman.providers.openai_settings import chat_thinking, response_format, sampling, told_format
+from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, response_format, sampling, told_format
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, attachments, base64, blob_data, note, result_text, stand_in
+from dragoman.providers.wire_content import (
+    EMPTY_MESSAGE,
+    IMAGE_TYPES,
+    attachments,
+    base64,
+    blob_data,
+    note,
+    result_text,
+    stand_in,
+    user_pieces,
+)
 from dragoman.providers.wire_schemas import tool_schema
 
 MAX_ID = 40
@@ -45,7 +55,7 @@ def render(message: Message, to: Destination) -> Rendered:
     if message.role == "assistant":
         return _render_assistant(message, to)
     results = [part for part in message.parts if isinstance(part, ToolResult)]
-    said = [piece for part in message.parts if not isinstance(part, ToolResult) for piece in _user_content(part, to)]
+    said = [piece for part in message.parts for piece in user_pieces(part, lambda text: _text(text, to), lambda media: _media(media, to))]
     shown = [piece for result in results for part in attachments(result) for piece in _attachment(part, result, to)]
     content = shown + said or ([] if results else [_text(EMPTY_MESSAGE, to)])
     return Rendered("user", b",".join(_result_message(result, to) for result in results), _joined(content, to))
@@ -83,16 +93,6 @@ def _result_message(result: ToolResult, to: Destination) -> bytes:
 
 def _id(call_id: str, to: Destination) -> str:
     return mistral_id(call_id) if to.profile.call_id == "mistral" else wire_id(call_id, MAX_ID)  # (11) (13)
-
-
-def _user_content(part: object, to: Destination) -> Iterator[bytes]:
-    match part:
-        case Text(text=text) if text.strip():
-            yield _text(text, to)
-        case Blob() | FileRef():
-            yield _media(part, to)
-        case _:
-            return
 
 
 def _attachment(part: Blob | FileRef, result: ToolResult, to: Destination) -> Iterator[bytes]:
@@ -264,9 +264,4 @@ def count_answer(data: Any) -> int:
     raise Unsupported("Chat Completions cannot count tokens")
 
 
-def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
-    return "/embeddings", jsontext.encode({"model": to.model, "input": list(texts), "encoding_format": "float"})
-
-
-def embed_answer(data: Any) -> list[list[float]]:
-    return [row["embedding"] for row in sorted(data["data"], key=lambda row: row["index"])]
+__all__ = ["body", "count_answer", "count_request", "decoder", "embed_answer", "embed_request", "from_wire", "headers", "path", "render"]

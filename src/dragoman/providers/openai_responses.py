@@ -10,10 +10,10 @@ import msgspec
 from dragoman import jsontext
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
-from dragoman.providers.openai_settings import effort, named_schema, sampling, told_format
+from dragoman.providers.openai_settings import effort, embed_answer, embed_request, named_schema, sampling, told_format
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, base64, blob_data, result_text, stand_in
+from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, attachments, base64, blob_data, result_text, stand_in, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
 
 MAX_ID = 64
@@ -33,7 +33,7 @@ def render(message: Message, to: Destination) -> Rendered:
     if message.role == "assistant":
         return Rendered("assistant", b",".join(_assistant_items(message, to)))
     results = [_result_item(part, to) for part in message.parts if isinstance(part, ToolResult)]
-    content = [block for part in message.parts for block in _content(part, to)]
+    content = [block for part in message.parts for block in user_pieces(part, _text_block, lambda media: _media_block(media, to))]
     if not content and not results:
         content = [_text_block(EMPTY_MESSAGE)]
     said = [b'{"type":"message","role":"user","content":[' + b",".join(content) + b"]}"] if content else []
@@ -71,19 +71,9 @@ def _result_item(result: ToolResult, to: Destination) -> bytes:
     if result.is_error and not text.lower().startswith("error"):
         text = f"Error: {text}"
     head = jsontext.encode({"type": "function_call_output", "call_id": wire_id(result.call_id, MAX_ID)})[:-1]
-    shown = [block for part in result.content if not isinstance(part, Text) for block in _content(part, to)]
+    shown = [_media_block(part, to) for part in attachments(result)]
     output = b"[" + b",".join([_text_block(text), *shown]) + b"]" if shown else jsontext.encode(text)
     return head + b',"output":' + output + b"}"
-
-
-def _content(part: object, to: Destination) -> Iterator[bytes]:
-    match part:
-        case Text(text=text) if text.strip():
-            yield _text_block(text)
-        case Blob() | FileRef():
-            yield _media_block(part, to)
-        case _:
-            return
 
 
 def _text_block(text: str) -> bytes:
@@ -185,9 +175,4 @@ def count_answer(data: Any) -> int:
     return int(data["input_tokens"])
 
 
-def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
-    return "/embeddings", jsontext.encode({"model": to.model, "input": list(texts), "encoding_format": "float"})
-
-
-def embed_answer(data: Any) -> list[list[float]]:
-    return [row["embedding"] for row in sorted(data["data"], key=lambda row: row["index"])]
+__all__ = ["body", "count_answer", "count_request", "decoder", "embed_answer", "embed_request", "from_wire", "headers", "path", "render"]

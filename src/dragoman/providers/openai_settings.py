@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman import jsontext
 from dragoman.messages import Settings, Thinking
 from dragoman.profile import Profile
+from dragoman.providers.wire import Destination
 from dragoman.providers.wire_schemas import is_strict_schema
 
 _EFFORT = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
@@ -68,3 +70,14 @@ def told_format(settings: Settings, profile: Profile) -> str:
 def named_schema(settings: Settings) -> dict[str, Any]:
     schema = jsontext.decode(settings.response_schema)
     return {"name": "answer", "schema": schema, "strict": is_strict_schema(schema)}
+
+
+# --- embeddings: the same for both protocols --------------------------------------------------------------------------------
+
+
+def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
+    return "/embeddings", jsontext.encode({"model": to.model, "input": list(texts), "encoding_format": "float"})
+
+
+def embed_answer(data: Any) -> list[list[float]]:
+    return [row["embedding"] for row in sorted(data["data"], key=lambda row: row["index"])]

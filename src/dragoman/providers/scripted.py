@@ -22,17 +22,9 @@ from typing import assert_never
 from dragoman import jsontext
 from dragoman.contracts import Prepared
 from dragoman.errors import (
-    BadRequest,
     ConnectionFailed,
-    Forbidden,
-    NotFound,
-    Overloaded,
     ProviderError,
-    QuotaExhausted,
-    RateLimited,
-    ServerError,
     StreamBroken,
-    Unauthorized,
 )
 from dragoman.events import (
     ResponseFinished,
@@ -42,8 +34,9 @@ from dragoman.events import (
     ToolCallDelta,
 )
 from dragoman.messages import Citation, FinishReason, Opaque, Request, Response
-from dragoman.profile import Profile
+from dragoman.profile import Deployment, Profile
 from dragoman.providers.answer import AnswerBuilder
+from dragoman.providers.faults import error_from_status
 from dragoman.providers.script import (
     Answer,
     Block,
@@ -256,30 +249,11 @@ def _with_text(event: StreamEvent, text: str) -> StreamEvent:
 
 def error_of(fail: Fail, provider: str) -> ProviderError:
     """The error that a reader makes of a failing service."""
+    details: list[object] = [{"violations": [{"quotaId": fail.quota_id}]}] if fail.quota_id else []
     hints = [hint for hint in (fail.retry_after_s, fail.retry_date_s, fail.retry_info_s) if hint is not None]
-    message = fail.message or f"The script fails with status {fail.status}."
-    retry_after_s = max(hints, default=None)
-    return _class_of(fail)(message, provider=provider, status=fail.status, code=fail.code, retry_after_s=retry_after_s)
-
-
-def _class_of(fail: Fail) -> type[ProviderError]:
-    match fail.status:
-        case 429 if fail.code == "insufficient_quota" or "PerDay" in fail.quota_id:
-            return QuotaExhausted
-        case 429:
-            return RateLimited
-        case 401:
-            return Unauthorized
-        case 403:
-            return Forbidden
-        case 404:
-            return NotFound
-        case 503 | 529:
-            return Overloaded
-        case status if status >= 500:
-            return ServerError
-        case _:
-            return BadRequest
+    headers = {"retry-after": str(max(hints))} if hints else {}
+    fault = {"message": fail.message or f"The script fails with status {fail.status}.", "code": fail.code, "details": details}
+    return error_from_status(fail.status, headers, jsontext.encode({"error": fault}), Deployment(provider, "openai_chat", ""))
 
 
 _REASONS = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dragoman import jsontext
-from dragoman.messages import Blob, FileRef, Text, ToolResult
+from dragoman.messages import Blob, FileRef, Part, Text, ToolResult
 from dragoman.profile import Profile
 from dragoman.providers.wire import Destination
 
@@ -33,6 +33,17 @@ def stand_in(part: Blob | FileRef, to: Destination, *, refused: tuple[str, ...] 
     if not takes(part, to.profile) or part.mime.startswith(refused):
         return note(part, "this model cannot be shown it")
     return None
+
+
+def user_pieces(part: Part, text: Callable[[str], bytes], media: Callable[[Blob | FileRef], bytes]) -> list[bytes]:
+    """What a part of a user message comes to, in the words of a protocol: nothing, for blank text and for what only providers read."""
+    match part:
+        case Text(text=said):
+            return [text(said)] if said.strip() else []
+        case Blob() | FileRef():
+            return [media(part)]
+        case _:
+            return []
 
 
 def blob_data(blob: Blob, to: Destination) -> bytes:
