@@ -130,6 +130,20 @@ def test_a_user_adds_rows_without_code() -> None:
     assert provider.prepare.__self__.name == "corp"
 
 
+def test_rows_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('theme = "dark"\n[deployments.corp]\nprotocol = "gemini"\nbase_url = "https://x.example.com"\nauth = "none"\n')
+    assert builtin_catalog().with_file(path)["corp"].protocol == "gemini"
+    path.write_text("deployments = 3")
+    with pytest.raises(ConfigError, match=r"config\.toml: deployments must be a table of tables"):
+        builtin_catalog().with_file(path)
+    path.write_text("nonsense")
+    with pytest.raises(ConfigError, match=r"config\.toml: Expected .=. after a key"):
+        builtin_catalog().with_file(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        builtin_catalog().with_file(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -59,6 +59,17 @@ class Catalog(msgspec.Struct, frozen=True):
             merged[name] = _deployment(name, _over(base, row), source)
         return Catalog(merged)
 
+    def with_file(self, path: str | Path) -> Catalog:
+        """The catalog with the `[deployments.NAME]` tables of a TOML file over it; whatever else the file holds is not looked at."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} cannot be read: {error}") from error
+        rows = _parsed(text, str(path)).get("deployments", {})
+        if not isinstance(rows, Mapping):
+            raise ConfigError(f"{path}: deployments must be a table of tables, as [deployments.mine]")
+        return self.with_rows(rows, str(path))
+
     def _default(self, name: str) -> str:
         if model := self.deployments[name].default_model:
             return model
@@ -91,14 +102,18 @@ def filled(template: str, env: Mapping[str, str], deployment: str) -> str:
 
 def from_toml(text: str, source: str = "catalog.toml") -> Catalog:
     """A catalog written as TOML: one table per deployment."""
+    rows = _parsed(text, source)
+    rows.pop("taken", None)
+    return Catalog({}).with_rows(rows, source)
+
+
+def _parsed(text: str, source: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        rows = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: {error}") from error
-    rows.pop("taken", None)
-    return Catalog({}).with_rows(rows, source)
 
 
 def _deployment(name: str, row: dict[str, Any], source: str) -> Deployment:
