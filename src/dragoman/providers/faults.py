@@ -50,12 +50,11 @@ _OVERFLOW = re.compile(
     r"(input|prompt) token count .{0,40}exceeds|exceeds the maximum number of tokens|too many tokens|exceed context limit|"
     r"(exceeded|exceeds) (model token limit|the context length|max(imum)? context length)|maximum prompt length|available context size|"
     r"prompt exceeds max length|range of input length|longer than the (maximum model length|model's context length)|"
-    r"(greater than the|loaded with) context length|input is too long|tokens. \+ .max_new_tokens. must be",
+    r"(greater than the|loaded with) context length|input is too long|tokens \+ .max_new_tokens. must be",
     re.IGNORECASE,
 )
-_EMPTY_ACCOUNT = re.compile(
-    r"insufficient.{0,3}(quota|balance|credit)|credit balance is too low|exceeded your current quota, please", re.IGNORECASE
-)
+# Not "exceeded your current quota, please check your plan": Gemini says so of every limit, a minute's too.
+_EMPTY_ACCOUNT = re.compile(r"insufficient.{0,3}(quota|balance|credit)|credit balance is too low", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BAD_KEY = re.compile(r"api.?key.{0,20}(not valid|invalid|expired)|API_KEY_INVALID", re.IGNORECASE)
 

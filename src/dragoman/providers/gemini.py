@@ -46,7 +46,7 @@ def _model_parts(message: Message, to: Destination) -> Iterator[bytes]:
     signed = not to.profile.thought_signatures
     for part in message.parts:
         match part:
-            case Text(text=text, opaque=opaque) if text.strip():
+            case Text(text=text, opaque=opaque) if text.strip() or to.own(opaque):
                 yield _signed(b'{"text":' + jsontext.encode(text) + b"}", to.own(opaque))
             case Thought(opaque=opaque) if own := to.own(opaque):
                 yield own.encode()

@@ -169,7 +169,7 @@ class HttpProvider:
             if answer.status == 200:
                 return context, answer
             try:
-                body = await _read_body(answer, deadline, limit=256 * 1024)
+                body = await _read_body(answer, min(deadline, asyncio.get_running_loop().time() + TRAILING_S), limit=256 * 1024)
             except (TimeoutError, ProviderError):
                 body = b""
             finally:

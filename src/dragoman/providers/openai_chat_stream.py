@@ -136,13 +136,13 @@ class Decoder:
             waiting = next((call for call in alike if not call.wire_id), None) if index is not None else None
             found = found or waiting
         else:
-            found = alike[-1] if alike and not (index is None and _names(piece)) else None
+            found = alike[-1] if alike and not (index is None and _names(piece) and alike[-1].name) else None
             if found is not None and not all(map(_is_whole, alike[:-1])):
                 raise self._ambiguous()
         if found is None:
             return self._new(index)
         name, begins = _names(piece), arguments.lstrip().startswith(("{", "["))
-        renamed = bool(name and found.name and name != found.name and found.pieces)
+        renamed = bool(name and found.name and name != found.name)
         if not (name or begins) or not _is_whole(found):
             if renamed:
                 raise self._ambiguous()

@@ -1,0 +1,368 @@
+"""What a service says when it will not answer becomes one error: its kind, its status, its request, and one line for a person."""
+
+from __future__ import annotations
+
+import json
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import errors
+from dragoman.errors import (
+    BadRequest,
+    ContextOverflow,
+    Forbidden,
+    NotFound,
+    Overloaded,
+    ProviderError,
+    QuotaExhausted,
+    RateLimited,
+    ServerError,
+    TimedOut,
+    Unauthorized,
+)
+from dragoman.providers.catalog import builtin_catalog
+from dragoman.providers.faults import error_from_event, error_from_status
+from dragoman.providers.wire import Destination
+
+CATALOG = builtin_catalog()
+
+
+def error(status: int, body: bytes | str | dict[str, Any] | list[Any], deployment: str = "openai", **headers: str) -> ProviderError:
+    data = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return error_from_status(status, {name.replace("_", "-"): value for name, value in headers.items()}, data, CATALOG[deployment])
+
+
+def event_error(event: Any, deployment: str = "openai") -> ProviderError:
+    row = CATALOG[deployment]
+    return error_from_event(event, Destination(row, row.profile, "m"))
+
+
+# --- bodies of many shapes --------------------------------------------------------------------------------------------------
+
+SHAPES: dict[str, bytes | str | dict[str, Any] | list[Any]] = {
+    "OpenAI": {"error": {"message": "It said no.", "type": "x", "param": None, "code": None}},
+    "Anthropic": {"type": "error", "error": {"type": "x", "message": "It said no."}, "request_id": "req"},
+    "Gemini": {"error": {"code": 500, "message": "It said no.", "status": "INTERNAL"}},
+    "Gemini in an array": [{"error": {"code": 500, "message": "It said no.", "status": "INTERNAL"}}],
+    "Ollama": {"error": "It said no."},
+    "FastAPI": {"detail": "It said no."},
+    "vLLM, old": {"object": "error", "message": "It said no.", "type": "x", "code": 500},
+    "a gateway": {"msg": "It said no.", "code": 1},
+    "plain text": "It said no.",
+    "plain text over lines": "  It\r\n said\tno.\n\n",
+    "HTML": "<html><head><style>b { color: red }</style><script>x()</script></head><body><h1>It said</h1>\n<p>no.</p></body></html>",
+    "with control characters": {"error": {"message": "It\u2028said\x1b\x00\u0085no."}},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_services_words_are_found_in_any_shape(shape: str) -> None:
+    found = error(500, SHAPES[shape], x_request_id="req-1")
+    assert type(found) is ServerError
+    assert found.message == "It said no."
+    assert str(found) == "openai: It said no. (HTTP 500) [request req-1]"
+    assert (found.status, found.request_id, found.provider) == (500, "req-1", "openai")
+
+
+def test_a_list_of_complaints_is_told_whole() -> None:
+    found = error(422, {"detail": [{"loc": ["body", "messages"], "msg": "field required"}]})
+    assert type(found) is BadRequest
+    assert "field required" in found.message
+    assert "\n" not in found.message
+
+
+@pytest.mark.parametrize("body", ["", "   ", b"", "<html></html>"])
+def test_an_empty_body_is_told_by_its_status(body: str | bytes) -> None:
+    assert error(500, body).message == "the service answered with status 500 and no explanation"
+
+
+@pytest.mark.parametrize(
+    "body", [b"\xff\xfe broken \xc3", b'{"error": {"message": "\xff"}}', b'{"error": {"message": "cut', b"null", b"5", b"[]", b'"text"']
+)
+def test_a_body_that_is_no_message_is_shown_as_it_is(body: bytes) -> None:
+    found = error(503, body)
+    assert type(found) is Overloaded
+    found.message.encode()
+    assert found.message
+
+
+def test_half_a_surrogate_pair_does_not_reach_the_message() -> None:
+    assert error(500, '{"error": {"message": "a\\ud83db"}}').message == "a\ufffdb"
+
+
+def test_a_long_page_is_cut_and_quickly() -> None:
+    start = time.monotonic()
+    for body in (b"<" * 250_000, b"<script" * 30_000, b"a " * 100_000, b"[" * 200_000):
+        assert len(error(502, body).message) < 700
+    assert time.monotonic() - start < 2
+
+
+@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: json.dumps({"error": text}).encode()), st.integers(400, 599))
+def test_no_body_breaks_the_mapping(body: bytes, status: int) -> None:
+    found = error(status, body)
+    found.message.encode()
+    assert len(found.message.splitlines()) == 1
+    assert found.status == status
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["error", "message", "code", "type", "details", "status", "response", "violations", "retryDelay"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_no_json_breaks_the_mapping(value: Any) -> None:
+    assert isinstance(error(429, json.dumps(value)), RateLimited)
+    assert isinstance(event_error(value), ProviderError)
+
+
+# --- statuses ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "retryable", "exit_code"),
+    [
+        (400, BadRequest, False, 57),
+        (401, Unauthorized, False, 41),
+        (402, QuotaExhausted, False, 57),
+        (403, Forbidden, False, 41),
+        (404, NotFound, False, 57),
+        (408, TimedOut, True, 57),
+        (409, BadRequest, False, 57),
+        (413, BadRequest, False, 57),
+        (422, BadRequest, False, 57),
+        (429, RateLimited, True, 57),
+        (500, ServerError, True, 57),
+        (502, ServerError, True, 57),
+        (503, Overloaded, True, 57),
+        (504, ServerError, True, 57),
+        (529, Overloaded, True, 57),
+    ],
+)
+def test_every_status_has_its_error(status: int, kind: type[ProviderError], retryable: bool, exit_code: int) -> None:
+    """Spec 01 Errors: one tree; fatal ones carry exit codes; retry 429 and 5xx, never 400."""
+    found = error(status, {"error": {"message": "No."}})
+    assert (type(found), found.retryable, found.exit_code, found.status) == (kind, retryable, exit_code, status)
+    assert isinstance(found, errors.DragomanError)
+
+
+def test_the_message_says_what_to_do() -> None:
+    assert "OPENAI_API_KEY" in error(401, "").message
+    assert "ANTHROPIC_API_KEY" in error(403, "", "anthropic").message
+    assert "model's name" in error(404, "").message
+    assert (
+        "GEMINI_API_KEY or GOOGLE_API_KEY"
+        in error(400, {"error": {"message": "API key not valid. Please pass a valid API key."}}, "gemini").message
+    )
+
+
+@pytest.mark.parametrize("header", ["request-id", "x-request-id", "x-goog-request-id"])
+def test_the_request_is_named_as_the_service_names_it(header: str) -> None:
+    assert error(500, "", **{header.replace("-", "_"): "abc"}).request_id == "abc"
+
+
+def test_a_service_that_asks_not_to_be_asked_again_is_obeyed() -> None:
+    assert not error(500, "", "anthropic", x_should_retry="false").retryable
+    assert error(500, "", "anthropic", x_should_retry="true").retryable
+
+
+# --- quotas -----------------------------------------------------------------------------------------------------------------
+
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+
+
+def google(quota_id: str = "", delay: str = "") -> dict[str, Any]:
+    details: list[dict[str, Any]] = []
+    if quota_id:
+        details.append({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": quota_id, "quotaValue": "10"}]})
+    if delay:
+        details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
+    return {"error": {"code": 429, "message": QUOTA, "status": "RESOURCE_EXHAUSTED", "details": details}}
+
+
+def test_a_limit_by_the_minute_is_waited_for_and_one_by_the_day_is_not() -> None:
+    """PV03, PV04: Gemini uses the same words for both; the quota's id tells them apart."""
+    minute = error(429, google("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "45.837906927s"), "gemini")
+    assert (type(minute), minute.retryable, minute.retry_after_s) == (RateLimited, True, 45.837906927)
+    assert type(error(429, google(delay="3s"), "gemini")) is RateLimited
+    day = error(429, google("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "45s"), "gemini")
+    assert (type(day), day.retryable) == (QuotaExhausted, False)
+    assert "daily quota" in day.message
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"message": QUOTA, "type": "insufficient_quota", "code": "insufficient_quota"},
+        {"message": "Insufficient Balance", "type": "unknown_error", "code": "invalid_request_error"},
+        {"message": "Your credit balance is too low to access the Anthropic API.", "type": "invalid_request_error"},
+        {"message": "Insufficient credits. Add more using https://openrouter.ai/credits"},
+    ],
+)
+def test_an_empty_account_is_not_waited_for(fault: dict[str, Any]) -> None:
+    for status in (400, 402, 429):
+        found = error(status, {"error": fault})
+        assert (type(found), found.retryable) == (QuotaExhausted, False)
+
+
+# --- hints ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"retry_after": "7"}, 7, 7),
+        ({"retry_after": "0"}, 0, 0),
+        ({"retry_after": "1.5"}, 1.5, 1.5),
+        ({"retry_after_ms": "250"}, 0.25, 0.25),
+        ({"retry_after": "7", "retry_after_ms": "250"}, 7, 7),
+        ({"retry_after": formatdate(0, usegmt=True)}, 0, 0),
+    ],
+)
+def test_every_form_of_hint(headers: dict[str, str], least: float, most: float) -> None:
+    """PV03: Retry-After in seconds, its sister in milliseconds, and dates that are past."""
+    hint = error(429, "", **headers).retry_after_s
+    assert hint is not None
+    assert least <= hint <= most
+
+
+def test_dates_in_every_form() -> None:
+    """PV03: HTTP dates, and those without a zone are in GMT, as HTTP has them."""
+    then = int(time.time()) + 3600
+    for date in (formatdate(then, usegmt=True), formatdate(then), formatdate(then, localtime=True), time.asctime(time.gmtime(then))):
+        hint = error(429, "", retry_after=date).retry_after_s
+        assert hint is not None
+        assert 3590 < hint <= 3600
+
+
+@pytest.mark.parametrize("value", ["", "soon", "-5", "nan", "inf", "1e99", "Wed, 99 Foo 2015 07:28:00 GMT"])
+def test_a_hint_that_makes_no_sense_is_none(value: str) -> None:
+    assert error(429, "", retry_after=value).retry_after_s is None
+
+
+def test_only_errors_that_may_pass_have_a_hint() -> None:
+    assert error(400, "", retry_after="7").retry_after_s is None
+    assert error(401, "", retry_after="7").retry_after_s is None
+    assert error(503, "", retry_after="7").retry_after_s == 7
+
+
+# --- the window is full -----------------------------------------------------------------------------------------------------
+
+OVERFLOWS: list[tuple[str, int, dict[str, Any]]] = [
+    ("Anthropic", 400, {"error": {"type": "invalid_request_error", "message": "prompt is too long: 205000 tokens > 200000 maximum"}}),
+    (
+        "Anthropic, with the output",
+        400,
+        {"error": {"message": "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"}},
+    ),
+    (
+        "OpenAI",
+        400,
+        {"error": {"message": "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."}},
+    ),
+    ("OpenAI by code", 400, {"error": {"message": "Please shorten it.", "code": "context_length_exceeded"}}),
+    (
+        "OpenAI Responses",
+        400,
+        {"error": {"message": "Your input exceeds the context window of this model. Please adjust your input and try again."}},
+    ),
+    ("Gemini", 400, {"error": {"message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}}),
+    ("Mistral", 400, {"message": "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length"}),
+    ("DeepSeek", 400, {"error": {"message": "This model's maximum context length is 131072 tokens. However, you requested 200000 tokens"}}),
+    ("Kimi", 400, {"error": {"message": "Invalid request: Your request exceeded model token limit: 131072"}}),
+    ("Qwen", 400, {"error": {"message": "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]"}}),
+    ("GLM", 400, {"error": {"code": "1261", "message": "Prompt exceeds max length"}}),
+    ("Groq", 400, {"error": {"message": "Please reduce the length of the messages or completion.", "code": "context_length_exceeded"}}),
+    ("xAI", 400, {"error": "This model's maximum prompt length is 131072 but the request contains 537812 tokens."}),
+    (
+        "OpenRouter",
+        400,
+        {"error": {"message": "This endpoint's maximum context length is 128000 tokens. However, you requested about 130000 tokens"}},
+    ),
+    ("Copilot", 400, {"error": {"message": "prompt token count of 130000 exceeds the limit of 128000"}}),
+    ("Bedrock", 400, {"message": "Input is too long for requested model."}),
+    (
+        "llama.cpp",
+        400,
+        {"error": {"code": 400, "message": "the request exceeds the available context size", "type": "exceed_context_size_error"}},
+    ),
+    ("vLLM", 400, {"error": {"message": "The decoder prompt (length 9000) is longer than the maximum model length of 8192."}}),
+    ("SGLang", 400, {"message": "The input (9000 tokens) is longer than the model's context length (8192 tokens)."}),
+    ("LM Studio", 400, {"error": "The number of tokens to keep from the initial prompt is greater than the context length."}),
+    ("Ollama", 500, {"error": "the input length exceeds the context length"}),
+    ("TGI", 422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens"}),
+    ("Cohere", 400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed 128000"}),
+    ("too large a body", 413, {"error": {"message": "prompt is too long"}}),
+]
+
+
+@pytest.mark.parametrize(("service", "status", "body"), OVERFLOWS, ids=[service for service, _, _ in OVERFLOWS])
+def test_a_full_window_is_told_in_every_services_words(service: str, status: int, body: dict[str, Any]) -> None:
+    found = error(status, body)
+    assert (type(found), found.retryable) == (ContextOverflow, False)
+    assert isinstance(found, BadRequest)
+
+
+@pytest.mark.parametrize("service", ["Anthropic", "OpenAI by code", "OpenAI Responses", "LM Studio", "llama.cpp"])
+def test_a_full_window_is_told_inside_a_stream_too(service: str) -> None:
+    body = next(body for name, _, body in OVERFLOWS if name == service)
+    assert type(event_error(body)) is ContextOverflow
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens",
+        "messages.0.content: text is required",
+        "Unknown field: tokens",
+    ],
+)
+def test_other_bad_requests_are_not_mistaken_for_it(said: str) -> None:
+    assert type(error(400, {"error": {"message": said}})) is BadRequest
+
+
+def test_a_rate_limit_in_tokens_is_not_mistaken_for_it() -> None:
+    assert (
+        type(error(429, {"error": {"message": "Rate limit reached: too many tokens per minute", "code": "rate_limit_exceeded"}}))
+        is RateLimited
+    )
+
+
+# --- inside a stream --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "status"),
+    [
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, Overloaded, 529),
+        ({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}, Unauthorized, 401),
+        ({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "Slow."}}}, RateLimited, 429),
+        ({"type": "error", "code": "invalid_api_key", "message": "No."}, Unauthorized, 401),
+        ({"error": {"code": 403, "message": "No.", "status": "PERMISSION_DENIED"}}, Forbidden, 403),
+        ({"error": {"code": "404", "message": "No."}}, NotFound, 404),
+        ({"error": {"code": "1302", "message": "Slow."}}, ServerError, 500),
+        ({"error": {"code": 20012, "message": "No."}}, ServerError, 500),
+        ({"error": {"code": "²", "message": "No."}}, ServerError, 500),
+        ({"error": {"message": "It broke."}}, ServerError, 500),
+        ({}, ServerError, 500),
+        (None, ServerError, 500),
+    ],
+)
+def test_an_error_event_is_treated_like_its_status(event: Any, kind: type[ProviderError], status: int) -> None:
+    """Spec 01 Retry: error events inside a 200 stream are treated like their status; numbers that are no status are not."""
+    found = event_error(event)
+    assert (type(found), found.status) == (kind, status)
+    assert found.message
