@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import dragoman
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,6 +64,50 @@ def test_version_is_printed() -> None:
 def test_version_has_one_value() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert dragoman.__version__ == project["version"]
+
+
+# The first request
+
+LATER = {"anyio", "argparse", "certifi", "importlib.metadata", "mcp", "prompt_toolkit", "rich", "sqlite3", "tomllib", "tree_sitter"}
+"""What is not loaded before the first request is on the wire."""
+
+FIRST_REQUEST = """
+import asyncio
+import dragoman as dm
+
+async def main():
+    on_the_wire = set()
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\\r\\n\\r\\n")
+        on_the_wire.update(sys.modules)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+    model = dm.connect({model!r}, base_url=url, key="key", retry=dm.RetryPolicy(attempts=1))
+    try:
+        async for _ in model.stream(dm.compose(model.model, "hello")):
+            pass
+    except dm.ConnectionFailed:
+        pass
+    for name in set(sys.modules) - on_the_wire:
+        del sys.modules[name]
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("model", ["gemini/gemini-3.8-flash", "openai/gpt-4.1", "responses/gpt-6.1-sol", "anthropic/claude-opus-5"])
+def test_the_first_request_waits_for_nothing_it_does_not_need(model: str) -> None:
+    loaded = modules_loaded_by(FIRST_REQUEST.replace("{model!r}", repr(model)))
+    assert "asyncio" in loaded
+    assert "msgspec" in loaded
+    assert not loaded & LATER
+    ours = {name for name in loaded if name.startswith("dragoman")}
+    assert len(ours) <= 40, sorted(ours)
+    protocols = {"gemini", "openai_chat", "openai_responses", "anthropic"}
+    assert len({f"dragoman.providers.{name}" for name in protocols} & ours) == 1, "one protocol is spoken, one is loaded"
 
 
 # The instrument, and proof that it measures.

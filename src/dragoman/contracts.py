@@ -75,6 +75,10 @@ class Transport(Protocol):
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AbstractAsyncContextManager[Answer]: ...
 
+    async def preconnect(self, url: str) -> None:
+        """Open a connection for a request that will follow. A hint: it may do nothing, and never raises."""
+        ...
+
     async def aclose(self) -> None: ...
 
 

@@ -77,6 +77,13 @@ def clean(text: str) -> str:
         return text
 
 
+def is_too_deep(data: bytes) -> bool:
+    """Whether JSON is nested beyond MAX_DEPTH, without parsing and so without recursing."""
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        return False
+    return depth(data) > MAX_DEPTH
+
+
 def depth(data: bytes) -> int:
     """Nesting depth, without parsing and so without recursing."""
     deepest = level = 0

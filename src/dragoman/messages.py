@@ -258,7 +258,8 @@ class PerMessage(Generic[T]):
         return hit[1]
 
     def over(self, messages: Sequence[Message]) -> list[T]:
-        values = [self(message) for message in messages]
+        known = self._memo.get
+        values = [hit[1] if (hit := known(id(message))) is not None else self(message) for message in messages]
         if len(self._memo) > 4 * len(values) + 4096:
             kept = {id(message) for message in messages}
             self._memo = {key: hit for key, hit in self._memo.items() if key in kept}

@@ -312,6 +312,17 @@ def test_one_transport_serves_two_event_loops_at_once(transport: Transport) -> N
     assert failures == []
 
 
+def test_a_connection_may_be_opened_ahead(transport: Transport) -> None:
+    async def test(server: Server) -> None:
+        await transport.preconnect(server.url)
+        await transport.preconnect("http://127.0.0.1:1")
+        await transport.preconnect("no address")
+        assert (await fetch(transport, server.url))[2] == b"ok"
+        assert server.connections <= 2
+
+    against(always(answer(b"ok")), transport, test)
+
+
 # --- faults -----------------------------------------------------------------------------------------------------
 
 BODY = b"data: {}\n\n" * 8

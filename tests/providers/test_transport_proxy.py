@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from unittest.mock import patch
+from urllib.request import getproxies_environment, proxy_bypass_environment
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from certificates import Authority
 from dragoman.errors import ConfigError, ConnectionFailed
@@ -20,15 +26,17 @@ from loopback_http import Received, always, answer, closing, fetch, read_request
 class Proxy:
     """Forwards plain requests and opens tunnels, both to one server whatever was asked for."""
 
-    def __init__(self, target: int, *, refuse: str = "") -> None:
+    def __init__(self, target: int, *, refuse: str = "", inject: bytes = b"", tls: ssl.SSLContext | None = None) -> None:
         self.target = target
         self.refuse = refuse
+        self.inject = inject
+        self.tls = tls
         self.seen: list[Received] = []
         self.port = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Proxy]:
-        async with await asyncio.start_server(self._serve, "127.0.0.1", 0) as listener:
+        async with await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls) as listener:
             self.port = listener.sockets[0].getsockname()[1]
             yield self
 
@@ -42,7 +50,7 @@ class Proxy:
             return
         there, back = await asyncio.open_connection("127.0.0.1", self.target)
         if request.method == "CONNECT":
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n" + self.inject)
         else:
             lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
             back.write("\r\n".join([*lines, "", ""]).encode() + request.body)
@@ -95,6 +103,39 @@ def test_http_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
             async with closing(HttpTransport()) as transport:
                 assert (await fetch(transport, "http://api.example.test/v1", b"question"))[2] == b"ok"
             assert [(request.method, request.target) for request in proxy.seen] == [("POST", "http://api.example.test/v1")]
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_may_be_reached_over_tls(authority: Authority, scheme: str) -> None:
+    async def run() -> None:
+        tls = authority.server("api.example.test") if scheme == "https" else None
+        async with (
+            serving(always(answer(b"ok")), tls=tls) as server,
+            Proxy(server.port, tls=authority.server("127.0.0.1")).running() as proxy,
+        ):
+            async with closing(HttpTransport(proxy=f"https://user:hunter22@127.0.0.1:{proxy.port}")) as transport:
+                for _ in range(2):
+                    assert (await fetch(transport, f"{scheme}://api.example.test/v1", b"x" * 300_000))[2] == b"ok"
+            assert len(proxy.seen) == 1
+            assert proxy.seen[0].headers["proxy-authorization"] == BASIC
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("trusted")
+def test_what_a_proxy_says_by_itself_never_passes_for_the_server(authority: Authority) -> None:
+    async def run() -> None:
+        async with (
+            serving(always(answer(b"ok")), tls=authority.server("api.example.test")) as server,
+            Proxy(server.port, inject=answer(b"evil")).running() as proxy,
+        ):
+            async with closing(HttpTransport(proxy=f"http://127.0.0.1:{proxy.port}")) as transport:
+                with pytest.raises(ConnectionFailed):
+                    await fetch(transport, "https://api.example.test/v1")
+            assert server.requests == []
 
     asyncio.run(run())
 
@@ -180,6 +221,30 @@ def test_the_environment_names_the_proxy(monkeypatch: pytest.MonkeyPatch, enviro
     assert route_to(url, None).proxy == proxy
     assert route_to(url, "").proxy == ""
     assert route_to(url, "http://mine:3").proxy == "http://mine:3"
+
+
+hosts = st.sampled_from(["example.com", "api.example.com", "notexample.com", "Example.COM", "10.1.2.3"])
+exceptions = st.lists(st.sampled_from(["example.com", ".example.com", " EXAMPLE.com", "api.example.com:443", "*", "", ".", "com", "x"]))
+variables = st.dictionaries(
+    st.sampled_from(["HTTP_PROXY", "http_proxy", "Https_Proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "_PROXY", "REQUEST_METHOD"]),
+    st.sampled_from(["", "http://p:1", "q:2"]),
+)
+
+
+@given(hosts, exceptions, variables, st.sampled_from(["http", "https"]))
+def test_the_environment_is_read_as_python_reads_it(host: str, excepted: list[str], variables: dict[str, str], scheme: str) -> None:
+    with patch.dict(os.environ, variables | {"NO_PROXY": ",".join(excepted)}, clear=True):
+        proxies = getproxies_environment()
+        named = proxies.get(scheme) or proxies.get("all") or ""
+        expected = "" if proxy_bypass_environment(f"{host}:443") else named
+        assert proxy_from_environment(scheme, host, 443) == expected
+
+
+@pytest.mark.parametrize("proxy", ["http://", "http://p:port", "http://user:hunter22@:80", "http://[::1"])
+def test_a_proxy_without_an_address_is_a_setting_to_correct(proxy: str) -> None:
+    with pytest.raises(ConfigError, match="is not the address of one") as caught:
+        route_to("https://api.example.com", proxy)
+    assert "hunter22" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["gopher", "socks5", "socks5h", "SOCKS4"])

@@ -219,6 +219,29 @@ def test_importing_it_loads_neither_asyncio_nor_ssl() -> None:
     assert run_python(script).strip() == "set()"
 
 
+FIRST_SEND = """
+    import asyncio, sys
+    from dragoman.providers.transport import HttpTransport
+    from loopback_http import always, answer, serving
+
+    async def run():
+        transport = HttpTransport()
+        async with serving(always(answer(b"ok"))) as server:
+            before = set(sys.modules)
+            async with transport.send("POST", server.url, {}, b"x") as got:
+                assert b"".join([piece async for piece in got.chunks()]) == b"ok"
+        await transport.aclose()
+        slow = {"anyio", "certifi", "email", "h11", "http.client", "httpx2", "importlib.metadata", "urllib.request"}
+        print(sorted(slow & set(sys.modules)), sorted(name for name in set(sys.modules) - before if "." not in name))
+
+    asyncio.run(run())
+"""
+
+
+def test_a_first_request_loads_little() -> None:
+    assert run_python(FIRST_SEND).strip() in {"[] ['ipaddress', 'urllib']", "[] ['urllib']", "[] []"}
+
+
 SEVERAL_RUNS = """
     import asyncio, gc
     from loopback_http import always, answer, serving

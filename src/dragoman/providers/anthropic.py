@@ -122,10 +122,10 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
     if stream:
         tail["stream"] = True
     tail.update(to.deployment.extra_body)
-    return _prompt(request, rendered, to) + merged_object(tail) + b"}"
+    return b"".join([*_prompt(request, rendered, to), merged_object(tail), b"}"])
 
 
-def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> bytes:
+def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> list[bytes]:
     """Everything a cache sees, in the order it sees it; what may change from request to request comes behind it."""
     marked = to.deployment.cache == "breakpoints"
     head = b'{"model":' + jsontext.encode(to.model)
@@ -134,7 +134,7 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
     if request.system.strip():  # (9) system is a field of its own
         block = _text_block(request.system)
         head += b',"system":[' + (block[:-1] + _MARKER if marked else block) + b"]"
-    return head + b',"messages":[' + _turns([item for item in rendered if item.blocks], marked) + b"]"
+    return [head, b',"messages":[', *_turns([item for item in rendered if item.blocks], marked), b"]"]
 
 
 def _tools(request: Request, marked: bool) -> bytes:
@@ -152,7 +152,7 @@ def _tools(request: Request, marked: bool) -> bytes:
     return b",".join(tools)
 
 
-def _turns(rendered: list[Rendered], marked: bool) -> bytes:
+def _turns(rendered: list[Rendered], marked: bool) -> list[bytes]:
     """Runs of one role become one turn. Markers: behind the first message, which is the environment, and behind the last. (8)"""
     breakpoints = {0, len(rendered) - 1} if marked else set()
     pieces: list[bytes] = []
@@ -166,7 +166,7 @@ def _turns(rendered: list[Rendered], marked: bool) -> bytes:
             pieces += [b"]}," if role else b"", b'{"role":"', item.role.encode(), b'","content":[']
             role = item.role
         pieces.append(blocks[:-1] + _MARKER if index in breakpoints and role == "user" else blocks)
-    return b"".join(pieces) + (b"]}" if role else b"")
+    return [*pieces, b"]}" if role else b""]
 
 
 def _max_tokens(request: Request, to: Destination) -> int:
@@ -265,7 +265,7 @@ def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
 
 
 def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
-    return "/v1/messages/count_tokens", _prompt(request, rendered, to) + b"}"
+    return "/v1/messages/count_tokens", b"".join([*_prompt(request, rendered, to), b"}"])
 
 
 def count_answer(data: Any) -> int:

@@ -111,6 +111,10 @@ class Cassette:
             take.fault = take.fault or (RecordedFault(error.message, error.retryable) if take.status is None else None)
             raise
 
+    async def preconnect(self, url: str) -> None:
+        if self.recording and self._transport is not None:
+            await self._transport.preconnect(url)
+
     async def aclose(self) -> None:
         if self._transport is not None:
             await self._transport.aclose()

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from dragoman.errors import ConfigError
 from dragoman.profile import Deployment, Profile
 
-_HERE = Path(__file__).parent
+_HERE = os.path.dirname(__file__)
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest|\d{3})\Z")
 _VARIABLE = re.compile(r"\{([A-Z_][A-Z0-9_]*)(?::([^}]*))?\}")
 
@@ -59,10 +59,11 @@ class Catalog(msgspec.Struct, frozen=True):
             merged[name] = _deployment(name, _over(base, row), source)
         return Catalog(merged)
 
-    def with_file(self, path: str | Path) -> Catalog:
+    def with_file(self, path: str | os.PathLike[str]) -> Catalog:
         """The catalog with the `[deployments.NAME]` tables of a TOML file over it; whatever else the file holds is not looked at."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} cannot be read: {error}") from error
         rows = _parsed(text, str(path)).get("deployments", {})
@@ -84,7 +85,8 @@ def profile_for(deployment: Deployment, model: str) -> Profile:
 
 @cache
 def builtin_catalog() -> Catalog:
-    return Catalog(msgspec.json.decode((_HERE / "catalog.json").read_bytes(), type=dict[str, Deployment]))
+    with open(os.path.join(_HERE, "catalog.json"), "rb") as file:
+        return Catalog(msgspec.json.decode(file.read(), type=dict[str, Deployment]))
 
 
 def filled(template: str, env: Mapping[str, str], deployment: str) -> str:
@@ -147,6 +149,8 @@ def _nearest_field(message: str) -> str:
 
 
 if __name__ == "__main__":
-    catalog = from_toml((_HERE / "catalog.toml").read_text(encoding="utf-8"))
-    encoded = msgspec.json.format(msgspec.json.encode(catalog.deployments), indent=1)
-    (_HERE / "catalog.json").write_bytes(encoded + b"\n")
+    from pathlib import Path
+
+    written = Path(_HERE, "catalog.toml").read_text(encoding="utf-8")
+    encoded = msgspec.json.format(msgspec.json.encode(from_toml(written).deployments), indent=1)
+    Path(_HERE, "catalog.json").write_bytes(encoded + b"\n")

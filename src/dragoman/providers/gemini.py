@@ -12,7 +12,7 @@ from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
 from dragoman.providers.gemini_schema import reduced
 from dragoman.providers.gemini_stream import Decoder, read_answer
-from dragoman.providers.wire import Destination, Taken
+from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, result_text, stand_in, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
@@ -102,10 +102,10 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
     if tool_config := _tool_config(request, to):
         tail["toolConfig"] = tool_config
     tail.update(to.deployment.extra_body)
-    return _prompt(request, rendered, to) + (b"," + jsontext.encode(tail)[1:-1] if tail else b"") + b"}"
+    return b"".join([*_prompt(request, rendered, to), merged_object(tail), b"}"])
 
 
-def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> bytes:
+def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> list[bytes]:
     pieces = [b"{"]
     if request.system.strip():
         pieces.append(b'"systemInstruction":{"parts":[' + _text_part(request.system) + b"]},")
@@ -122,7 +122,7 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
             pieces += [b"]}," if role else b"", b'{"role":"', item.role.encode(), b'","parts":[']
             role = item.role
         pieces.append(item.parts)
-    return b"".join(pieces) + (b"]}]" if role else b"]")
+    return [*pieces, b"]}]" if role else b"]"]
 
 
 def _tools(request: Request, to: Destination) -> list[bytes]:
@@ -228,7 +228,7 @@ def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
 
 
 def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
-    prompt = _prompt(request, rendered, to) + b"}"
+    prompt = b"".join([*_prompt(request, rendered, to), b"}"])
     if to.deployment.auth == "vertex":  # Vertex takes the fields as they are
         return f"{_model_path(to)}:countTokens", prompt
     model = jsontext.encode(f"models/{to.model.removeprefix('models/')}")

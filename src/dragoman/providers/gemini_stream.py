@@ -37,6 +37,7 @@ class Decoder:
         self._to = to
         self._answer = AnswerBuilder(taken)
         self._grounding: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
         self._finish = ""
         self._detail = ""
         self._blocked = False
@@ -72,7 +73,9 @@ class Decoder:
         if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
             self._finish, self._blocked = reason, True
             self._detail = chunk["promptFeedback"].get("blockReasonMessage") or f"the prompt was blocked: {reason}"
-        if usage := chunk.get("usageMetadata"):
+        usage = chunk.get("usageMetadata")
+        if usage and usage != self._usage:  # it comes with every chunk
+            self._usage = usage
             events += answer.use(read_usage(usage))
         return events
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, closing
 from typing import Any
 
 from dragoman import __version__, jsontext
@@ -26,6 +26,7 @@ from dragoman.messages import PerMessage, Request, Response, Text, Thought, Tool
 from dragoman.profile import Deployment, Profile
 from dragoman.providers.auth import Auth, NoAuth
 from dragoman.providers.catalog import profile_for
+from dragoman.providers.deadline import Deadline
 from dragoman.providers.faults import error_from_event, error_from_status
 from dragoman.providers.sse import SSEDecoder
 from dragoman.providers.wire import Destination, StreamDecoder, Wire
@@ -236,34 +237,42 @@ class _Opened:
 
 async def _decoded(answer: Answer, decoder: StreamDecoder, profile: Profile, deadline: float) -> AsyncGenerator[StreamEvent, None]:
     """Bytes → events. Time is counted between events that mean something: pings and comments do not reset it."""
+    with closing(Deadline(deadline)) as limit:
+        async with aclosing(answer.chunks()) as chunks:
+            async with aclosing(_events(chunks, decoder, profile, limit)) as events:
+                async for event in events:
+                    yield event
+            for event in decoder.close():
+                yield event
+            await _drain(chunks)
+
+
+async def _events(
+    chunks: AsyncIterator[bytes], decoder: StreamDecoder, profile: Profile, limit: Deadline
+) -> AsyncGenerator[StreamEvent, None]:
+    """The events of a body, up to its end or the answer's."""
     clock = asyncio.get_running_loop().time
     sse = SSEDecoder()
-    async with aclosing(answer.chunks()) as chunks:
-        while not decoder.ended:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    chunk = await anext(chunks, None)
-            except TimeoutError:
-                if decoder.complete:
-                    break
-                raise TimedOut("no event came in time: the service stalled") from None
-            except ConnectionFailed as error:
-                raise StreamBroken("the connection was cut in the middle of the answer") from error
-            for name, data in sse.feed(chunk) if chunk is not None else sse.close():
-                events = _fed(decoder, name, data)
-                if events is None:
-                    continue
-                for event in events:
-                    yield event
-                # Counted from here: the time a reader takes over an event is not the service's.
-                deadline = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
-                if decoder.ended:
-                    break  # nothing behind the end counts, whether it came in the same chunk or in another
-            if chunk is None:
-                break
-        for event in decoder.close():
-            yield event
-        await _drain(chunks)
+    chunk: bytes | None = b""
+    while chunk is not None:
+        try:
+            chunk = await limit.next(chunks)
+        except TimeoutError:
+            if decoder.complete:
+                return
+            raise TimedOut("no event came in time: the service stalled") from None
+        except ConnectionFailed as error:
+            raise StreamBroken("the connection was cut in the middle of the answer") from error
+        for name, data in sse.feed(chunk) if chunk is not None else sse.close():
+            events = _fed(decoder, name, data)
+            if events is None:
+                continue
+            for event in events:
+                yield event
+            # Counted from here: the time a reader takes over an event is not the service's.
+            limit.at = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
+            if decoder.ended:
+                return  # nothing behind the end counts, whether it came in the same chunk or in another
 
 
 def _fed(decoder: StreamDecoder, name: str, data: bytes) -> list[StreamEvent] | None:

@@ -12,7 +12,7 @@ from dragoman.errors import Unsupported
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_chat_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, response_format, sampling, told_format
-from dragoman.providers.wire import Destination, Taken, merged_object
+from dragoman.providers.wire import Destination, Taken, joined, merged_object
 from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
@@ -208,8 +208,8 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
     head = b'{"model":' + jsontext.encode(to.model)
     if request.tools:
         head += b',"tools":[' + b",".join(_tool(tool.name, tool.description, tool.parameters) for tool in request.tools) + b"]"
-    messages = b",".join(_wire_messages(request, rendered, to))
-    return head + b',"messages":[' + messages + b"]" + merged_object(_tail(request, to, stream)) + b"}"
+    tail = merged_object(_tail(request, to, stream))
+    return b"".join([head, b',"messages":[', *joined(_wire_messages(request, rendered, to)), b"]", tail, b"}"])
 
 
 def _tool(name: str, description: str, parameters: str) -> bytes:

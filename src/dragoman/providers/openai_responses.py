@@ -11,7 +11,7 @@ from dragoman import jsontext
 from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import effort, embed_answer, embed_request, named_schema, sampling, told_format
-from dragoman.providers.wire import Destination, Taken, merged_object
+from dragoman.providers.wire import Destination, Taken, joined, merged_object
 from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, attachments, base64, blob_data, result_text, stand_in, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
@@ -99,10 +99,10 @@ def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
 
 
 def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, stream: bool) -> bytes:
-    return _prompt(request, rendered, to) + merged_object(_tail(request, to, stream)) + b"}"
+    return b"".join([*_prompt(request, rendered, to), merged_object(_tail(request, to, stream)), b"}"])
 
 
-def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> bytes:
+def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> list[bytes]:
     head = b'{"model":' + jsontext.encode(to.model)
     if request.system.strip():
         head += b',"instructions":' + jsontext.encode(request.system)
@@ -114,7 +114,7 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
     items = [item.items for item in rendered if item.items]
     if said := told_format(request.settings, to.profile):  # the instructions do not count as having said it
         items.insert(0, jsontext.encode({"type": "message", "role": "developer", "content": said}))
-    return head + b',"input":[' + b",".join(items) + b"]"
+    return [head, b',"input":[', *joined(items), b"]"]
 
 
 def _tool(name: str, description: str, parameters: str) -> bytes:
@@ -168,7 +168,7 @@ def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
 
 
 def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
-    return "/responses/input_tokens", _prompt(request, rendered, to) + b"}"
+    return "/responses/input_tokens", b"".join([*_prompt(request, rendered, to), b"}"])
 
 
 def count_answer(data: Any) -> int:

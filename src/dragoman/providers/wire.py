@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -77,6 +77,12 @@ class Wire(Protocol):
     def embed_request(self, texts: Sequence[str], to: Destination) -> tuple[str, bytes]: ...
 
     def embed_answer(self, data: Any) -> list[list[float]]: ...
+
+
+def joined(items: Iterable[bytes]) -> list[bytes]:
+    """Items with commas between, still in pieces: a body of megabytes is put together once, at the end."""
+    pieces = [piece for item in items for piece in (b",", item)]
+    return pieces[1:]
 
 
 def merged_object(pairs: Mapping[str, object]) -> bytes:

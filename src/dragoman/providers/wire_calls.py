@@ -66,7 +66,7 @@ def arguments_object(call: ToolCall) -> bytes:
     data = jsontext.clean(text).encode("utf-8", "replace")
     if len(data) > MAX_ARGUMENTS_BYTES:
         return jsontext.encode({"_omitted": f"{len(data)} bytes of arguments"})
-    if data.startswith(b"{") and jsontext.depth(data) <= jsontext.MAX_DEPTH and _parses(data):
+    if data.startswith(b"{") and not jsontext.is_too_deep(data) and _parses(data):
         return data
     return jsontext.encode({"_arguments": text})
 
@@ -77,7 +77,7 @@ def arguments_string(call: ToolCall) -> str:
     if len(text) > MAX_ARGUMENTS_BYTES:
         return jsontext.dumps({"_omitted": f"{len(text)} characters of arguments"})
     data = text.encode("utf-8", "replace")
-    if jsontext.depth(data) <= jsontext.MAX_DEPTH and _parses(data):
+    if not jsontext.is_too_deep(data) and _parses(data):
         return text
     return jsontext.dumps({"_arguments": text})  # templates of local servers parse the string and fail on what is not JSON
 

@@ -1,0 +1,1 @@
+"""What things cost, as ratios: ours beside a standard-library floor and beside the official SDKs, interleaved in one run."""

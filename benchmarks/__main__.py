@@ -1,0 +1,52 @@
+"""`python -m benchmarks [name ...]`: run all benchmarks, or those named, and print their tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.table import Table, machine
+
+SUBJECTS = {
+    "imports": "what importing costs, and `dragoman --version`",
+    "first_byte": "from the start of a process to the first byte of its request",
+    "decode": "reading a long stream: without a network, and over loopback HTTP",
+    "render": "making a request of a long history: cold, warm, and with two new messages",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    if options.list:
+        print("\n".join(f"{name:12} {about}" for name, about in SUBJECTS.items()))
+        return 0
+    about = machine()
+    print(f"{about}\n")
+    tables: list[Table] = []
+    for name in options.names or SUBJECTS:
+        for table in import_module(f"benchmarks.{name}").run(quick=options.quick):
+            print(table.markdown(), flush=True)
+            tables.append(table)
+    if options.json:
+        told = {"machine": about, "quick": options.quick, "tables": [table.data() for table in tables]}
+        options.json.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Tables of ratios. Nothing here passes or fails by a clock.")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(SUBJECTS)}; without one: all")
+    parser.add_argument("--quick", action="store_true", help="small counts and few repetitions: to see that it runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables there as well")
+    parser.add_argument("--list", action="store_true", help="name the benchmarks and exit")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.names if name not in SUBJECTS]:
+        parser.error(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(SUBJECTS)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
