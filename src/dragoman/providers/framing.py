@@ -25,8 +25,8 @@ _FIELD_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE = re.compile(rb"[^\x00\n\v\f\r]*")
 _TARGET = re.compile(rb"[\x21-\x7e]+")
 _LENGTH = re.compile(r"[0-9]{1,18}")
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[^\r\n]*)?[ \t]*\r\n")
-_SIZE_LINE_SO_FAR = re.compile(rb"[0-9A-Fa-f]{1,15}(?:;[^\r\n]*)?[ \t]*\r?")
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[^\r\n]*|[ \t]*)\r\n")
+_SIZE_LINE_SO_FAR = re.compile(rb"[0-9A-Fa-f]{1,15}(?:;[^\r\n]*|[ \t]*)\r?")
 
 
 class NotHTTP(Exception):
