@@ -73,7 +73,7 @@ def test_depth_does_not_recurse() -> None:
     assert jsontext.depth(b"[" * 100_000) == 100_000
 
 
-@pytest.mark.parametrize("data", [b"{", b"NaN", b'{"a":Infinity}', b"\xff", b"[" * 5000 + b"]" * 5000, b"\xef\xbb\xbf{}", b""])
+@pytest.mark.parametrize("data", [b"{", b"NaN", b'{"a":Infinity}', b"\xff", b"[" * 200_000 + b"]" * 200_000, b"\xef\xbb\xbf{}", b""])
 def test_what_is_not_json_says_so(data: bytes) -> None:
     with pytest.raises(jsontext.NotJSON):
         jsontext.decode(data)
