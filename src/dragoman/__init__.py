@@ -115,6 +115,8 @@ if TYPE_CHECKING:
     from dragoman.events import (
         UsageUpdated as UsageUpdated,
     )
+    from dragoman.history import History as History
+    from dragoman.history import MemoryJournal as MemoryJournal
     from dragoman.messages import (
         Blob as Blob,
     )
@@ -254,9 +256,11 @@ _EXPORTS: dict[str, str] = {
     "FileRef": "dragoman.messages",
     "FinishReason": "dragoman.messages",
     "Forbidden": "dragoman.errors",
+    "History": "dragoman.history",
     "InputError": "dragoman.errors",
     "Logged": "dragoman.providers.logged",
     "MemoryBlobs": "dragoman.blobs",
+    "MemoryJournal": "dragoman.history",
     "Message": "dragoman.messages",
     "MockServer": "dragoman.providers.mock.server",
     "NotFound": "dragoman.errors",

@@ -30,6 +30,8 @@ class Configured(_Entry, frozen=True, tag="configured"):
     session_id: str = ""
     directories: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
+    placeholder: str = ""
+    """What stands in a pruned result's place, fixed for the session; empty: the library's own."""
 
 
 class Said(_Entry, frozen=True, tag="said"):

@@ -1,0 +1,149 @@
+"""The record as it grows: entries in, views out. Every entry goes to the journal before anything is made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from dragoman.context.view import View
+from dragoman.contracts import Journal
+from dragoman.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec
+from dragoman.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    ModelChanged,
+    Pruned,
+    Rewound,
+    Said,
+    Titled,
+    ToolFinished,
+    ToolOutcome,
+    ToolStarted,
+)
+from dragoman.usage import Usage
+
+_E = TypeVar("_E", bound=Entry)
+
+
+class MemoryJournal:
+    """A journal for scripts and tests: what would be on disk."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.synced = 0
+        """How many entries were there when it was last synced."""
+
+    def append(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+    async def sync(self) -> None:
+        self.synced = len(self.entries)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class History:
+    """One record. Entries are appended and never edited; `view` is what the model sees, `transcript` everything that was said."""
+
+    def __init__(self, journal: Journal | None = None, *, entries: Iterable[Entry] = (), now_ms: Callable[[], int] = _now_ms) -> None:
+        self.entries: list[Entry] = []
+        self.view = View()
+        self._journal = journal
+        self._now_ms = now_ms
+        for entry in entries:
+            self._keep(entry)
+
+    # --- views
+
+    @property
+    def request(self) -> Request:
+        """What would be sent next."""
+        return self.view.request
+
+    def curated(self) -> tuple[Message, ...]:
+        """The messages that may be sent."""
+        return self.view.messages
+
+    def transcript(self) -> tuple[Message, ...]:
+        """Everything that was said and every result, as it looked: rejected, pruned and rewound alike."""
+        return tuple(_as_message(entry) for entry in self.entries if isinstance(entry, Said | ToolFinished))
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers used together, rejected ones too: they were paid for."""
+        return sum((entry.usage for entry in self.entries if isinstance(entry, Said) and entry.usage), Usage())
+
+    # --- what happens
+
+    def configure(self, model: str, system: str = "", tools: Iterable[ToolSpec] = (), settings: Settings | None = None) -> Configured:
+        return self._append(Configured(*self._stamp(), model, system, tuple(tools), settings or Settings(), self.view.session_id))
+
+    def say(self, message: Message) -> Said:
+        return self._append(Said(*self._stamp(), message))
+
+    def answer(self, response: Response, model: str = "") -> Said:
+        """An answer with what is known of it. It is said even when it is then rejected."""
+        said = Said(
+            *self._stamp(),
+            response.message,
+            model or self.view.model,
+            response.usage,
+            response.finish,
+            response.raw_finish,
+            response.response_id,
+            response.model_version,
+        )
+        return self._append(said)
+
+    def reject(self, said: Said, reason: str) -> AnswerRejected:
+        return self._append(AnswerRejected(*self._stamp(), said.seq, reason))
+
+    def start_tool(self, call: ToolCall, arguments: str = "") -> ToolStarted:
+        return self._append(ToolStarted(*self._stamp(), call.id, call.name, arguments))
+
+    def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> ToolFinished:
+        return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras))
+
+    def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "") -> Pruned:
+        return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason))
+
+    def compress(self, through: Entry, summary: Message, original_tokens: int = 0, new_tokens: int = 0) -> Compressed:
+        return self._append(Compressed(*self._stamp(), through.seq, summary, original_tokens, new_tokens))
+
+    def change_model(self, model: str) -> ModelChanged:
+        return self._append(ModelChanged(*self._stamp(), model))
+
+    def rewind(self, to: Entry) -> Rewound:
+        return self._append(Rewound(*self._stamp(), to.seq))
+
+    def title(self, title: str) -> Titled:
+        return self._append(Titled(*self._stamp(), title))
+
+    async def sync(self) -> None:
+        """Returns when everything that happened is where it will be found again."""
+        if self._journal is not None:
+            await self._journal.sync()
+
+    # --- keeping it
+
+    def _stamp(self) -> tuple[int, int]:
+        return (self.entries[-1].seq + 1 if self.entries else 1), self._now_ms()
+
+    def _append(self, entry: _E) -> _E:
+        if self._journal is not None:
+            self._journal.append(entry)
+        self._keep(entry)
+        return entry
+
+    def _keep(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.view.feed(entry)
+
+
+def _as_message(entry: Said | ToolFinished) -> Message:
+    return entry.message if isinstance(entry, Said) else Message("user", (entry.result,))
