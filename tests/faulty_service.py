@@ -13,7 +13,7 @@ from dragoman.events import ResponseFinished, Retrying, StreamEvent
 from dragoman.messages import Message, Request, Response, ToolSpec, assistant, user
 from dragoman.providers.catalog import Catalog, builtin_catalog
 from dragoman.providers.connect import Connection, connect
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 from dragoman.providers.mock.validate import Rules, validate
 from dragoman.providers.retry import RetryPolicy
 from dragoman.providers.script import Answer, Script, Source, Step, answer

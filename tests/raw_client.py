@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 from dragoman.providers.script import Source
 
 USER = {"role": "user", "content": "hello"}

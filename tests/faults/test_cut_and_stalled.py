@@ -14,7 +14,7 @@ from dragoman.events import ResponseFinished, TextDelta
 from dragoman.messages import FinishReason, assistant
 from dragoman.providers import http
 from dragoman.providers.connect import connect
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 from dragoman.providers.retry import RetryPolicy
 from dragoman.providers.script import Call, Cut, Fail, Ping, Raw, Say, Script, Stall, Think, Wait, answer
 from faulty_service import GOOD, QUICK_S, Bench, always, retries, run

@@ -14,7 +14,7 @@ from dragoman.errors import RateLimited, StreamBroken, Unauthorized, Unsupported
 from dragoman.events import ResponseFinished, StreamEvent, TextDelta
 from dragoman.messages import FinishReason
 from dragoman.providers.connect import Connection
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 
 BASE = {"gemini": "", "anthropic": "", "openai_chat": "/v1", "openai_responses": "/v1"}
 ONCE = RetryPolicy(attempts=1)

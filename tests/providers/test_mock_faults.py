@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 from dragoman.providers.script import Framing
 from raw_client import (
     PROTOCOLS,

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 from raw_client import (
     PROTOCOLS,
     REQUESTS,

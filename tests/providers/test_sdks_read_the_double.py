@@ -14,7 +14,7 @@ from google import genai
 from google.genai import errors as genai_errors
 from google.genai import types as genai_types
 
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 from dragoman.providers.script import Source
 
 SCRIPT = """\

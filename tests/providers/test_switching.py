@@ -11,7 +11,7 @@ from destinations import connection
 from dragoman.events import ResponseFinished
 from dragoman.messages import Message, Request, Response, Thought, ToolSpec, result, user
 from dragoman.providers.connect import Connection
-from dragoman.providers.mock import MockServer
+from dragoman.providers.mock.server import MockServer
 from dragoman.providers.mock.validate import Rules
 from dragoman.providers.script import Script
 

@@ -26,7 +26,7 @@ from dragoman.contracts import Provider
 from dragoman.errors import BadRequest, RateLimited, Unauthorized
 from dragoman.messages import Request, assistant, user
 from dragoman.providers.connect import connect
-from dragoman.providers.mock import Exchange, MockServer
+from dragoman.providers.mock.server import Exchange, MockServer
 from dragoman.providers.retry import RetryPolicy
 from wire.cases import BLOBS, CASES, call
 from wire.destinations import BY_NAME, CATALOG, Destination

@@ -5,7 +5,3 @@
 
 By hand: `python -m dragoman.providers.mock --script FILE`.
 """
-
-from dragoman.providers.mock.server import Exchange, MockServer
-
-__all__ = ["Exchange", "MockServer"]
