@@ -46,4 +46,5 @@ if __name__ == "__main__":
     try:
         asyncio.run(main())
     except dm.DragomanError as error:
-        sys.exit(f"{error}")
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
