@@ -46,7 +46,7 @@ FAULTS = (OSError, UnicodeError, NotHTTP, ProxyRefused)
 """What dialling and asking may raise. ssl.SSLError and TimeoutError are OSErrors."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class HttpConnection(asyncio.BufferedProtocol):
     """An open connection. Whoever takes it asks once, reads the body, and asks `reusable`; all else ends in `abort`."""
 
     def __init__(self) -> None:
@@ -254,12 +254,12 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = encrypted
 
 
-async def dial(route: Route, context: asyncio.Future[ssl.SSLContext] | None) -> Connection:
+async def dial(route: Route, context: asyncio.Future[ssl.SSLContext] | None) -> HttpConnection:
     """Connect to a route's server, through its proxy and with TLS where it says so. The context is needed only once TCP stands."""
     loop = asyncio.get_running_loop()
     hop = route.hop
     try:
-        transport, connection = await loop.create_connection(Connection, hop.name, hop.port, happy_eyeballs_delay=HAPPY_EYEBALLS_S)
+        transport, connection = await loop.create_connection(HttpConnection, hop.name, hop.port, happy_eyeballs_delay=HAPPY_EYEBALLS_S)
     except OSError:
         if context is not None:
             await context  # certificates that cannot be read are the first thing to tell

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
 
     from dragoman.contracts import Answer
-    from dragoman.providers.connection import Connection
+    from dragoman.providers.connection import HttpConnection
     from dragoman.providers.framing import Head
 
 IDLE_S = 55.0
@@ -112,7 +112,7 @@ class HttpTransport:
 
     # --- connections
 
-    async def _ask(self, pool: _Pool, route: Route, method: str, head: bytes, body: bytes) -> tuple[Connection, Head]:
+    async def _ask(self, pool: _Pool, route: Route, method: str, head: bytes, body: bytes) -> tuple[HttpConnection, Head]:
         """Send the request and wait for the answer's head. A kept connection may turn out to be dead: then once more on a new one."""
         from dragoman.providers.connection import FAULTS
 
@@ -131,7 +131,7 @@ class HttpTransport:
 
             raise not_answered(error, route, self._connect_timeout_s) from error
 
-    async def _dial(self, route: Route) -> Connection:
+    async def _dial(self, route: Route) -> HttpConnection:
         import asyncio
 
         from dragoman.providers.connection import dial
@@ -145,7 +145,7 @@ class HttpTransport:
             return await dial(route, context)
 
 
-async def _asked(connection: Connection, method: str, head: bytes, body: bytes) -> Head:
+async def _asked(connection: HttpConnection, method: str, head: bytes, body: bytes) -> Head:
     try:
         return await connection.ask(method, head, body)
     except BaseException:
@@ -157,11 +157,11 @@ class _Pool:
     """The connections of one event loop that wait for a request."""
 
     def __init__(self) -> None:
-        self.idle: dict[tuple[str, ...], list[Connection]] = {}
+        self.idle: dict[tuple[str, ...], list[HttpConnection]] = {}
         self.opening: dict[tuple[str, ...], asyncio.Future[None]] = {}
         self.closed = False
 
-    async def take(self, key: tuple[str, ...]) -> Connection | None:
+    async def take(self, key: tuple[str, ...]) -> HttpConnection | None:
         """A connection that is open for all we know, or None."""
         import asyncio
 
@@ -180,7 +180,7 @@ class _Pool:
                 return connection
         return None
 
-    def put(self, key: tuple[str, ...], connection: Connection) -> None:
+    def put(self, key: tuple[str, ...], connection: HttpConnection) -> None:
         waiting = self.idle[key] = [each for each in self.idle.get(key, ()) if each.alive]
         if self.closed or len(waiting) >= IDLE_CONNECTIONS:
             connection.abort()
@@ -221,7 +221,7 @@ async def _keep(pool: _Pool) -> AsyncGenerator[None, None]:
 
 
 class _HttpAnswer:
-    def __init__(self, connection: Connection, head: Head, route: Route) -> None:
+    def __init__(self, connection: HttpConnection, head: Head, route: Route) -> None:
         self.status = head.status
         self.headers: Mapping[str, str] = head.headers
         self._connection = connection
