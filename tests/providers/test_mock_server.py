@@ -199,7 +199,13 @@ def test_an_answer_may_depend_on_what_was_asked() -> None:
 def start(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "dragoman.providers.mock", *arguments]
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, **pipes, text=True, env=environment, preexec_fn=heed_ctrl_c)
+
+
+def heed_ctrl_c() -> None:
+    """As in a terminal. A suite that runs in the background of a shell ignores Ctrl-C, and its children with it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_by_hand_it_says_what_to_set_and_ends_on_ctrl_c(tmp_path: Path) -> None:
@@ -214,7 +220,10 @@ def test_by_hand_it_says_what_to_set_and_ends_on_ctrl_c(tmp_path: Path) -> None:
         answer = httpx2.post(f"{url}/v1/chat/completions", json=body, headers={"Authorization": "Bearer k"})
         assert answer.json()["choices"][0]["message"]["content"] == "From a file."
         process.send_signal(signal.SIGINT)
-        rest, complaints = process.communicate(timeout=10)
+        try:
+            rest, complaints = process.communicate(timeout=10)
+        finally:
+            process.kill()
         assert (process.returncode, "Stopped." in rest, complaints) == (0, True, "")
 
 
