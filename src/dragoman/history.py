@@ -80,8 +80,21 @@ class History:
 
     # --- what happens
 
-    def configure(self, model: str, system: str = "", tools: Iterable[ToolSpec] = (), settings: Settings | None = None) -> Configured:
-        return self._append(Configured(*self._stamp(), model, system, tuple(tools), settings or Settings(), self.view.session_id))
+    def configure(
+        self,
+        model: str,
+        system: str = "",
+        tools: Iterable[ToolSpec] = (),
+        settings: Settings | None = None,
+        *,
+        session_id: str = "",
+        placeholder: str = "",
+    ) -> Configured:
+        """What holds from here on. An id or placeholder left empty stays what it was."""
+        configured = Configured(
+            *self._stamp(), model, system, tuple(tools), settings or Settings(), session_id=session_id, placeholder=placeholder
+        )
+        return self._append(configured)
 
     def say(self, message: Message) -> Said:
         return self._append(Said(*self._stamp(), message))

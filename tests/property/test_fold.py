@@ -12,7 +12,7 @@ from destinations import MAIN, connection, violation_in
 from dragoman.context.view import PLACEHOLDER, View
 from dragoman.history import History, MemoryJournal
 from dragoman.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.record import Entry, Pruned, Rewound, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.record import Entry, Rewound, Said, ToolFinished, decode_entry, encode_entry
 from dragoman.usage import Usage
 from property.conversations import TOOLS
 from property.test_requests import prompt_of
@@ -183,19 +183,20 @@ def test_pruning_is_idempotent_and_never_makes_a_result_longer(data: st.DataObje
             now = "".join(part.text for part in result.content if isinstance(part, Text))
             assert len(now) <= len(was)
             assert now in (was, PLACEHOLDER)
-            assert (result.call_id, result.name, result.is_error) == (before[result.call_id].call_id, result.name, result.is_error)
+            assert (result.name, result.is_error) == (before[result.call_id].name, before[result.call_id].is_error)
 
 
-def test_a_session_may_have_its_own_placeholder() -> None:
+@pytest.mark.parametrize(("placeholder", "shown"), [("", "此命令返回内容已过时"), ("(outdated)", "(outdated)")])
+def test_a_session_may_have_its_own_placeholder(placeholder: str, shown: str) -> None:
     history = History()
-    history.configure("m")
-    call = ToolCall("c1", "run_shell")
+    history.configure("m", session_id="s1", placeholder=placeholder)
+    history.configure("other")
     history.say(user("go"))
-    history.say(Message("assistant", (call,)))
+    history.say(Message("assistant", (ToolCall("c1", "run_shell"),)))
     history.finish_tool(ToolResult("c1", "run_shell", (Text("x" * 100),)))
     history.prune(["c1"])
-    assert history.curated()[-1].results[0].content == (Text("此命令返回内容已过时"),)
-    assert any(isinstance(entry, Pruned) for entry in history.entries)
+    assert history.curated()[-1].results[0].content == (Text(shown),)
+    assert (history.request.model, history.request.cache_key) == ("other", "s1")
 
 
 def test_a_damaged_log_still_folds() -> None:

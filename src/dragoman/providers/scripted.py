@@ -155,7 +155,8 @@ class _Performance:
                 for event in self._built.start(self._response_id, self._request.model):
                     yield event
             if isinstance(step, Block):
-                yield self._finished(Finish(step.reason, f"The prompt was blocked: {step.reason}"), FinishReason.SAFETY)
+                for event in self._built.close(FinishReason.SAFETY, step.reason, f"The prompt was blocked: {step.reason}"):
+                    yield event
                 return
             for event in self._said(step):
                 yield event
@@ -164,7 +165,8 @@ class _Performance:
             raise self._broken("The answer ended without saying that it ended.")
         for event in self._built.use(self._answer.usage_or(self._provider.tokens(self._request))):
             yield event
-        yield self._finished(finish, reason_of(finish.reason))
+        for event in self._built.close(reason_of(finish.reason), str(finish.reason), finish.detail):
+            yield event
 
     def _said(self, step: Say | Think | Call | Cite | Report | Finish) -> list[StreamEvent]:
         built = self._built
@@ -191,9 +193,6 @@ class _Performance:
 
     def _opaque(self, signature: str) -> Opaque | None:
         return Opaque(self._provider.name, jsontext.dumps(signature), self._request.model) if signature else None
-
-    def _finished(self, finish: Finish, reason: FinishReason) -> ResponseFinished:
-        return self._built.finish(reason, str(finish.reason), finish.detail)
 
     def _broken(self, message: str) -> StreamBroken:
         return StreamBroken(message, provider=self._provider.name)
