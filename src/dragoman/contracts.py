@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from dragoman.events import StreamEvent
-from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, ToolCall, ToolSpec
+from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.profile import Profile
-from dragoman.record import Entry
+from dragoman.record import Entry, ToolOutcome
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -49,6 +49,10 @@ class Provider(Protocol):
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         """Raises Unsupported where the service does not embed."""
+        ...
+
+    async def preconnect(self) -> None:
+        """Open a connection for a request that will follow. A hint: it may do nothing, and never raises."""
         ...
 
     async def aclose(self) -> None: ...
@@ -98,6 +102,16 @@ class Journal(Protocol):
         ...
 
 
+class Ledger(Protocol):
+    """Where the scheduler writes down what its calls do. History is one."""
+
+    def start_tool(self, call: ToolCall, arguments: str = "") -> object: ...
+
+    def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> object: ...
+
+    async def sync(self) -> None: ...
+
+
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool's result with its three readers kept apart."""
 
@@ -108,6 +122,29 @@ class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     extras: str = ""
     """For debugging: JSON text."""
     is_error: bool = False
+    error_type: str = ""
+    """A short name a program can key on: `not_found`, `stale`, `ambiguous` …"""
+    output_file: str = ""
+    """Where the whole output lies, when the model was given only its head and tail."""
+    changed: tuple[str, ...] = ()
+    """Files that were written, created or removed: absolute paths."""
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """What a call would do, worked out without doing it. People approve this, and rules judge it."""
+
+    title: str = ""
+    """One line: `read_file src/a.py`, `$ make test`."""
+    preview: str = ""
+    """The whole of it: the full command, or the diff."""
+    writes: tuple[str, ...] = ()
+    """Files it would change: absolute paths, symlinks resolved."""
+    problem: str = ""
+    """Why it cannot work (a path outside the workspace, text that is not there), where that is already known: nobody need be asked."""
+
+
+Show = Callable[[str], None]
+"""Takes output as it comes, for the user's eyes, while a tool runs."""
 
 
 class Tool(Protocol):
@@ -116,19 +153,31 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
-    async def run(self, args: Mapping[str, Any]) -> ToolOutput: ...
+    def intend(self, args: Mapping[str, Any]) -> Intent:
+        """What `run` would do with these arguments, which fit the schema. It changes nothing and does not raise."""
+        ...
+
+    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
+        """Do it. When cancelled, it leaves nothing running behind and lets CancelledError through."""
+        ...
 
 
 class Allow(msgspec.Struct, frozen=True):
     arguments: str = ""
-    """What to run instead, where a person edited the arguments."""
+    """What to run instead, as JSON text, where a person edited the arguments."""
+    remember: Literal["once", "session", "saved"] = "once"
+    """Whether the like of it may run unasked from now on: in this session, or in this folder for good."""
 
 
 class Deny(msgspec.Struct, frozen=True):
     reason: str
 
 
-Decide = Callable[[ToolCall], Awaitable[Allow | Deny]]
-Ask = Callable[[ToolCall, str], Awaitable[Allow | Deny]]
+Decide = Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny]]
+"""May it run? An answer, or the promise of one: then a person is being asked."""
+Ask = Callable[[ToolCall, Intent], Awaitable[Allow | Deny]]
+"""Puts a call before a person. Supplied by the front end; headless, it denies."""
+AskUser = Callable[[str, Sequence[str]], Awaitable[str]]
+"""Puts the model's own question, with its choices, before a person, and returns what they answered."""
 Launch = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Any]]
 Summarize = Callable[[Sequence[Message], str], Awaitable[Message]]

@@ -149,6 +149,9 @@ class HttpProvider:
         path, body = self._wire.embed_request(texts, to)
         return self._read(self._wire.embed_answer, await self._json(self._post(path, body, to), to.profile.first_event_s))
 
+    async def preconnect(self) -> None:
+        await self.transport.preconnect(self._base_url)
+
     async def aclose(self) -> None:
         await self.transport.aclose()
 

@@ -116,6 +116,9 @@ class Logged:
         self._finished(watch)
         return vectors
 
+    async def preconnect(self) -> None:
+        await self._provider.preconnect()
+
     async def aclose(self) -> None:
         await self._provider.aclose()
 

@@ -102,6 +102,9 @@ class Retry:
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         return await self._again(lambda: self.provider.embed(texts, model), Request(model, ()))
 
+    async def preconnect(self) -> None:
+        await self.provider.preconnect()
+
     async def aclose(self) -> None:
         await self.provider.aclose()
 

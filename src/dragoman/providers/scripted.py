@@ -109,6 +109,9 @@ class ScriptedProvider:
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         return [embedding(text) for text in texts]
 
+    async def preconnect(self) -> None:
+        """There is nothing to connect to."""
+
     async def aclose(self) -> None:
         pass
 

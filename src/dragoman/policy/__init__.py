@@ -1,0 +1,1 @@
+"""MAY IT RUN. Who is asked, what is refused, what simply runs."""

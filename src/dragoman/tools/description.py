@@ -1,0 +1,13 @@
+"""What the model is told of a tool: a prose file beside the code."""
+
+from __future__ import annotations
+
+import os
+
+_HERE = os.path.join(os.path.dirname(__file__), "descriptions")
+
+
+def described(name: str) -> str:
+    """The description of the built-in tool called `name`."""
+    with open(os.path.join(_HERE, f"{name}.md"), encoding="utf-8") as file:
+        return file.read().strip()
