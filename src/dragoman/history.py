@@ -89,10 +89,22 @@ class History:
         *,
         session_id: str = "",
         placeholder: str = "",
+        deployment: str = "",
+        directories: Iterable[str] = (),
+        versions: Iterable[str] = (),
     ) -> Configured:
-        """What holds from here on. An id or placeholder left empty stays what it was."""
+        """What holds from here on. An id, placeholder or deployment left empty stays what it was."""
         configured = Configured(
-            *self._stamp(), model, system, tuple(tools), settings or Settings(), session_id=session_id, placeholder=placeholder
+            *self._stamp(),
+            model,
+            system,
+            tuple(tools),
+            settings or Settings(),
+            session_id=session_id,
+            directories=tuple(directories),
+            versions=tuple(versions),
+            placeholder=placeholder,
+            deployment=deployment,
         )
         return self._append(configured)
 
@@ -113,8 +125,8 @@ class History:
         )
         return self._append(said)
 
-    def reject(self, said: Said, reason: str) -> AnswerRejected:
-        return self._append(AnswerRejected(*self._stamp(), said.seq, reason))
+    def reject(self, said: Said, reason: str, retry_temperature: float | None = None) -> AnswerRejected:
+        return self._append(AnswerRejected(*self._stamp(), said.seq, reason, retry_temperature))
 
     def start_tool(self, call: ToolCall, arguments: str = "") -> ToolStarted:
         return self._append(ToolStarted(*self._stamp(), call.id, call.name, arguments))
@@ -128,8 +140,8 @@ class History:
     def compress(self, through: Entry, summary: Message, original_tokens: int = 0, new_tokens: int = 0) -> Compressed:
         return self._append(Compressed(*self._stamp(), through.seq, summary, original_tokens, new_tokens))
 
-    def change_model(self, model: str) -> ModelChanged:
-        return self._append(ModelChanged(*self._stamp(), model))
+    def change_model(self, model: str, deployment: str = "") -> ModelChanged:
+        return self._append(ModelChanged(*self._stamp(), model, deployment))
 
     def rewind(self, to: Entry) -> Rewound:
         return self._append(Rewound(*self._stamp(), to.seq))

@@ -32,6 +32,8 @@ class Configured(_Entry, frozen=True, tag="configured"):
     versions: tuple[str, ...] = ()
     placeholder: str = ""
     """What stands in a pruned result's place, fixed for the session; empty: the library's own."""
+    deployment: str = ""
+    """Who serves the model: `deployment/model` names both."""
 
 
 class Said(_Entry, frozen=True, tag="said"):
@@ -51,6 +53,8 @@ class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
 
     said_seq: int
     reason: str
+    retry_temperature: float | None = None
+    """What the next attempt is sampled at, where another try should come out differently."""
 
 
 class ToolStarted(_Entry, frozen=True, tag="tool_started"):
@@ -91,6 +95,7 @@ class Compressed(_Entry, frozen=True, tag="compressed"):
 
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
     model: str
+    deployment: str = ""
 
 
 class Rewound(_Entry, frozen=True, tag="rewound"):

@@ -43,11 +43,13 @@ class View:
 
     def __init__(self) -> None:
         self.model = ""
+        self.deployment = ""
         self.system = ""
         self.tools: tuple[ToolSpec, ...] = ()
         self.settings = Settings()
         self.session_id = ""
         self._placeholder = PLACEHOLDER
+        self._retry_temperature: float | None = None
         self._fed: dict[int, tuple[Entry, int]] = {}
         """By seq: the entry, and the seq it followed. After a rewind that is not the one before it."""
         self._head = 0
@@ -69,7 +71,10 @@ class View:
 
     @property
     def request(self) -> Request:
-        return Request(self.model, self.messages, self.system, self.tools, self.settings, self.session_id)
+        settings = self.settings
+        if self._retry_temperature is not None:
+            settings = msgspec.structs.replace(settings, temperature=self._retry_temperature)
+        return Request(self.model, self.messages, self.system, self.tools, settings, self.session_id)
 
     # --- what it is fed
 
@@ -83,16 +88,18 @@ class View:
         match entry:
             case Configured():
                 self.model, self.system, self.tools, self.settings = entry.model, entry.system, entry.tools, entry.settings
+                self.deployment = entry.deployment or self.deployment
                 self.session_id = entry.session_id or self.session_id
                 self._placeholder = entry.placeholder or self._placeholder
-            case ModelChanged(model=model):
-                self.model = model
+            case ModelChanged(model=model, deployment=deployment):
+                self.model, self.deployment = model, deployment or self.deployment
             case Said(seq=seq, message=message):
                 self._say(seq, message)
             case ToolFinished(seq=seq, result=result):
                 self._finish(seq, result)
             case AnswerRejected(said_seq=said_seq):
                 self._reject(said_seq)
+                self._retry_temperature = entry.retry_temperature
             case Pruned(call_ids=call_ids):
                 self._prune(frozenset(call_ids))
             case Compressed(through_seq=through_seq, summary=summary):
@@ -107,6 +114,8 @@ class View:
 
     def _say(self, seq: int, message: Message) -> None:
         self._close_batch(seq, whatever_happened=True)
+        if message.role == "assistant":
+            self._retry_temperature = None
         self._seen.append(_Seen(seq, message))
         if message.role == "assistant":
             self._open, self._open_seq = message.calls, seq

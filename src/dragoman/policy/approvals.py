@@ -1,0 +1,61 @@
+"""The rules and the person in one: what the scheduler asks before a call runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from dragoman import jsontext
+from dragoman.contracts import Allow, Ask, Deny, Intent, Tool
+from dragoman.messages import ToolCall
+from dragoman.policy.grants import Grants
+from dragoman.policy.judge import Mode, MustAsk, grant_key, judge
+
+NOBODY = "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what you would have done."
+
+
+class Approvals:
+    """`decide` is a contracts.Decide. `trusted` names tools that need no judging: an embedder's own functions."""
+
+    def __init__(
+        self,
+        find: Callable[[str], Tool | None],
+        mode: Mode = "default",
+        ask: Ask | None = None,
+        *,
+        grants: Grants | None = None,
+        trusted: Callable[[Tool], bool] = lambda tool: False,
+    ) -> None:
+        self.mode: Mode = mode
+        self.ask = ask
+        self._find = find
+        self._grants = grants or Grants()
+        self._trusted = trusted
+
+    def decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny]:
+        tool = self._find(call.name)
+        if tool is None:
+            return Deny(f"there is no tool called {call.name}")
+        if self._trusted(tool):
+            return Allow()
+        intent = tool.intend(jsontext.decode_object(call.arguments) or {})
+        verdict = judge(tool.spec, intent, self.mode, self._grants.keys)
+        if not isinstance(verdict, MustAsk):
+            return verdict
+        return Deny(NOBODY.format(name=call.name)) if self.ask is None else self._asked(self.ask, call, tool, verdict.view)
+
+    async def _asked(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny:
+        answer = await ask(call, view)
+        if isinstance(answer, Deny):
+            return answer
+        if answer.arguments:
+            # What a person wrote is judged like what a model wrote; that it would ask is no matter, they have just been asked.
+            edited = jsontext.decode_object(answer.arguments)
+            if edited is None:
+                return Deny("the edited arguments are not a JSON object: the call was not run")
+            view = tool.intend(edited)
+            again = judge(tool.spec, view, self.mode, self._grants.keys)
+            if isinstance(again, Deny):
+                return again
+        if answer.remember != "once":
+            self._grants.add(grant_key(tool.spec, view), saved=answer.remember == "saved")
+        return answer

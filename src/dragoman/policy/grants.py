@@ -1,0 +1,59 @@
+"""What a person has allowed from now on: in this session, or in this folder for good."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+_MAX_FILE_BYTES = 1_000_000
+
+
+class _Saved(msgspec.Struct, frozen=True):
+    folder: str
+    key: str
+
+
+class Grants:
+    """Keys that need no asking. With a file, those that are saved hold for the folder in later sessions too."""
+
+    def __init__(self, file: str = "", folder: str = "") -> None:
+        self._file = file
+        self._folder = folder
+        self.keys: frozenset[str] = frozenset(self._load())
+
+    def add(self, key: str, *, saved: bool = False) -> None:
+        self.keys |= {key}
+        if saved and self._file:
+            self._save(key)
+
+    def _load(self) -> list[str]:
+        if not self._file or not os.path.exists(self._file):
+            return []
+        try:
+            with open(self._file, "rb") as file:
+                lines = file.read(_MAX_FILE_BYTES).splitlines()
+        except OSError:
+            return []  # then they are asked again
+        found: list[str] = []
+        for line in lines:
+            try:
+                grant = msgspec.json.decode(line, type=_Saved)
+            except msgspec.DecodeError:
+                continue  # a torn line grants nothing
+            if grant.folder == self._folder:
+                found.append(grant.key)
+        return found
+
+    def _save(self, key: str) -> None:
+        os.makedirs(os.path.dirname(self._file), mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        line = b"\n" + msgspec.json.encode(_Saved(self._folder, key)) + b"\n"  # never glued to a torn line
+        try:
+            descriptor = os.open(self._file, flags, 0o600)
+        except OSError:
+            return  # it holds for this session
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)

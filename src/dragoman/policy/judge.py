@@ -1,0 +1,55 @@
+"""May it run? Synchronous and pure: what a call would do, and the mode, decide."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import msgspec
+
+from dragoman.contracts import Allow, Deny, Intent
+from dragoman.messages import ToolSpec
+
+Mode = Literal["plan", "default", "auto-edit"]
+"""plan: only reading. default: writes and commands ask. auto-edit: edits inside the workspace run, the rest asks."""
+
+
+class MustAsk(msgspec.Struct, frozen=True):
+    """A person decides, and this is what they are shown."""
+
+    view: Intent
+
+
+def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = frozenset()) -> Allow | MustAsk | Deny:
+    """`granted` holds the keys (see `grant_key`) of what a person has allowed from now on."""
+    if spec.read_only:
+        return Allow()
+    if mode == "plan":
+        return Deny(f"plan mode only reads: {spec.name} was not run")
+    if any(is_guarded(path) for path in intent.writes):
+        return MustAsk(intent)
+    if mode == "auto-edit" and spec.kind == "edit" and intent.writes:
+        return Allow()
+    if grant_key(spec, intent) in granted:
+        return Allow()
+    return MustAsk(intent)
+
+
+def grant_key(spec: ToolSpec, intent: Intent) -> str:
+    """What `always` covers: all edits, this very command, this tool."""
+    if spec.kind == "edit":
+        return "edit"
+    return f"{spec.name} {intent.preview}" if spec.kind == "execute" else spec.name
+
+
+_FOLDERS = {".git", ".dragoman", ".vscode", ".idea", ".husky"}
+_FILES = {
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
+    ".gitconfig", ".gitmodules", ".envrc", ".netrc", ".npmrc", ".pypirc", "AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md",
+}  # fmt: skip
+
+
+def is_guarded(path: str) -> bool:
+    """Files that make something else run, or that are believed later: they are never written unasked."""
+    parts = os.path.normcase(path).replace("\\", "/").split("/")
+    return not _FOLDERS.isdisjoint(parts) or parts[-1] in _FILES or parts[-1] in {name.lower() for name in _FILES}

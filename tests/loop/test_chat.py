@@ -1,0 +1,232 @@
+"""One answer: what counts as one, what is tried again, and what the record keeps of the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from dragoman.chat import CUT_NOTE, AnswerPolicy, Chat, InvalidAnswer
+from dragoman.errors import OutputLimit, Refused, StreamBroken
+from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta, UsageUpdated
+from dragoman.history import History
+from dragoman.messages import Settings, ToolCall, assistant, result, user
+from dragoman.providers.retry import Retry, RetryPolicy
+from dragoman.providers.scripted import ScriptedProvider
+from dragoman.record import AnswerRejected, Said
+
+
+async def no_wait(_: float) -> None:
+    pass
+
+
+def talk(script: str, history: History | None = None, **policy: object) -> tuple[Chat, ScriptedProvider]:
+    history = history or asked()
+    provider = ScriptedProvider(script)
+    return Chat(provider, history, AnswerPolicy(sleep=no_wait, **policy)), provider  # type: ignore[arg-type]
+
+
+def asked(settings: Settings | None = None) -> History:
+    history = History()
+    history.configure("m", settings=settings)
+    history.say(user("hello"))
+    return history
+
+
+def after_results() -> History:
+    history = asked()
+    call = ToolCall("c1", "read_file", "{}")
+    history.say(assistant(call))
+    history.finish_tool(result(call, "text"))
+    return history
+
+
+def answer(chat: Chat) -> list[StreamEvent]:
+    async def collect() -> list[StreamEvent]:
+        async with aclosing(chat.answer()) as events:
+            return [event async for event in events]
+
+    return asyncio.run(collect())
+
+
+def rejections(history: History) -> list[AnswerRejected]:
+    return [entry for entry in history.entries if isinstance(entry, AnswerRejected)]
+
+
+def test_an_answer_is_streamed_and_recorded_once() -> None:
+    chat, _ = talk("text piece=2: Hello you")
+    events = answer(chat)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Hello you"
+    assert isinstance(events[-1], ResponseFinished)
+    assert [message.text for message in chat.history.view.messages] == ["hello", "Hello you"]
+
+
+@pytest.mark.parametrize("empty", ["finish: stop", 'text: "  \\n "', "thought: hm"])
+def test_an_empty_answer_is_tried_again_once_at_temperature_one(empty: str) -> None:
+    """S004 4.4: one attempt and one retry after 500 ms, the retry at temperature 1. White space alone counts as empty."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    provider = ScriptedProvider(f"{empty}\n---\ntext: There.")
+    chat = Chat(provider, asked(Settings(temperature=0.2)), AnswerPolicy(sleep=sleep))
+    events = answer(chat)
+    assert waits == [0.5]
+    assert [request.settings.temperature for request in provider.requests] == [0.2, 1.0]
+    assert [event for event in events if isinstance(event, Retrying)] == [Retrying(1, 0.5, "the model gave an empty answer")]
+    assert [message.text for message in chat.history.view.messages] == ["hello", "There."]
+    assert chat.history.request.settings.temperature == 0.2
+
+
+def test_the_user_message_enters_the_record_once_whatever_the_attempts() -> None:
+    chat, provider = talk("finish: stop\n---\nfinish: stop")
+    with pytest.raises(InvalidAnswer, match="empty answer 2 times"):
+        answer(chat)
+    assert [entry.message.text for entry in chat.history.entries if isinstance(entry, Said)].count("hello") == 1
+    assert len(provider.requests) == 2
+
+
+def test_after_exhausted_retries_the_view_is_what_it_was() -> None:
+    chat, _ = talk("finish: stop\n---\nfinish: stop")
+    before = chat.history.view.messages
+    with pytest.raises(InvalidAnswer):
+        answer(chat)
+    assert chat.history.view.messages == before
+
+
+def test_attempts_delay_and_temperature_are_settings() -> None:
+    chat, provider = talk("finish: stop\n---\nfinish: stop\n---\nfinish: stop\n---\ntext: At last.", attempts=4, temperature=0.7)
+    answer(chat)
+    assert [request.settings.temperature for request in provider.requests] == [None, 0.7, 0.7, 0.7]
+
+
+def test_an_empty_end_right_after_tool_results_is_a_valid_end() -> None:
+    chat, provider = talk("finish: stop", after_results())
+    answer(chat)
+    assert len(provider.requests) == 1
+    assert all(message.parts for message in chat.history.view.messages), "nothing empty is sent"
+
+
+def test_an_empty_answer_with_another_reason_after_results_is_no_end() -> None:
+    """Retries key on the reason, not on emptiness alone."""
+    chat, provider = talk('finish: MALFORMED_FUNCTION_CALL "bad quotes"\n---\ntext: Done.', after_results())
+    answer(chat)
+    assert len(provider.requests) == 2
+
+
+def test_a_malformed_call_is_tried_again_with_a_note_and_never_seen_as_a_call() -> None:
+    """PV08: not executed, a corrective note, keyed on the reason."""
+    chat, provider = talk('text: Let me\nfinish: MALFORMED_FUNCTION_CALL "print(x"\n---\ntext: Done.')
+    events = answer(chat)
+    assert isinstance(events[-1], ResponseFinished)
+    assert "print(x" in provider.requests[1].messages[-1].text
+    assert [message.role for message in chat.history.view.messages] == ["user", "user", "assistant"]
+
+
+def test_malformed_twice_is_a_failed_answer() -> None:
+    chat, _ = talk("finish: MALFORMED_FUNCTION_CALL\n---\nfinish: MALFORMED_FUNCTION_CALL")
+    with pytest.raises(InvalidAnswer, match="could not be read"):
+        answer(chat)
+
+
+def test_an_answer_cut_by_the_output_limit_runs_none_of_its_calls() -> None:
+    """PV09: the model is told to write in smaller parts."""
+    chat, provider = talk('call: write_file {"file_path": "a"}\nfinish: length\n---\ntext: In parts, then.')
+    events = answer(chat)
+    finished = events[-1]
+    assert isinstance(finished, ResponseFinished)
+    assert finished.response.message.calls == ()
+    assert provider.requests[1].messages[-1].text == CUT_NOTE
+    assert chat.history.view.open_calls == ()
+
+
+def test_cut_calls_twice_end_in_the_output_limit() -> None:
+    cut = 'call: write_file {"file_path": "a"}\nfinish: length'
+    chat, _ = talk(f"{cut}\n---\n{cut}")
+    with pytest.raises(OutputLimit):
+        answer(chat)
+
+
+def test_words_cut_by_the_output_limit_stand() -> None:
+    chat, _ = talk("text: A long story\nfinish: length")
+    answer(chat)
+    assert chat.history.view.messages[-1].text == "A long story"
+
+
+def test_thinking_that_used_up_the_limit_is_the_output_limit() -> None:
+    chat, provider = talk("thought: hm hm hm\nfinish: length")
+    with pytest.raises(OutputLimit):
+        answer(chat)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("reason", ["safety", "recitation", "refusal"])
+def test_a_refusal_is_not_tried_again_and_leaves_no_call_open(reason: str) -> None:
+    """PV13: shown with its reason, pending calls not executed, the session goes on."""
+    chat, provider = talk(f'text: I\ncall: run_shell {{"command": "ls"}}\nfinish: {reason} "not this"')
+    with pytest.raises(Refused, match="not this"):
+        answer(chat)
+    assert len(provider.requests) == 1
+    assert chat.history.view.open_calls == ()
+    assert [message.text for message in chat.history.view.messages] == ["hello"]
+
+
+def test_what_came_of_a_cut_answer_is_kept_in_the_record_and_nowhere_else() -> None:
+    """PV01: history has no half message; the record keeps the calls of a cut answer, and they are never sent again."""
+    history = asked()
+    script = 'text: Half a\ncall: run_shell {"command": "rm x"}\ncut\n---\ntext: Whole.'
+    provider = Retry(ScriptedProvider(script), RetryPolicy(sleep=no_wait))
+    events = answer(Chat(provider, history))
+    assert any(isinstance(event, Retrying) for event in events)
+    assert [message.text for message in history.view.messages] == ["hello", "Whole."]
+    kept = [entry.message for entry in history.entries if isinstance(entry, Said) and entry.message.calls]
+    assert [call.name for message in kept for call in message.calls] == ["run_shell"]
+    assert len(rejections(history)) == 1
+
+
+def test_a_stream_that_stays_broken_raises_and_leaves_the_view_as_it_was() -> None:
+    chat, _ = talk("text: Half a\ncut")
+    with pytest.raises(StreamBroken):
+        answer(chat)
+    assert [message.text for message in chat.history.view.messages] == ["hello"]
+    assert [entry.message.text for entry in chat.history.entries if isinstance(entry, Said)] == ["hello", "Half a"]
+
+
+def test_leaving_early_keeps_what_came_as_rejected() -> None:
+    chat, _ = talk("text piece=1: abcdef")
+
+    async def leave() -> None:
+        async with aclosing(chat.answer()) as events:
+            async for event in events:
+                if isinstance(event, TextDelta) and event.text == "c":
+                    break
+
+    asyncio.run(leave())
+    assert [entry.message.text for entry in chat.history.entries if isinstance(entry, Said)] == ["hello", "abc"]
+    assert [message.text for message in chat.history.view.messages] == ["hello"]
+
+
+def test_the_prompt_is_synced_before_it_is_sent_and_the_answer_before_it_is_told() -> None:
+    order: list[str] = []
+
+    class Watching(History):
+        async def sync(self) -> None:
+            order.append(f"sync {len(self.entries)}")
+
+    history = Watching()
+    history.configure("m")
+    history.say(user("hello"))
+    provider = ScriptedProvider("text: Hi.")
+    chat = Chat(provider, history)
+
+    async def go() -> None:
+        async with aclosing(chat.answer()) as events:
+            async for event in events:
+                if not isinstance(event, UsageUpdated):
+                    order.append(type(event).__name__)
+
+    asyncio.run(go())
+    assert order[0] == "sync 2"
+    assert order[-2:] == ["sync 3", "ResponseFinished"]
