@@ -1,0 +1,81 @@
+"""Arguments as a model writes them → a dict that fits the tool's schema, or what is wrong with them in words for the model."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.messages import ToolSpec
+from dragoman.schema import problems
+
+MAX_ARGUMENT_CHARS = 1_000_000
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_EXACT = 2**53
+
+
+def read_arguments(spec: ToolSpec, text: str, max_chars: int = MAX_ARGUMENT_CHARS) -> tuple[dict[str, Any], str]:
+    """The decoded arguments, and what is wrong with them: empty where they may be used.
+
+    Whole numbers come as int however they were written (JSON makes no difference between 3 and 3.0).
+    """
+    args, problem = _decoded(text.strip() or "{}", max_chars)
+    if problem:
+        return {}, f"{spec.name} was not run: {problem}."
+    if found := problems(_schema(spec.parameters), args):
+        return {}, f"{spec.name} was not run, because its arguments do not fit:\n" + "\n".join(f"- {each}" for each in found)
+    return args, ""
+
+
+def _decoded(text: str, max_chars: int) -> tuple[dict[str, Any], str]:
+    if len(text) > max_chars:
+        return {}, f"its arguments are {len(text):,} characters long, and at most {max_chars:,} are taken. Do it in smaller steps"
+    if jsontext.is_too_deep(text.encode("utf-8", "replace")):
+        return {}, f"its arguments are nested deeper than {jsontext.MAX_DEPTH} levels. Send a flatter object"
+    try:
+        value = jsontext.decode(jsontext.clean(text))
+    except jsontext.NotJSON as error:
+        return {}, f"its arguments are not valid JSON ({error}). Send one JSON object"
+    if not isinstance(value, dict):
+        return {}, f"its arguments are not a JSON object but {text[:40]!r}. Send one JSON object with named fields"
+    if _members(value) != _written_members(text):
+        return {}, "its arguments hold the same field twice, and which was meant cannot be known. Send each field once"
+    return _with_whole_numbers(value), ""
+
+
+def _members(value: Any) -> int:
+    """How many fields the objects in a value have together."""
+    match value:
+        case dict():
+            return len(value) + sum(map(_members, value.values()))
+        case list():
+            return sum(map(_members, value))
+        case _:
+            return 0
+
+
+def _written_members(text: str) -> int:
+    """How many were written: one colon each, outside of strings. A decoder silently keeps the last of two namesakes."""
+    return _STRING.sub("", text).count(":")
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    match value:
+        case float():
+            return int(value) if value.is_integer() and abs(value) < _EXACT else value
+        case dict():
+            return {name: _with_whole_numbers(item) for name, item in value.items()}
+        case list():
+            return [_with_whole_numbers(item) for item in value]
+        case _:
+            return value
+
+
+@lru_cache(maxsize=256)
+def _schema(parameters: str) -> Any:
+    """Decoded once per tool. It is only read."""
+    try:
+        return jsontext.decode(parameters)
+    except jsontext.NotJSON:
+        return True  # everything fits: the tool must say itself

@@ -1,0 +1,276 @@
+"""A Python function as a tool.
+
+    @tool
+    def weather(city: str) -> str:
+        "The weather in a city."
+        return look_up(city)
+
+The schema comes from the annotations, the description from the docstring. Whatever the function returns becomes the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints, overload
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.contracts import Intent, Show, ToolOutput
+from dragoman.errors import InputError, ToolBroken
+from dragoman.messages import Blob, FileRef, Text, ToolKind, ToolSpec
+from dragoman.tools import results
+from dragoman.tools.docstring import read_docstring
+from dragoman.tools.registry import check_name
+
+if TYPE_CHECKING:
+    from inspect import Parameter
+
+SHOW = "show"
+"""A parameter of this name is given the Show callable; the model does not hear of it."""
+MAX_TITLE_CHARS = 120
+
+
+@overload
+def tool(
+    function: Callable[..., Any], /, *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other"
+) -> FunctionTool: ...
+@overload
+def tool(
+    *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other"
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    read_only: bool = False,
+    kind: ToolKind = "other",
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """A function, sync or async, as a Tool: `@tool`, `@tool(read_only=True)` or `tool(function, name=…)`.
+
+    read_only: it changes nothing, so it may run beside others and unasked. Raises InputError for a signature a model cannot be told of.
+    """
+    if function is None:
+        return lambda function: FunctionTool(function, name=name, description=description, read_only=read_only, kind=kind)
+    return FunctionTool(function, name=name, description=description, read_only=read_only, kind=kind)
+
+
+class FunctionTool:
+    """What `tool` makes. It can still be called like the function it was made of."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str = "",
+        description: str = "",
+        read_only: bool = False,
+        kind: ToolKind = "other",
+    ) -> None:
+        import inspect
+
+        name = name or getattr(function, "__name__", "")
+        if not name.isidentifier() and name == getattr(function, "__name__", ""):
+            raise InputError(f"{function!r} has no name a tool could have: pass name=…")
+        check_name(name)
+        about, described = read_docstring(inspect.getdoc(function) or "" if hasattr(function, "__name__") else "")
+        parameters = _parameters(function, name)
+        self._function = function
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+        self._takes_show = SHOW in parameters
+        self._positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY and key != SHOW]
+        self._arguments = _arguments_type(function, name, parameters, described)
+        self.spec = ToolSpec.of(name, description or about, _schema(self._arguments, name, parameters), kind=kind, read_only=read_only)
+        self.__name__ = name
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.spec.name}>"
+
+    def intend(self, args: Mapping[str, Any]) -> Intent:
+        written = ", ".join(f"{key}={_json(value)}" for key, value in args.items())
+        title = f"{self.spec.name}({written})"
+        short = title if len(title) <= MAX_TITLE_CHARS else title[: MAX_TITLE_CHARS - 2] + "…)"
+        return Intent(short, f"{self.spec.name}({_json(args, indent=2)})" if args else title)
+
+    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
+        try:
+            converted = msgspec.convert(dict(args), self._arguments)
+        except msgspec.ValidationError as error:
+            return results.failed(f"{self.spec.name} was not run: its arguments do not fit ({error})", "invalid_arguments")
+        given = {key: value for key in converted.__struct_fields__ if (value := getattr(converted, key)) is not msgspec.UNSET}
+        if self._takes_show:
+            given[SHOW] = show
+        try:
+            return _output(await self._called(given), self.spec.name)
+        except ToolBroken:
+            raise
+        except (Exception, SystemExit) as error:
+            return results.raised(error, self.spec.name)
+
+    async def _called(self, given: dict[str, Any]) -> object:
+        first = [given.pop(key) for key in self._positional if key in given]
+        if self._is_async:
+            return await self._function(*first, **given)
+        returned = await _in_own_thread(lambda: self._function(*first, **given))
+        return await returned if isinstance(returned, Awaitable) else returned
+
+
+# --- what goes in ----------------------------------------------------------------------------------------------------------------
+
+
+def _parameters(function: Callable[..., Any], name: str) -> dict[str, Parameter]:
+    import inspect
+
+    try:
+        parameters = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the signature of {name} cannot be read ({error}): wrap it in a function of your own") from error
+    for key, parameter in parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise InputError(f"{name} takes *{key}: a model must be told each parameter by name")
+    return parameters
+
+
+def _arguments_type(
+    function: Callable[..., Any], name: str, parameters: Mapping[str, Parameter], described: Mapping[str, str]
+) -> type[msgspec.Struct]:
+    """A Struct with a field for each parameter. One left out by the model stays UNSET: the function's own default holds."""
+    hints = _hints(function, name)
+    try:
+        fields: list[Any] = []
+        for key, parameter in parameters.items():
+            if key == SHOW:
+                continue
+            hint = _described(hints.get(key, Any), described.get(key, ""))
+            optional = parameter.default is not parameter.empty
+            fields.append((key, hint | msgspec.UnsetType, msgspec.UNSET) if optional else (key, hint))
+        return msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the parameters of {name} cannot be told to a model: {error}") from error
+
+
+def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    import functools
+    import inspect
+
+    while isinstance(function, functools.partial):
+        function = function.func
+    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    try:
+        return get_type_hints(target, include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        raise InputError(f"the annotations of {name} cannot be read: {error}") from error
+
+
+def _described(hint: Any, description: str) -> Any:
+    """`Annotated[T, "words"]` as msgspec understands it; the words there go before those of the docstring."""
+    if get_origin(hint) is Annotated:
+        kind, *notes = get_args(hint)
+        own = next((note for note in notes if isinstance(note, str)), "")
+        described_there = any(isinstance(note, msgspec.Meta) and note.description for note in notes)
+        metas = [note for note in notes if not isinstance(note, str)]
+        description = own or ("" if described_there else description)
+        hint = Annotated[(kind, *metas)] if metas else kind
+    return Annotated[hint, msgspec.Meta(description=description)] if description else hint
+
+
+def _schema(arguments: type[msgspec.Struct], name: str, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The Struct's schema with the object itself at the root, and the defaults a model can be told."""
+    try:
+        (_,), components = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the parameters of {name} cannot be told to a model: {error}") from error
+    root = components.pop(arguments.__name__)
+    root.pop("title", None)
+    for key, field in root["properties"].items():
+        default = parameters[key].default
+        if default is not parameters[key].empty and default is not None and (told := _as_default(default)) is not None:
+            field["default"] = told
+    return {**root, **({"$defs": components} if components else {})}
+
+
+def _as_default(default: object) -> Any:
+    try:
+        return msgspec.to_builtins(default)
+    except TypeError:
+        return None
+
+
+# --- what comes out --------------------------------------------------------------------------------------------------------------
+
+
+def _output(value: object, name: str) -> ToolOutput:
+    match value:
+        case ToolOutput():
+            return value
+        case None:
+            return ToolOutput()
+        case str():
+            return ToolOutput((Text(value),))
+        case Text() | Blob() | FileRef():
+            return ToolOutput((value,))
+        case list() | tuple() if any(isinstance(item, Text | Blob | FileRef) for item in value):
+            return ToolOutput(tuple(item if isinstance(item, Text | Blob | FileRef) else Text(_text(item)) for item in value))
+    try:
+        return ToolOutput((Text(_text(value)),))
+    except (TypeError, ValueError, RecursionError) as error:
+        words = f"{name} returned a {type(value).__name__}, which cannot be written as JSON ({error}): let it return a str"
+        return results.failed(words, "exception")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else jsontext.dumps(value)
+
+
+def _json(value: object, indent: int = -1) -> str:
+    data = jsontext.encode(value)
+    return (msgspec.json.format(data, indent=indent) if indent >= 0 else data).decode()
+
+
+async def _in_own_thread(function: Callable[[], object]) -> object:
+    """Run it in a thread that does not keep the program from ending.
+
+    A function cannot be interrupted. When cancelled, we wait for it, so that whoever waits for us learns whether it stopped.
+    """
+    import asyncio
+    import contextvars
+    import threading
+
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    done: asyncio.Future[object] = loop.create_future()
+
+    def settle(value: object, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(value)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = context.run(function)
+        except BaseException as raised:
+            # A future does not take StopIteration, and nobody outside the loop should see SystemExit.
+            error = raised if isinstance(raised, Exception) and not isinstance(raised, StopIteration) else RuntimeError(repr(raised))
+        try:
+            loop.call_soon_threadsafe(settle, value, error)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits any more
+
+    threading.Thread(target=work, name="dragoman tool", daemon=True).start()
+    try:
+        await asyncio.wait([done])
+    except asyncio.CancelledError:
+        done.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait([done])
+        raise
+    return done.result()

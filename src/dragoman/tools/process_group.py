@@ -1,0 +1,146 @@
+"""The processes of one call, and their end.
+
+Ending is: SIGTERM to the group, a short grace, SIGKILL. Processes that left the group (setsid, nohup, disown) still carry the
+call's cookie in their environment; on Linux they are found by it. A process that also cleared its environment is beyond us:
+the sandbox is the boundary, not this.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+COOKIE = "DRAGOMAN_CALL"
+"""The environment variable by which a call's processes are known. It names the calls around it as well."""
+
+GRACE_S = 0.2
+"""How long processes have to end by themselves once they were told to."""
+_KILLING_S = 0.2
+
+
+def end_processes(group: int | None, cookie: str) -> None:
+    """End a process group and whoever else carries the cookie: politely, then not. Blocks for half a second at most."""
+    if os.name != "posix":
+        if group is not None:
+            subprocess.run(["taskkill", "/F", "/T", "/PID", str(group)], capture_output=True, check=False)
+        return
+    if not _signal(group, cookie, signal.SIGTERM):
+        return
+    deadline = time.monotonic() + GRACE_S
+    while time.monotonic() < deadline:
+        time.sleep(0.01)
+        if not _signal(group, cookie, 0):
+            return
+    deadline = time.monotonic() + _KILLING_S
+    while _signal(group, cookie, signal.SIGKILL) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+class Watcher:
+    """A shell that waits at a pipe of ours. When we die the pipe closes, and it ends the command in our place.
+
+    It knows the command by its group and by its cookie, which is not in its own environment. It is started first, so that
+    there is no moment at which our death leaves the command alone.
+    """
+
+    SCRIPT = """
+read -r group
+read -r _
+[ -z "$group" ] || kill -s KILL -- "-$group"
+rounds=0
+while [ $rounds -lt 50 ]; do
+    found=$(grep -alsF -e "$1" /proc/[0-9]*/environ)
+    [ -n "$found" ] || exit
+    for each in $found; do
+        each=${each#/proc/}
+        kill -s KILL "${each%/environ}"
+    done
+    rounds=$((rounds + 1))
+done
+"""
+
+    def __init__(self, cookie: str) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        if os.name != "posix":
+            return
+        reading, self._pipe = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", self.SCRIPT, "dragoman-watcher", cookie],
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={"PATH": "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"},
+                start_new_session=True,
+            )
+        except OSError:  # no shell: then the command dies with its call, but not with us
+            os.close(self._pipe)
+        finally:
+            os.close(reading)
+
+    def watch(self, group: int) -> None:
+        if self._process is None:
+            return
+        try:
+            os.write(self._pipe, b"%d\n" % group)
+        except OSError:  # somebody ended the watcher
+            pass
+
+    def dismiss(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()  # before its pipe closes: there is nothing left for it to do
+        os.close(self._pipe)
+        self._process.wait()
+
+
+def _signal(group: int | None, cookie: str, number: int) -> bool:
+    """Send a signal to every process of the call; whether any of them lives."""
+    reached = group is not None and _sent(os.killpg, group, number)
+    carriers = [pid for pid in _carriers(cookie) if _sent(os.kill, pid, number)] if cookie else []
+    return bool(carriers) or (reached and group is not None and _has_living(group))
+
+
+def _sent(send: Callable[[int, int], None], target: int, number: int) -> bool:
+    try:
+        send(target, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _carriers(cookie: str) -> list[int]:
+    """Living processes with the cookie in their environment."""
+    return [pid for pid, environment in _read_each("environ") if cookie.encode() in environment]
+
+
+def _has_living(group: int) -> bool:
+    """Whether a group that can be signalled is more than dead processes that nobody has collected (some containers never do)."""
+    found = False
+    for _, stat in _read_each("stat"):
+        found = True
+        # pid (name) state parent group …: the name may hold anything, even a bracket
+        state, _, members_group = stat.rpartition(b")")[2].split()[:3]
+        if int(members_group) == group and state not in b"ZX":
+            return True
+    return not found
+
+
+def _read_each(file_name: str) -> Iterator[tuple[int, bytes]]:
+    """One file of every process that lets us, by process id. Linux only: elsewhere there is no /proc."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/{file_name}", "rb", buffering=0) as file:
+                yield int(name), file.read()
+        except OSError:  # it has ended, or is not ours
+            continue

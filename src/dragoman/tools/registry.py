@@ -1,0 +1,81 @@
+"""The tools there are, by name, in the order in which they were registered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from dragoman import jsontext
+from dragoman.contracts import Tool
+from dragoman.errors import InputError
+from dragoman.messages import ToolSpec
+from dragoman.schema import closest
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}\Z")
+
+
+def check_name(name: str) -> None:
+    """Every service takes such a name as it is."""
+    if not _NAME.match(name):
+        raise InputError(f"a tool cannot be called {name!r}: use a letter or _, then up to 63 letters, digits, _ or -")
+
+
+class Registry:
+    """Names are unique. What the model is told (`specs`) stays the same object until a tool comes or goes: prompt caches depend on it."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._specs: tuple[ToolSpec, ...] | None = None
+        for tool in tools:
+            self.register(tool)
+
+    def register(self, tool: Tool, *, replace: bool = False) -> None:
+        """Add a tool. With `replace` it takes the place of its namesake."""
+        spec = tool.spec
+        check_name(spec.name)
+        if spec.name in self._tools and not replace:
+            raise InputError(f"there is already a tool called {spec.name!r}: give it another name, or pass replace=True")
+        _check_parameters(spec)
+        self._tools[spec.name] = tool
+        self._specs = None
+
+    def remove(self, name: str) -> Tool | None:
+        """Take a tool out, and return it if it was there."""
+        self._specs = None
+        return self._tools.pop(name, None)
+
+    def get(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    def nearest(self, name: str) -> list[str]:
+        """The tools that may have been meant, the likeliest first: wrong case, a prefix too much (`functions.edit`), a slip of the pen."""
+        bare = re.split(r"[.:/]", name[-200:])[-1]
+        return list(dict.fromkeys([*closest(name, self._tools, 3), *closest(bare, self._tools, 3)]))[:3]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        if self._specs is None:
+            self._specs = tuple(tool.spec for tool in self._tools.values())
+        return self._specs
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(tuple(self._tools.values()))
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+
+def _check_parameters(spec: ToolSpec) -> None:
+    try:
+        schema = jsontext.decode(spec.parameters)
+    except jsontext.NotJSON as error:
+        raise InputError(f"the parameters of tool {spec.name!r} are not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise InputError(f"the parameters of tool {spec.name!r} must be a JSON Schema object")

@@ -1,0 +1,68 @@
+"""What the model has read, and in which state: it may only change what it knows.
+
+A state is told by a hash of the content. Times would not do: file systems keep them in steps of milliseconds to two seconds, so a
+change right after a read can leave size, time and inode as they were, and tools that copy or unpack set old times on purpose; while
+`touch` or switching branches to and fro changes times and no content, and would refuse edits for nothing. Whoever edits a file has
+all its bytes in hand anyway, so hashing costs one pass over memory. Only files too large to edit (WHOLE_FILE_BYTES) go by size, times
+and inode: there the status change time helps, which nobody can set.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+WHOLE_FILE_BYTES = 10_000_000
+"""Files up to this size are read whole, hashed and edited. Larger ones are read in windows, and replaced but not edited."""
+
+
+class Hasher(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+    def hexdigest(self) -> str: ...
+
+
+class SeenFiles:
+    """Absolute real path → the state in which the model last saw the file. One per conversation."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, str] = {}
+
+    def note(self, path: str, state: str) -> None:
+        """The model has seen this file, or written it, in this state (see `state_of`)."""
+        self._states[path] = state
+
+    def forget(self, path: str) -> None:
+        """The model no longer has the content in view."""
+        self._states.pop(path, None)
+
+    def has(self, path: str) -> bool:
+        return path in self._states
+
+    def problem(self, path: str, state: str) -> str:
+        """Why a file that is now in `state` may not be changed; empty if it may. The words follow the file's name."""
+        known = self._states.get(path)
+        if known is None:
+            return "has not been read yet: read it first with read_file"
+        if known != state:
+            return "changed since it was read: read it again"
+        return ""
+
+
+def state_of(data: bytes) -> str:
+    """The state of a file with this content."""
+    hasher = new_hasher()
+    hasher.update(data)
+    return hasher.hexdigest()
+
+
+def new_hasher() -> Hasher:
+    """Takes content in pieces; its hexdigest is the state."""
+    from hashlib import blake2b
+
+    return blake2b(digest_size=16)
+
+
+def state_of_large(status: os.stat_result) -> str:
+    """The state of a file too large to be hashed."""
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"

@@ -1,0 +1,52 @@
+"""Text in which nothing hides."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.tools.visible import visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("make test", "make test"),
+        ("a\tb\nc", "a\tb\nc"),
+        ("ls\rrm -rf ~", "ls<U+000D>rm -rf ~"),
+        ("\x1b[2Kecho ok", "<U+001B>[2Kecho ok"),
+        ("echo \u202egnp.exe", "echo <U+202E>gnp.exe"),
+        ("rm\u200b -rf", "rm<U+200B> -rf"),
+        ("a\u00a0b", "a<U+00A0>b"),
+        ("\U000e0041hi", "<U+E0041>hi"),
+        ("x\ufe0f\u3164\u2800", "x<U+FE0F><U+3164><U+2800>"),
+        ("\x00\x7f\x9b", "<U+0000><U+007F><U+009B>"),
+        ("line\u2028break", "line<U+2028>break"),
+        ("晴朗 é 🎉 العربية", "晴朗 é 🎉 العربية"),
+        ("\ud800", "<U+D800>"),
+    ],
+)
+def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_one_line_is_one_line() -> None:
+    assert visible("a\n\tb", one_line=True) == "a<U+000A><U+0009>b"
+
+
+@given(st.text(st.characters(codec=None)))
+def test_nothing_invisible_is_left_and_nothing_else_is_touched(text: str) -> None:
+    shown = visible(text)
+    assert not [char for char in shown if unicodedata.category(char) in ("Cf", "Cs", "Cc", "Zl", "Zp") and char not in "\n\t"]
+    assert visible(shown) == shown
+    if "<U+" not in text:
+        assert re.sub("<U\\+([0-9A-F]+)>", lambda found: chr(int(found[1], 16)), shown) == text
+
+
+@given(st.text(st.characters(categories=["Lu", "Ll", "Nd", "Po", "Sm"])))
+def test_plain_text_is_unchanged(text: str) -> None:
+    assert visible(text) == text
