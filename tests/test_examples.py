@@ -16,6 +16,9 @@ SAYS = {
     "01_one_prompt.py": ["Hello! No key is set", "tokens in"],
     "02_switch_provider.py": ["gemini", "anthropic", "openai", "responses", "10 calls, 10 results, 5 answers, one conversation."],
     "03_own_provider.py": ["[attempt 1 failed: echo: busy]", "Is anybody there? [stop]", "1 retry"],
+    "04_agent.py": ["the harbour of Muscat (log.txt:3)", "[3 turns, 3 calls,"],
+    "05_own_tool.py": ["High water in Muscat", "[2 calls, 0 failures]"],
+    "06_events.py": ["~ **Plan**", "+We reached the harbour.", "? $ git push --force", "no pushing today", "\nWe reached the harbour.\n"],
 }
 
 
@@ -50,7 +53,7 @@ def test_what_the_readme_shows_in_python_works(double: str, tmp_path: Path) -> N
     env = os.environ | {"ANTHROPIC_API_KEY": "any", "ANTHROPIC_BASE_URL": double}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"\w+.*\nstop, \d+ tokens in", done.stdout, re.DOTALL)
+    assert re.search(r"\w+.*\nstop, \d+ tokens in, \d calls", done.stdout, re.DOTALL)
 
 
 def test_what_the_readme_names_exists() -> None:

@@ -110,6 +110,47 @@ def test_the_first_request_waits_for_nothing_it_does_not_need(model: str) -> Non
     assert len({f"dragoman.providers.{name}" for name in protocols} & ours) == 1, "one protocol is spoken, one is loaded"
 
 
+PROGRAM_LATER = {"dataclasses", "difflib", "json", "pty", "readline", "shutil", "tempfile", "urllib.request", "dragoman.cli.terminal"}
+"""What the program besides does not load before its first prompt is on the wire."""
+PROGRAM_BUDGET = 110
+
+FIRST_PROMPT = """
+import os, socket, threading
+on_the_wire = set()
+server = socket.create_server(("127.0.0.1", 0))
+
+def serve():
+    while True:
+        connection, _ = server.accept()
+        data = b""
+        while b"\\r\\n\\r\\n" not in data and (more := connection.recv(65536)):
+            data += more
+        if data:
+            on_the_wire.update(sys.modules)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\\r\\ncontent-length: 0\\r\\n\\r\\n")
+
+threading.Thread(target=serve, daemon=True).start()
+url = "http://127.0.0.1:%d" % server.getsockname()[1]
+os.environ.update({"GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "DRAGOMAN_HOME": "/nonexistent"})
+os.environ.update({"GOOGLE_GEMINI_BASE_URL": url, "OPENAI_BASE_URL": url + "/v1", "ANTHROPIC_BASE_URL": url})
+from dragoman.cli.main import main
+assert main(["-m", {model!r}, "-p", "hi"]) == 57
+assert on_the_wire
+for name in set(sys.modules) - on_the_wire:
+    del sys.modules[name]
+"""
+
+
+@pytest.mark.parametrize("model", ["gemini/gemini-3.8-flash", "openai/gpt-4.1", "responses/gpt-6.1-sol", "anthropic/claude-opus-5"])
+def test_the_first_prompt_waits_for_nothing_it_does_not_need(model: str) -> None:
+    """dragoman -p hi, up to the moment its request is on the wire."""
+    loaded = modules_loaded_by(FIRST_PROMPT.replace("{model!r}", repr(model)))
+    assert "dragoman.agent" in loaded
+    assert not loaded & (LATER | PROGRAM_LATER)
+    ours = {name for name in loaded if name.startswith("dragoman")}
+    assert len(ours) <= PROGRAM_BUDGET, sorted(ours)
+
+
 # The instrument, and proof that it measures.
 
 

@@ -122,6 +122,8 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     error_type: str = ""
     output_file: str = ""
     content_length: int = 0
+    changed: tuple[str, ...] = ()
+    """Files it wrote: absolute paths."""
 
 
 class CitationShown(msgspec.Struct, frozen=True, tag="citation"):

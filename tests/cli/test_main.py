@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import dragoman
 from dragoman.cli.main import main
+from program import Place
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
 def test_version(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([flag]) == 0
-    assert capsys.readouterr() == (f"dragoman {dragoman.__version__}\n", "")
+    assert main([flag, "--debug"]) == 0
+    assert capsys.readouterr() == (f"dragoman {dragoman.__version__}\n" * 2, "")
 
 
-@pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_goes_to_standard_output(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([flag]) == 0
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["-h", "-p"], ["--nonsense", "-h"]])
+def test_help_goes_to_standard_output(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
     out, err = capsys.readouterr()
     assert out.startswith("usage: dragoman")
     assert err == ""
 
 
-@pytest.mark.parametrize("arguments", [[], ["--nonsense"], ["--version", "now"]])
+@pytest.mark.parametrize("command", ["models", "config", "doctor"])
+def test_every_command_has_a_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"usage: dragoman {command}")
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["--nonsense", "now"], ["now"]])
 def test_bad_arguments_are_an_input_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 42
     out, err = capsys.readouterr()
     assert out == ""
-    assert "usage: dragoman" in err
-    assert all(argument in err for argument in arguments)
+    assert err.startswith("dragoman: ")
+    assert err.count("\n") == 1
+    assert arguments[0] in err
+
+
+def test_help_into_a_pipe_that_is_closed_is_quiet(place: Place) -> None:
+    command = f"{sys.executable} -m dragoman models | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=place.work, env=place.env, capture_output=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -225,7 +225,7 @@ def test_the_prompt_is_synced_before_it_is_sent_and_the_answer_before_it_is_told
         async with aclosing(chat.answer()) as events:
             async for event in events:
                 if not isinstance(event, UsageUpdated):
-                    order.append(type(event).__name__)
+                    order.append(type(event).__name__)  # noqa: PERF401
 
     asyncio.run(go())
     assert order[0] == "sync 2"

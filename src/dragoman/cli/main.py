@@ -6,37 +6,45 @@ imported by that command.
 
 import sys
 
-USAGE = """\
-usage: dragoman [--version] [--help]
-
-  -V, --version   print the version and exit
-  -h, --help      print this text and exit
-
-The agent itself is not here yet. What there is:
-
-  import dragoman                      the Python API
-  python -m dragoman.providers.mock    a loopback server that speaks the providers' protocols
-"""
-
-EXIT_INPUT = 42
-"""The exit code of dragoman.errors for bad input, written out because this module imports nothing of ours at the top."""
+EXIT_INTERRUPTED = 130
+"""The exit code of dragoman.errors for a run that was cancelled, written out because this module imports nothing of ours at the top."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the program on `argv` (by default the command line's arguments) and return its exit code."""
-    arguments = sys.argv[1:] if argv is None else argv
-    match arguments:
-        case ["--version" | "-V"]:
-            from dragoman import __version__
+    """Run the program on `argv` and return its exit code. Without `argv`: on the command line's arguments, and leave the process with it.
 
-            print(f"dragoman {__version__}")
-            return 0
-        case ["--help" | "-h"]:
-            print(USAGE, end="")
-            return 0
-        case []:
-            complaint = "nothing to do"
-        case _:
-            complaint = f"unknown arguments: {' '.join(arguments)}"
-    print(f"dragoman: {complaint}\n\n{USAGE}", end="", file=sys.stderr)
-    return EXIT_INPUT
+    No traceback gets out: Ctrl-C is quiet, and whatever nobody expected is told in one line.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments in (["--version"], ["-V"]):
+        from dragoman import __version__
+
+        print(f"dragoman {__version__}")
+        return 0
+    if argv is None:
+        from dragoman.cli.startup import end_quietly_on_signals
+
+        end_quietly_on_signals(arguments)
+    try:
+        from dragoman.cli.program import run
+
+        code = run(arguments)
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    if argv is None:
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """End the process now. Threads are not waited for: one may hang for a minute in looking up a name."""
+    import atexit
+    import os
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # closed, or nobody reads any more
+    os._exit(code)

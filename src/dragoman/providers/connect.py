@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from dragoman.blobs import MemoryBlobs
 from dragoman.contracts import BlobStore, Provider, Transport
 from dragoman.providers.auth import Auth, auth_for
 from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
@@ -32,6 +33,7 @@ def connect(
 ) -> Connection:
     """A provider for `deployment/model`. Nothing is sent, and no connection opened, before the first request."""
     env = os.environ if env is None else env
+    blobs = MemoryBlobs() if blobs is None else blobs
     deployment, name = (catalog or builtin_catalog()).find(model)
     wire: Any = import_module(f"dragoman.providers.{deployment.protocol}")
     url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
@@ -46,12 +48,13 @@ def connect(
     profile = profile_for(deployment, name)
     if not profile.known:
         log.info("%s/%s is not in the catalog: taken for a model with %d tokens of context", deployment.name, name, profile.context_window)
-    return Connection(http, name, retry)
+    return Connection(http, name, retry, blobs)
 
 
 class Connection(Retry):
-    """A provider that tries again, and the model it was connected for."""
+    """A provider that tries again, the model it was connected for, and where it finds the bytes of images and files."""
 
-    def __init__(self, provider: Provider, model: str, policy: RetryPolicy | None = None) -> None:
+    def __init__(self, provider: Provider, model: str, policy: RetryPolicy | None = None, blobs: BlobStore | None = None) -> None:
         super().__init__(provider, policy)
         self.model = model
+        self.blobs = blobs

@@ -131,6 +131,7 @@ class HttpProvider:
                         yield event
             except ProviderError as error:
                 error.provider = error.provider or self.name
+                self._take_secrets_out(error)
                 raise
 
     async def count_tokens(self, request: Request) -> int:
@@ -181,6 +182,7 @@ class HttpProvider:
             error = error_from_status(answer.status, answer.headers, body, self.deployment)
             if attempt == 1 and isinstance(error, Unauthorized) and await self._auth.refresh():
                 continue
+            self._take_secrets_out(error)
             raise error
         raise AssertionError("unreachable")
 
@@ -220,6 +222,13 @@ class HttpProvider:
             return reader(*data)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise StreamBroken(f"the answer has an unexpected shape ({type(error).__name__}: {error})", provider=self.name) from error
+
+    def _take_secrets_out(self, error: ProviderError) -> None:
+        """Some services repeat the key in their complaint about it."""
+        from dragoman.providers.redact import redact
+
+        error.message = redact(error.message, self._auth.secrets)
+        error.args = (error.message,)
 
     def _timed_out(self, what: str) -> TimedOut:
         return TimedOut(f"{what} from {self._base_url} in time; is the service up?", provider=self.name)

@@ -1,0 +1,256 @@
+"""The agent: what an embedder holds in the hand, and the one place where the rooms are joined."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman import __version__
+from dragoman.blobs import MemoryBlobs
+from dragoman.chat import AnswerPolicy
+from dragoman.context.environment import environment_text
+from dragoman.context.repair import INTERRUPTED
+from dragoman.contracts import Ask, AskUser, BlobStore, Provider, Tool
+from dragoman.errors import InputError
+from dragoman.events import TurnEvent
+from dragoman.history import History
+from dragoman.loop_guard import LoopLimits
+from dragoman.messages import Content, Message, Settings, result, user
+from dragoman.parts import to_parts
+from dragoman.policy.approvals import Approvals
+from dragoman.policy.grants import Grants
+from dragoman.policy.judge import Mode
+from dragoman.record import Entry, Said
+from dragoman.run import Result, Run
+from dragoman.surroundings import look_around, temporary_directory
+from dragoman.tools.builtin import Bench, builtin_tools
+from dragoman.tools.function import FunctionTool
+from dragoman.tools.output import Outputs
+from dragoman.tools.registry import Registry
+from dragoman.tools.scheduler import Scheduler
+from dragoman.tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from dragoman.background import Background
+
+_SYSTEM = os.path.join(os.path.dirname(__file__), "prompts", "system.md")
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How far a run may go."""
+
+    max_turns: int = 100
+    answers: AnswerPolicy = AnswerPolicy()
+    loop: LoopLimits = LoopLimits()
+    max_output_chars: int = 40_000
+    """Longest result a tool may give the model. The whole is kept in a file."""
+    shell_timeout_s: float = 120.0
+
+
+class Agent:
+    """A model with tools, a workspace and a conversation.
+
+        agent = Agent("gemini/gemini-3.8-flash")
+        print(agent.run_sync("What does this repository do?").text)
+
+    `tools` are your own, `builtin` says which of the built-in ones come with them: all, none, or those named. By default reads run and
+    writes and commands are put before `ask`; without it they are refused, and the model is told so.
+    """
+
+    def __init__(
+        self,
+        model: str | Provider,
+        *,
+        system: str | None = None,
+        tools: Iterable[Tool] = (),
+        builtin: bool | Collection[str] = True,
+        workspace: str | os.PathLike[str] = ".",
+        include: Sequence[str | os.PathLike[str]] = (),
+        approval: Mode = "default",
+        ask: Ask | None = None,
+        ask_user: AskUser | None = None,
+        grants: Grants | None = None,
+        settings: Settings | None = None,
+        limits: Limits | None = None,
+        history: History | None = None,
+        environment: bool = True,
+        memory: Sequence[tuple[str, str]] = (),
+        blobs: BlobStore | None = None,
+        outputs: str = "",
+    ) -> None:
+        self.limits = limits or Limits()
+        self.settings = settings or Settings()
+        self.history = history if history is not None else History()
+        self.session_id = self.history.view.session_id or _new_id()
+        self.blobs: BlobStore = blobs or getattr(model, "blobs", None) or MemoryBlobs()
+        self.provider, self.model = self._connected(model)
+        spill = outputs or os.path.join(temporary_directory(), f"dragoman-{os.urandom(8).hex()}")
+        self.outputs = Outputs(spill, self.limits.max_output_chars)
+        self.workspace = Workspace(workspace, include=include, readable=(spill,))
+        self._directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in include))))
+        bench = Bench(self.workspace, self.blobs, self.outputs, ask_user, self.limits.shell_timeout_s)
+        self.registry = Registry([*builtin_tools(bench, builtin), *tools])
+        self.approvals = Approvals(self.registry.get, approval, ask, grants=grants, trusted=_is_own_function)
+        self._system = _read(_SYSTEM) if system is None else system
+        self._environment = environment
+        self._memory = tuple(memory)
+        self._asked: Message | None = None
+        self._running: Run | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._background: Background | None = None
+
+    # --- asking it
+
+    def run(self, prompt: Content | Iterable[Content] | None = None) -> Run:
+        """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure."""
+        message = None if prompt is None else Message("user", to_parts(prompt))
+        if message is not None and not message.text.strip() and all(hasattr(part, "text") for part in message.parts):
+            raise InputError("the prompt is empty: say what you want")
+        return Run(self, message)
+
+    def run_sync(self, prompt: Content | Iterable[Content] | None = None) -> Result:
+        """`run` for code that is not async. It works in a thread of its own, so it may be called from anywhere."""
+        return self._in_background().result_of(lambda: self.run(prompt))
+
+    def stream_sync(self, prompt: Content | Iterable[Content] | None = None) -> Iterator[TurnEvent]:
+        """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
+        return self._in_background().events_of(lambda: self.run(prompt))
+
+    def change_model(self, model: str | Provider) -> None:
+        """The same conversation with another model, from the next answer on."""
+        provider, name = self._connected(model)
+        self.provider, self.model = provider, name
+        if self.history.view.model:
+            self.history.change_model(name, provider.name)
+
+    def cost_usd(self, said: Iterable[Said]) -> float | None:
+        """What these answers cost, or None where the prices are not known."""
+        total = 0.0
+        for entry in said:
+            prices = self.provider.profile(entry.model).prices
+            if entry.usage is None or prices is None:
+                return None
+            total += prices.cost_usd(entry.usage)
+        return total
+
+    async def aclose(self) -> None:
+        if (run := self._running) is not None:
+            run.cancel()
+            await run.finished()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        await self.provider.aclose()
+
+    def close(self) -> None:
+        """For code that is not async: end the thread of `run_sync`."""
+        if self._background is not None:
+            self._background.close(self.aclose)
+            self._background = None
+
+    async def __aenter__(self) -> Agent:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    # --- for a Run
+
+    async def begin(self, prompt: Message | None) -> Entry | None:
+        """What holds, where we are, and what is asked: on the record before anything is sent. Returns what stood before the prompt."""
+        self._connect_early()
+        for call in self.history.view.open_calls:  # of a session that was broken off: nobody knows how they went
+            self.history.finish_tool(result(call, INTERRUPTED, is_error=True), "unknown")
+        self._configure()
+        if self._environment and not self.history.view.messages:
+            self.history.say(user(environment_text(look_around(self._directories, self._memory))))
+        before = None
+        if prompt is not None and not self._is_asked_again(prompt):
+            before = self.history.entries[-1]
+            self.history.say(prompt)
+            self._asked = prompt
+        if not self.history.view.messages:
+            raise InputError("there is nothing to go on from: give a prompt")
+        return before
+
+    def scheduler(self, emit: Callable[[TurnEvent], None]) -> Scheduler:
+        return Scheduler(self.registry, self.history, self.approvals.decide, emit, outputs=self.outputs)
+
+    def enter(self, run: Run) -> None:
+        if self._running is not None:
+            raise InputError("this agent is already running: wait for it, cancel it, or make another agent")
+        self._running = run
+
+    def leave(self, run: Run) -> None:
+        if self._running is run:
+            self._running = None
+
+    # --- joining the rooms
+
+    def _connected(self, model: str | Provider) -> tuple[Provider, str]:
+        if not isinstance(model, str):
+            return model, getattr(model, "model", "") or model.name
+        from dragoman.providers.connect import connect
+
+        connection = connect(model, blobs=self.blobs)
+        return connection, connection.model
+
+    def _configure(self) -> None:
+        """An entry only where something changed: a request without one extends the cached prefix of the last."""
+        view, specs = self.history.view, self.registry.specs
+        now = (self.model, self.provider.name, self._system, specs, self.settings)
+        if now == (view.model, view.deployment, view.system, view.tools, view.settings):
+            return
+        self.history.configure(
+            self.model,
+            self._system,
+            specs,
+            self.settings,
+            session_id=self.session_id,
+            deployment=self.provider.name,
+            directories=self._directories,
+            versions=(f"dragoman {__version__}",),
+        )
+
+    def _connect_early(self) -> None:
+        """The connection opens while the request is being made."""
+        import asyncio
+
+        if self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self.provider.preconnect())
+
+    def _is_asked_again(self, prompt: Message) -> bool:
+        """The same prompt after a failure is no second prompt, though notes of ours may have come behind it."""
+        for message in reversed(self.history.view.messages):
+            if message == prompt:
+                return True
+            if prompt != self._asked or message.role != "user" or message.results:
+                return False
+        return False
+
+    def _in_background(self) -> Background:
+        if self._background is None:
+            from dragoman.background import Background
+
+            self._background = Background()
+        return self._background
+
+
+def _is_own_function(tool: Tool) -> bool:
+    """A function an embedder wrote runs unasked, unless it says that it edits files or runs commands."""
+    return isinstance(tool, FunctionTool) and tool.spec.kind not in ("edit", "execute")
+
+
+def _new_id() -> str:
+    import time
+
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + os.urandom(4).hex()
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()

@@ -1,0 +1,226 @@
+"""The command line → Options. A table of options and a small loop: argparse takes longer to load than our first request to be made.
+
+A value is data. Whatever follows `-p` is the prompt, though it may look like an option; `--` ends the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from dragoman.cli.words import say
+from dragoman.errors import InputError
+
+OutputFormat = Literal["text", "json", "stream-json"]
+MAX_TURNS_LIMIT = 1_000_000
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What the command line says, and nothing else: no file and no variable has been looked at."""
+
+    command: str = "run"
+    words: tuple[str, ...] = ()
+    """What follows a subcommand."""
+    prompt: str | None = None
+    model: str = ""
+    output_format: OutputFormat = "text"
+    max_turns: int | None = None
+    approval: str = ""
+    resume: str | None = None
+    include: tuple[str, ...] = ()
+    config: str = ""
+    directory: str = ""
+    lang: str = ""
+    trust: bool = False
+    yes: bool = False
+    text_tools: bool = False
+    debug: bool = False
+    no_color: bool = False
+    offline: bool = False
+    help: bool = False
+    version: bool = False
+
+
+class Option(NamedTuple):
+    """One row of the table. The first name is the one shown."""
+
+    key: str
+    names: tuple[str, ...]
+    takes: Literal["nothing", "value", "maybe", "many"] = "nothing"
+    choices: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """The commands it is for; empty: all."""
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("prompt", ("-p", "--prompt"), "value", commands=("run",)),
+    Option("model", ("-m", "--model"), "value", commands=("run", "config", "doctor")),
+    Option("output_format", ("--output-format",), "value", ("text", "json", "stream-json")),
+    Option("max_turns", ("--max-turns",), "value", commands=("run", "config")),
+    Option("approval", ("--approval",), "value", ("plan", "default", "auto-edit", "auto"), commands=("run", "config")),
+    Option("include", ("--include",), "many", commands=("run",)),
+    Option("directory", ("-C", "--directory"), "value"),
+    Option("config", ("--config",), "value"),
+    Option("trust", ("--trust",), commands=("run", "config", "doctor")),
+    Option("yes", ("--yes",), commands=("run",)),
+    Option("resume", ("--resume",), "maybe", commands=("run",)),
+    Option("text_tools", ("--text-tools",), commands=("run",)),
+    Option("lang", ("--lang",), "value", ("en", "zh")),
+    Option("no_color", ("--no-color",)),
+    Option("debug", ("--debug",)),
+    Option("offline", ("--offline",), commands=("doctor",)),
+    Option("help", ("-h", "--help")),
+    Option("version", ("-V", "--version")),
+)
+COMMANDS = ("models", "config", "doctor")
+PLANNED = ("auth", "context", "sessions", "replay", "completions")
+"""Commands that will be; they are named so that nobody takes them for a typing error."""
+
+_BY_NAME = {name: option for option in OPTIONS for name in option.names}
+
+
+class BadArguments(InputError):
+    """The command line cannot be used. `options` is what could be read of it: the output format counts even then."""
+
+    def __init__(self, message: str, options: Options) -> None:
+        super().__init__(message)
+        self.options = options
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Raises BadArguments with the first thing that is wrong."""
+    reading = _Reading(list(argv))
+    reading.read()
+    try:
+        options = Options(**reading.found)
+    except TypeError as error:  # cannot happen while the table and the Struct agree, which a test sees to
+        raise BadArguments(str(error), Options()) from error
+    if options.help or options.version:
+        return options  # asking for help is never wrong
+    problem = reading.problem or _wrong_together(options, reading.given)
+    if problem:
+        raise BadArguments(problem, options)
+    return options
+
+
+class _Reading:
+    """Goes on after a mistake, so that what stands behind it is known too; the first mistake is told."""
+
+    def __init__(self, argv: list[str]) -> None:
+        self._rest = argv[::-1]
+        self.found: dict[str, Any] = {}
+        self.given: dict[str, str] = {}
+        """Option keys → the name they were given by."""
+        self.problem = ""
+
+    def read(self) -> None:
+        while self._rest:
+            word = self._rest.pop()
+            if word == "--":
+                for each in reversed(self._rest):
+                    self._word(each)
+                return
+            if word.startswith("-") and word != "-":
+                self._option(word)
+            else:
+                self._word(word)
+
+    def _word(self, word: str) -> None:
+        if "command" in self.found:
+            self.found["words"] = (*self.found.get("words", ()), word)
+        elif word in COMMANDS:
+            self.found["command"] = word
+        elif word in PLANNED:
+            self._wrong(say("not_yet_command", name=word))
+        else:
+            self._wrong(say("stray_word", word=_short(word), hint=_nearest(word, COMMANDS)))
+
+    def _option(self, word: str) -> None:
+        name, equals, attached = word.partition("=")
+        option = _BY_NAME.get(name)
+        if option is None or (equals and not name.startswith("--")):
+            self._wrong(say("unknown_option", name=_short(name), hint=_nearest(name, _BY_NAME) or _apart(name)))
+            return
+        if option.key == "prompt" and "prompt" in self.found:
+            self._wrong(say("prompt_twice"))
+        self.given[option.key] = name
+        if option.takes == "nothing":
+            if equals:
+                self._wrong(say("takes_no_value", name=name))
+            self.found[option.key] = True
+            return
+        if equals:
+            value = attached
+        elif option.takes == "maybe":
+            value = self._rest.pop() if self._rest and not self._rest[-1].startswith("-") else "latest"
+        elif self._rest:
+            value = self._rest.pop()
+        else:
+            self._wrong(say("needs_value", name=name))
+            return
+        self._value(option, name, value)
+
+    def _value(self, option: Option, name: str, value: str) -> None:
+        if not value and option.key != "prompt":
+            self._wrong(say("needs_value", name=name))
+        elif option.choices and value not in option.choices:
+            self._wrong(say("not_a_choice", name=name, value=_short(value), choices=_either(option.choices)))
+        elif option.key == "max_turns":
+            self._turns(name, value)
+        elif option.takes == "many":
+            self.found[option.key] = (*self.found.get(option.key, ()), value)
+        else:
+            self.found[option.key] = value
+
+    def _turns(self, name: str, value: str) -> None:
+        turns = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
+        if not 1 <= turns <= MAX_TURNS_LIMIT:
+            self._wrong(say("not_a_count", name=name, value=_short(value), most=MAX_TURNS_LIMIT))
+        else:
+            self.found["max_turns"] = turns
+
+    def _wrong(self, problem: str) -> None:
+        self.problem = self.problem or problem
+
+
+def _wrong_together(options: Options, given: dict[str, str]) -> str:
+    for key, name in given.items():
+        commands = _BY_NAME[name].commands
+        if commands and options.command not in commands:
+            if options.command == "run":
+                return say("only_for_command", name=name, commands=_either(commands))
+            return say("not_for_command", name=name, command=options.command)
+        if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
+            return say("no_stream_for_command", command=options.command)
+    if options.words and options.command != "models":
+        return say("too_many_words", command=options.command, word=_short(options.words[0]))
+    if options.resume is not None:
+        return say("not_yet_resume")
+    if options.text_tools:
+        return say("not_yet_text_tools")
+    return ""
+
+
+def _short(text: str) -> str:
+    """As much of what the user wrote as fits in a line, without anything a terminal would act on."""
+    shown = "".join(character if character.isprintable() else "�" for character in text[:60])
+    return f"{shown}…" if len(text) > 60 else shown
+
+
+def _apart(name: str) -> str:
+    if name[:2] in _BY_NAME and not name.startswith("--"):
+        return say("short_with_value", name=name[:2])
+    return say("see_help")
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _nearest(word: str, names: Any) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word[:60], list(names), n=1, cutoff=0.6)
+    return say("did_you_mean", name=close[0]) if close else ""

@@ -1,0 +1,223 @@
+"""A conversation in the terminal: prompts, runs and commands in turn. The loop that drives a run stands still while the user types."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from dragoman import __version__
+from dragoman.cli.approval import Dialog, Questions
+from dragoman.cli.keys import Keyboard
+from dragoman.cli.line_prompt import LinePrompt
+from dragoman.cli.output import Output
+from dragoman.cli.screen import Screen
+from dragoman.cli.setup import Setup, connected, make_agent
+from dragoman.cli.signals import Interrupted
+from dragoman.cli.terminal_report import TerminalReport
+from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
+from dragoman.cli.words import say
+from dragoman.errors import DragomanError
+from dragoman.run import Run
+from dragoman.usage import Usage
+
+EXIT_HUNG_UP = 129
+CLOSING_S = 1.0
+
+
+class Conversation:
+    """One agent, one terminal. `go` returns the exit code once the user has left."""
+
+    def __init__(self, setup: Setup, screen: Screen, copy: Output | None = None) -> None:
+        self.screen = screen
+        self.usage = Usage()
+        self.cost_usd: float | None = None
+        self.cost_is_whole = True
+        """Whether the price of every run is known."""
+        self.runs = 0
+        self.may_retry = False
+        self._setup = setup
+        self._copy = copy
+        self._keyboard = Keyboard()
+        self._signals = Signals(self._keyboard)
+        self._report = TerminalReport(screen, copy)
+        dialog = Dialog(screen, self._keyboard, edit=self._edit, stop=self._stop)
+        questions = Questions(dialog, self._report, lambda name: self.agent.registry.get(name))
+        self.agent, self._notices = make_agent(setup, ask=questions.ask, ask_user=questions.ask_user)
+        self._prompt = LinePrompt(screen)
+        self._loop = asyncio.new_event_loop()
+        self._run: Run | None = None
+        self._stopping = False
+        self._leaving: int | None = None
+
+    def go(self) -> int:
+        with self._signals:
+            try:
+                self._greet()
+                return self._talk()
+            except Interrupted as interrupt:  # between two things: nothing is under way that could be lost
+                return interrupt.code
+            finally:
+                self._keyboard.close()
+                self._close()
+
+    @property
+    def model(self) -> str:
+        return f"{self.agent.provider.name}/{self.agent.model}"
+
+    # --- what the user says
+
+    def _greet(self) -> None:
+        mode = self.agent.approvals.mode
+        self.screen.message(
+            say("banner", version=__version__, model=self.model, workspace=_at_home(self._setup.workspace), mode=mode), "bold"
+        )
+        self.screen.message(say("banner_hint"), "dim")
+        for notice in self._notices:
+            self.screen.message(say("banner_notice", text=notice), "yellow")
+
+    def _talk(self) -> int:
+        interrupted = False
+        while self._leaving is None and not self.screen.gone:
+            try:
+                text = self._prompt.read(self._typed_ahead())
+                interrupted = False
+                self._take(text)
+            except EOFError:
+                self.screen.write("\n")
+                return 0
+            except UnicodeError:
+                self.screen.message(say("prompt_not_text", encoding=sys.stdin.encoding), "red")
+            except KeyboardInterrupt as interrupt:
+                self.screen.write("\n")
+                if isinstance(interrupt, Interrupted) and interrupt.code != EXIT_INTERRUPTED:
+                    return interrupt.code
+                if interrupted:
+                    return 0
+                interrupted = True
+                self.screen.message(say("again_leaves"), "dim")
+        return EXIT_HUNG_UP if self._leaving is None else self._leaving
+
+    def _take(self, text: str) -> None:
+        if not text.strip():
+            return
+        if text.startswith("//"):
+            self.ask(text[1:])
+        elif text.startswith("/"):
+            from dragoman.cli.commands import Commands
+
+            Commands(self).do(text)
+        elif text.startswith("!"):
+            self.screen.message(say("not_yet_shell"), "yellow")
+        else:
+            self.ask(text)
+
+    def leave(self, code: int) -> None:
+        self._leaving = code
+
+    def _typed_ahead(self) -> str:
+        """What was typed while a run was going stands in the next prompt, where it can be read before it is sent."""
+        typed, self._keyboard.typed = self._keyboard.typed, ""
+        return " ".join("".join(char if char.isprintable() else " " for char in typed).split())
+
+    # --- what the model does
+
+    def ask(self, prompt: str | None) -> None:
+        """One run. Without a prompt: go on from where the last one failed."""
+        try:
+            self._loop.run_until_complete(self._answered(prompt))
+        except DragomanError as error:
+            self.screen.message(say("run_failed", message=error), "red")
+        self.screen.finish()
+        if self._copy is not None:
+            self._copy.finish()
+        code, self._signals.code = self._signals.code, 0
+        if code not in (0, EXIT_INTERRUPTED):
+            self.leave(code)
+
+    async def _answered(self, prompt: str | None) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_log_only)
+        run = self._run = self.agent.run(prompt)
+        self._stopping = False
+        self._report.begin(loop)
+        for page in filter(None, (self.screen, self._copy)):
+            page.attach(loop)
+        self.screen.on_gone = self._keyboard.on_escape = self._keyboard.on_gone = self._stop
+        self._keyboard.open(loop)
+        self._signals.attach(loop, self._stop)
+        try:
+            async with run:
+                async for event in run:
+                    self._report.take(event)
+        finally:
+            self._keyboard.close()
+            self._signals.detach()
+        self._account(run)
+
+    def _account(self, run: Run) -> None:
+        result = run.result
+        self._report.end(result)
+        self.runs += 1
+        self.may_retry = result.exit_code != 0
+        self.usage += result.usage
+        if result.cost_usd is None:
+            self.cost_is_whole = False
+        elif result.requests:
+            self.cost_usd = (self.cost_usd or 0.0) + result.cost_usd
+
+    def _stop(self) -> None:
+        """Once is enough: a second cancel would cut off the cleaning up after the first."""
+        if self._run is not None and not self._stopping:
+            self._stopping = True
+            self._run.cancel()
+
+    def change_model(self, name: str) -> None:
+        before = self.agent.provider
+        try:
+            self.agent.change_model(connected(self._setup, self.agent.blobs, name))
+        except DragomanError as error:
+            self.screen.message(say("run_failed", message=error), "red")
+            return
+        self._loop.run_until_complete(_within(before.aclose()))
+        self.screen.message(say("model_is_now", model=self.model))
+
+    async def _edit(self, text: str, name: str) -> str | None:
+        from dragoman.cli.editor import edit
+
+        with self._signals.left_to_others():
+            return await edit(text, name, self.screen.descriptor)
+
+    # --- the end
+
+    def _close(self) -> None:
+        loop = self._loop
+        loop.run_until_complete(_within(self.agent.aclose()))
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S))
+        self.screen.close()
+        loop.close()
+
+
+async def _within(closing: Any) -> None:
+    try:
+        async with asyncio.timeout(CLOSING_S):
+            await closing
+    except TimeoutError:
+        pass
+
+
+def _at_home(path: str) -> str:
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path
+
+
+def _log_only(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio would print is for --debug."""
+    import logging
+
+    logging.getLogger("dragoman.cli").debug("%s", context.get("message"), exc_info=context.get("exception"))

@@ -1,0 +1,185 @@
+"""`dragoman doctor`: looks whether everything a run needs is there, and says what to do where it is not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import msgspec
+
+from dragoman import __version__, jsontext
+from dragoman.cli.arguments import Options
+from dragoman.cli.output import one_line
+from dragoman.cli.setup import Choice, Setup, catalog_of, choose_model, key_of, set_up
+from dragoman.cli.words import say
+from dragoman.errors import DragomanError
+from dragoman.profile import Deployment
+
+REACH_S = 3.0
+LOW_DISK_BYTES = 100_000_000
+_MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
+
+
+class Finding(msgspec.Struct, frozen=True):
+    what: str
+    state: Literal["ok", "warning", "broken"]
+    text: str
+
+
+def examine(options: Options) -> tuple[str, int]:
+    """What was found, as text or JSON, and the exit code: 1 where something is broken."""
+    findings = list(_findings(options))
+    code = 1 if any(finding.state == "broken" for finding in findings) else 0
+    if options.output_format == "json":
+        return jsontext.dumps({"ok": code == 0, "findings": findings}) + "\n", code
+    width = max(len(finding.what) for finding in findings)
+    lines = [f"{_MARKS[finding.state]} {finding.what:<{width}}  {one_line(finding.text)}" for finding in findings]
+    return "\n".join([*lines, "", say("doctor_well" if code == 0 else "doctor_ill")]) + "\n", code
+
+
+def _findings(options: Options) -> Iterator[Finding]:
+    yield Finding("dragoman", "ok", __version__)
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("python", "ok", f"{version} ({sys.executable})")
+    try:
+        setup = set_up(options)
+        catalog = catalog_of(setup)
+    except DragomanError as error:
+        yield Finding("config", "broken", str(error))
+        setup = catalog = None
+    else:
+        read = [file.path for file in setup.loaded.files if file.state == "read"]
+        yield Finding("config", "ok", ", ".join(read) or say("doctor_no_config"))
+        yield from (Finding("config", "warning", notice) for notice in setup.loaded.notices)
+    if setup is not None and catalog is not None:
+        yield from _model(setup, options)
+    workspace = setup.workspace if setup is not None else os.getcwd()
+    yield _guarded("ripgrep", lambda: _ripgrep(workspace))
+    yield _terminal()
+    if setup is not None:
+        for name in ("config", "data", "cache"):
+            yield _place(name, getattr(setup.places, name))
+    yield Finding("sandbox", "warning", say("doctor_no_sandbox"))
+
+
+# --- the model and its service --------------------------------------------------------------------------------------------------
+
+
+def _model(setup: Setup, options: Options) -> Iterator[Finding]:
+    catalog = catalog_of(setup)
+    try:
+        choice = choose_model(setup, catalog)
+        deployment, model = catalog.find(choice.model)
+    except DragomanError as error:
+        yield Finding("model", "broken", str(error))
+        return
+    yield _chosen(choice, deployment, model)
+    try:
+        from dragoman.providers.auth import auth_for
+
+        auth_for(deployment, setup.env)
+    except DragomanError as error:
+        yield Finding("key", "broken", str(error))
+    else:
+        variable = key_of(deployment, setup.env)
+        yield Finding("key", "ok", say("doctor_key", name=variable) if variable else say("doctor_no_key_needed"))
+    if options.offline:
+        yield Finding("network", "warning", say("doctor_offline"))
+        return
+    yield _guarded("network", lambda: _reach(deployment, setup))
+
+
+def _chosen(choice: Choice, deployment: Deployment, model: str) -> Finding:
+    from dragoman.providers.catalog import profile_for
+
+    name = f"{deployment.name}/{model}"
+    if profile_for(deployment, model).known:
+        return Finding("model", "ok", say("doctor_model", name=name, reason=choice.reason))
+    return Finding("model", "warning", say("doctor_unknown_model", name=name, reason=choice.reason))
+
+
+def _reach(deployment: Deployment, setup: Setup) -> Finding:
+    """TCP, and TLS where it is spoken, to the chosen service alone; nothing is asked of it."""
+    import asyncio
+    import time
+
+    from dragoman.providers.catalog import filled
+    from dragoman.providers.route import route_to
+
+    url = next((setup.env[name] for name in deployment.base_url_env if setup.env.get(name, "").strip()), deployment.base_url)
+    scheme, _, rest = filled(url.strip(), setup.env, deployment.name).partition("://")
+    route = route_to(f"{scheme}://{rest.partition('/')[0]}", None)
+
+    async def dialled() -> None:
+        from dragoman.providers.connection import FAULTS, dial
+        from dragoman.providers.tls import trust
+
+        context = trust(None, asyncio.get_running_loop()) if route.tls or route.hop.tls else None
+        try:
+            async with asyncio.timeout(REACH_S):
+                connection = await dial(route, context)
+        except FAULTS as error:
+            from dragoman.providers.connection_faults import not_answered
+
+            raise not_answered(error, route, REACH_S) from error
+        await connection.aclose()
+
+    began_s = time.monotonic()
+    loop = asyncio.new_event_loop()  # not asyncio.run: it would wait for a name that is still being looked up
+    try:
+        loop.run_until_complete(dialled())
+    finally:
+        loop.close()
+    return Finding("network", "ok", say("doctor_reached", where=route.whole_way, ms=int((time.monotonic() - began_s) * 1000)))
+
+
+# --- the machine ----------------------------------------------------------------------------------------------------------------
+
+
+def _guarded(what: str, look: Callable[[], Finding]) -> Finding:
+    try:
+        return look()
+    except DragomanError as error:
+        return Finding(what, "broken", str(error))
+    except Exception as error:
+        return Finding(what, "broken", f"{type(error).__name__}: {error}")
+
+
+def _ripgrep(workspace: str) -> Finding:
+    from dragoman.tools.ripgrep import find_ripgrep
+    from dragoman.tools.workspace import Refused
+
+    try:
+        return Finding("ripgrep", "ok", find_ripgrep(workspace))
+    except Refused:
+        return Finding("ripgrep", "broken", say("doctor_no_ripgrep"))
+
+
+def _terminal() -> Finding:
+    streams = [(name, stream is not None and stream.isatty()) for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout))]
+    encoding = getattr(sys.stdout, "encoding", "") or ""
+    kind = os.environ.get("TERM") or "-"
+    told = say(
+        "doctor_terminal", streams=", ".join(f"{name} {'✓' if is_one else '-'}" for name, is_one in streams), kind=kind, encoding=encoding
+    )
+    if encoding.lower().replace("-", "") != "utf8":
+        return Finding("terminal", "warning", f"{told}; {say('doctor_not_utf8')}")
+    return Finding("terminal", "ok", told)
+
+
+def _place(name: str, folder: str) -> Finding:
+    """Whether the folder could be written, and how much room there is. Nothing is written to find out."""
+    import shutil
+
+    at = folder
+    while not os.path.lexists(at) and at != os.path.dirname(at):
+        at = os.path.dirname(at)
+    if not os.path.isdir(at):
+        return Finding(name, "broken", say("doctor_not_a_folder", path=at))
+    if not os.access(at, os.W_OK | os.X_OK):
+        return Finding(name, "broken" if name != "config" else "warning", say("doctor_not_writable", path=at))
+    free = shutil.disk_usage(at).free
+    told = say("doctor_place", path=folder, free=f"{free / 1e9:.1f}")
+    return Finding(name, "ok" if free >= LOW_DISK_BYTES else "warning", told)

@@ -1,0 +1,65 @@
+"""The prompt between runs: a line with editing and history, several lines by paste or by a backslash at the end."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dragoman.cli.screen import Screen
+from dragoman.jsontext import valid_unicode
+
+MARK, MORE = "› ", "… "
+PASTE_S = 0.03
+"""Lines that follow each other faster than this were pasted."""
+
+
+class LinePrompt:
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._readline: Any = None
+        self._knows_paste = False
+        if screen.descriptor == 1:  # else Python would edit without it anyway
+            self._load_readline()
+
+    def read(self, typed: str = "") -> str:
+        """What the user wants. `typed` is there already, to be changed or sent. Raises EOFError, KeyboardInterrupt and UnicodeError."""
+        lines = [self._line(MARK, typed)]
+        while lines[-1].endswith("\\"):
+            lines[-1] = lines[-1][:-1]
+            lines.append(self._line(MORE))
+        while not self._knows_paste and _has_more():
+            lines.append(self._line(""))
+        return valid_unicode("\n".join(lines))
+
+    def _line(self, mark: str, typed: str = "") -> str:
+        mark = self._screen.readable(mark)
+        if self._screen.descriptor != 1:
+            self._screen.text(mark)
+            mark = ""
+        self._screen.finish()
+        if self._readline is not None:
+            self._readline.set_startup_hook(lambda: self._readline.insert_text(typed) if typed else None)
+        try:
+            return input(mark)
+        finally:
+            self._screen.enter_was_echoed()
+
+    def _load_readline(self) -> None:
+        try:
+            import readline
+        except ImportError:
+            return
+        self._readline = readline
+        if self._screen.rewrites and "libedit" not in (readline.__doc__ or ""):
+            readline.parse_and_bind("set enable-bracketed-paste on")  # the default only since 8.1
+            self._knows_paste = True
+
+
+def _has_more() -> bool:
+    if sys.platform == "win32":
+        return False
+    import select
+
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    return bool(poll.poll(PASTE_S * 1000))

@@ -1,0 +1,138 @@
+"""`dragoman models`: where models are served, which, and which of them there is a key for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.cli.arguments import Options
+from dragoman.cli.setup import Choice, Setup, catalog_of, choose_model, key_of, set_up
+from dragoman.cli.words import say
+from dragoman.errors import InputError, Unauthorized
+from dragoman.profile import Deployment, Profile
+from dragoman.providers.catalog import Catalog
+from dragoman.usage import Prices
+
+NAME_CHARS = 44
+
+
+def show_models(options: Options) -> str:
+    setup = set_up(options)
+    catalog = catalog_of(setup)
+    found = _matching(catalog, " ".join(options.words))
+    chosen = _chosen(setup, catalog)
+    if options.output_format == "json":
+        told = [_told(deployment, setup) for deployment in found]
+        return jsontext.dumps({"chosen": chosen and {"model": chosen.model, "because": chosen.reason}, "deployments": told}) + "\n"
+    lines = [say("models_chosen", model=chosen.model, reason=chosen.reason) if chosen else say("models_none_chosen")]
+    for deployment in found:
+        lines += ["", *_lines(deployment, setup)]
+    return "\n".join([*lines, "", say("models_legend")]) + "\n"
+
+
+def _chosen(setup: Setup, catalog: Catalog) -> Choice | None:
+    try:
+        return choose_model(setup, catalog)
+    except Unauthorized:
+        return None
+
+
+def _matching(catalog: Catalog, wanted: str) -> list[Deployment]:
+    """The deployments that match by name, whole; of the others, the models that match."""
+    import msgspec
+
+    wanted = wanted.lower()
+    found: list[Deployment] = []
+    for deployment in catalog.deployments.values():
+        if not wanted or wanted in deployment.name.lower() or wanted in deployment.title.lower():
+            found.append(deployment)
+            continue
+        models = {name: profile for name, profile in deployment.models.items() if wanted in f"{deployment.name}/{name}".lower()}
+        if models:
+            found.append(msgspec.structs.replace(deployment, models=models))
+    if found:
+        return found
+    from difflib import get_close_matches
+
+    names = [*catalog.deployments, *(name for deployment in catalog.deployments.values() for name in deployment.models)]
+    close = get_close_matches(wanted, names, n=1)
+    raise InputError(say("models_none_match", name=wanted, hint=say("did_you_mean", name=close[0]) if close else ""))
+
+
+# --- text -----------------------------------------------------------------------------------------------------------------------
+
+
+def _lines(deployment: Deployment, setup: Setup) -> list[str]:
+    title = f"{deployment.title} · " if deployment.title else ""
+    lines = [f"{deployment.name}  {title}{_key(deployment, setup)}"]
+    for name, profile in deployment.models.items():
+        mark = "*" if name == deployment.default_model else " "
+        shown = name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 1]}…"
+        lines.append(
+            f" {mark} {shown:<{NAME_CHARS}} {_size(profile.context_window):>6} {_size(profile.max_output_tokens):>6}  {_price(profile)}"
+        )
+    if not deployment.models:
+        lines.append(f"   {say('models_any', name=deployment.name)}")
+    return [line.rstrip() for line in lines]
+
+
+def _key(deployment: Deployment, setup: Setup) -> str:
+    if deployment.auth == "none" or not (deployment.key_env or deployment.key_command or deployment.auth == "vertex"):
+        return say("models_no_key_needed")
+    if variable := key_of(deployment, setup.env):
+        return say("models_key_set", name=variable)
+    if deployment.auth == "vertex":
+        return say("models_google")
+    if deployment.key_command:
+        return say("models_key_command")
+    either = " / ".join(deployment.key_env)
+    return say("models_key_optional" if deployment.key_optional else "models_key_missing", names=either)
+
+
+def _size(tokens: int) -> str:
+    if tokens >= 1_000_000:
+        return f"{tokens / 1_000_000:.1f}".removesuffix(".0") + "M"
+    return f"{tokens / 1_000:.0f}k" if tokens >= 1_000 else str(tokens)
+
+
+def _price(profile: Profile) -> str:
+    prices = profile.prices
+    words = [say("models_price", input=_dollars(prices.input), output=_dollars(prices.output))] if prices else []
+    if profile.tools == "text":
+        words.append(say("models_no_tools"))
+    return " ".join(words)
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.2f}" if round(amount, 2) == amount else f"${amount:g}"
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------------------
+
+
+def _told(deployment: Deployment, setup: Setup) -> dict[str, Any]:
+    return {
+        "name": deployment.name,
+        "title": deployment.title,
+        "protocol": deployment.protocol,
+        "local": deployment.local,
+        "key": {"variables": list(deployment.key_env), "set": key_of(deployment, setup.env) or None},
+        "default_model": deployment.default_model or None,
+        "models": [_told_model(name, profile) for name, profile in deployment.models.items()],
+    }
+
+
+def _told_model(name: str, profile: Profile) -> dict[str, Any]:
+    return {
+        "name": name,
+        "context_window": profile.context_window,
+        "max_output_tokens": profile.max_output_tokens,
+        "tools": profile.tools,
+        "prices": _told_prices(profile.prices),
+    }
+
+
+def _told_prices(prices: Prices | None) -> dict[str, Any] | None:
+    if prices is None:
+        return None
+    return {"input": prices.input, "output": prices.output, "cache_read": prices.cache_read, "taken": prices.taken}

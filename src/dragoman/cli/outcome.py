@@ -1,0 +1,112 @@
+"""How a headless run ended, as `json` and the last line of `stream-json` tell it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from dragoman.cli.words import say
+from dragoman.errors import DragomanError
+from dragoman.usage import Usage
+
+if TYPE_CHECKING:
+    from dragoman.run import Result
+
+EXIT_BROKEN = 1
+"""Something nobody expected."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    message: str
+    type: str
+    exit_code: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of the run; of one that never began, too."""
+
+    response: str = ""
+    failure: Failure | None = None
+    session_id: str | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    requests: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    tool_failures: int = 0
+    refused: int = 0
+    changed: tuple[str, ...] = ()
+    duration_ms: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        return self.failure.exit_code if self.failure else 0
+
+    @property
+    def status(self) -> Literal["success", "error", "cancelled"]:
+        if self.failure is None:
+            return "success"
+        return "cancelled" if self.failure.type == "Cancelled" else "error"
+
+    def stats(self) -> dict[str, Any]:
+        usage = self.usage
+        return {
+            "requests": self.requests,
+            "turns": self.turns,
+            "tokens": {
+                "input": usage.input_tokens,
+                "fresh": usage.fresh_tokens,
+                "cache_read": usage.cache_read_tokens,
+                "cache_write": usage.cache_write_tokens,
+                "output": usage.output_tokens,
+                "thought": usage.thought_tokens,
+            },
+            "cost_usd": self.cost_usd,
+            "tools": {"calls": self.tool_calls, "failures": self.tool_failures, "refused": self.refused},
+            "files_changed": list(self.changed),
+            "duration_ms": self.duration_ms,
+        }
+
+    def told(self) -> dict[str, Any]:
+        """The object of `--output-format json`."""
+        told: dict[str, Any] = {"session_id": self.session_id, "response": self.response, "stats": self.stats()}
+        if self.failure is not None:
+            told["error"] = msgspec.to_builtins(self.failure)
+        return told
+
+
+def failed(error: BaseException) -> Outcome:
+    """The outcome of a run that ended before it began."""
+    return Outcome(failure=failure_of(error))
+
+
+def failure_of(error: BaseException) -> Failure:
+    if isinstance(error, DragomanError):
+        return Failure(str(error), type(error).__name__, error.exit_code)
+    return Failure(say("internal_error", what=f"{type(error).__name__}: {error}"), type(error).__name__, EXIT_BROKEN)
+
+
+def outcome_of(result: Result, session_id: str, response: str, *, refused: int = 0, interrupted: int = 0) -> Outcome:
+    """`interrupted` is the exit code of the signal that ended the run, where one did."""
+    failure = None
+    if result.exit_code == EXIT_BROKEN:
+        failure = Failure(say("internal_error", what=f"{result.error_type}: {result.error}"), result.error_type, EXIT_BROKEN)
+    elif result.error_type == "Cancelled":
+        failure = Failure(say("cancelled"), result.error_type, interrupted or result.exit_code)
+    elif result.exit_code:
+        failure = Failure(result.error, result.error_type, result.exit_code)
+    return Outcome(
+        response=response,
+        failure=failure,
+        session_id=session_id,
+        usage=result.usage,
+        cost_usd=result.cost_usd,
+        requests=result.requests,
+        turns=result.turns,
+        tool_calls=result.tool_calls,
+        tool_failures=result.tool_failures,
+        refused=refused,
+        changed=result.changed,
+        duration_ms=result.duration_ms,
+    )

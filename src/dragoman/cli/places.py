@@ -1,0 +1,77 @@
+"""Where our files lie: DRAGOMAN_HOME with everything beneath it, or the folders the platform has for such things."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+APP = "dragoman"
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Folders as absolute paths. They need not exist: `make_private` makes one when something is written."""
+
+    config: str
+    data: str
+    cache: str
+
+    @property
+    def config_file(self) -> str:
+        return os.path.join(self.config, "config.toml")
+
+    @property
+    def grants_file(self) -> str:
+        """What the user has allowed for good."""
+        return os.path.join(self.data, "grants.jsonl")
+
+    @property
+    def outputs(self) -> str:
+        """Tool output too long for the model."""
+        return os.path.join(self.cache, "outputs")
+
+
+def find_places(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> Places:
+    env = os.environ if env is None else env
+    if home := env.get("DRAGOMAN_HOME", "").strip():
+        home = os.path.abspath(os.path.expanduser(home))
+        return Places(home, os.path.join(home, "data"), os.path.join(home, "cache"))
+    if platform == "win32":
+        return _windows(env)
+    user = env.get("HOME") or os.path.expanduser("~")
+    if platform == "darwin":
+        library = os.path.join(user, "Library")
+        support = os.path.join(library, "Application Support", APP)
+        return Places(support, os.path.join(support, "data"), os.path.join(library, "Caches", APP))
+    return Places(
+        _xdg(env, "XDG_CONFIG_HOME", os.path.join(user, ".config")),
+        _xdg(env, "XDG_DATA_HOME", os.path.join(user, ".local", "share")),
+        _xdg(env, "XDG_CACHE_HOME", os.path.join(user, ".cache")),
+    )
+
+
+def make_private(folder: str) -> str:
+    """The folder, made if need be: it, and whatever had to be made above it, for the user's eyes alone."""
+    missing: list[str] = []
+    at = folder
+    while at and not os.path.isdir(at) and at != os.path.dirname(at):
+        missing.append(at)
+        at = os.path.dirname(at)
+    for each in reversed(missing):
+        os.makedirs(each, mode=0o700, exist_ok=True)
+    return folder
+
+
+def _xdg(env: Mapping[str, str], name: str, otherwise: str) -> str:
+    # The XDG specification: a path that is not absolute is to be ignored.
+    named = env.get(name, "")
+    return os.path.join(named if os.path.isabs(named) else otherwise, APP)
+
+
+def _windows(env: Mapping[str, str]) -> Places:
+    user = env.get("USERPROFILE") or os.path.expanduser("~")
+    roaming = env.get("APPDATA") or os.path.join(user, "AppData", "Roaming")
+    local = env.get("LOCALAPPDATA") or os.path.join(user, "AppData", "Local")
+    return Places(os.path.join(roaming, APP), os.path.join(local, APP, "data"), os.path.join(local, APP, "cache"))

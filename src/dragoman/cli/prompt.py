@@ -1,0 +1,92 @@
+"""The prompt: from `-p`, from standard input, or from both."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from dragoman.cli.words import say
+from dragoman.errors import InputError
+
+MAX_STDIN_BYTES = 10_000_000
+PATIENCE_S = 2.0
+"""How long standard input may say nothing before the user is told that it is being waited for."""
+
+
+def stdin_is_terminal() -> bool:
+    return sys.stdin is not None and _is_terminal(0)
+
+
+def read_prompt(given: str | None, notice: Callable[[str], None]) -> str:
+    """What to ask the model. With both, standard input comes first, in a fence of its own, and what is asked about it comes last."""
+    prompt = _checked(given) if given is not None else ""
+    context = "" if sys.stdin is None or stdin_is_terminal() else _read_stdin(notice)
+    if not context.strip():
+        if not prompt.strip():
+            raise InputError(say("empty_prompt"))
+        return prompt
+    return f"{_fenced(context)}\n\n{prompt}" if prompt.strip() else context.rstrip("\n")
+
+
+def _checked(prompt: str) -> str:
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(say("prompt_not_utf8", position=error.start + 1)) from error
+    return prompt
+
+
+def _fenced(text: str) -> str:
+    """No run of backticks inside ends the fence."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{say('stdin_heading')}\n{fence}\n{text.rstrip()}\n{fence}"
+
+
+def _read_stdin(notice: Callable[[str], None]) -> str:
+    pieces: list[bytes] = []
+    size = 0
+    if not _has_something(PATIENCE_S):
+        notice(say("waiting_for_stdin"))
+    while True:
+        try:
+            piece = os.read(0, 1 << 16)
+        except OSError as error:
+            raise InputError(say("stdin_unreadable", reason=error.strerror or error)) from error
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_STDIN_BYTES:
+            raise InputError(say("stdin_too_long", most=f"{MAX_STDIN_BYTES:,}"))
+    return _decoded(b"".join(pieces))
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(say("stdin_not_text", position=f"{error.start + 1:,}")) from error
+    if "\0" in text:
+        raise InputError(say("stdin_not_text", position=f"{text.index(chr(0)) + 1:,}"))
+    return text
+
+
+def _is_terminal(descriptor: int) -> bool:
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
+
+
+def _has_something(timeout_s: float) -> bool:
+    """Whether there is something to read, or the end of it, within the time."""
+    if sys.platform == "win32":
+        return True
+    import select
+
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))

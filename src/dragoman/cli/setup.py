@@ -1,0 +1,249 @@
+"""From what the user set to an agent that is ready to run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.cli.arguments import Options
+from dragoman.cli.config import Config, Loaded, load
+from dragoman.cli.places import Places, find_places
+from dragoman.cli.words import choose_language, say
+from dragoman.errors import ConfigError, InputError, SandboxError, Unauthorized
+
+if TYPE_CHECKING:
+    from dragoman.agent import Agent, Limits
+    from dragoman.contracts import Ask, AskUser, BlobStore
+    from dragoman.messages import Settings
+    from dragoman.profile import Deployment
+    from dragoman.providers.catalog import Catalog
+    from dragoman.providers.connect import Connection
+
+MEMORY_FILES = ("AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md")
+MAX_MEMORY_BYTES = 100_000
+KEYED_DEPLOYMENTS = ("gemini", "anthropic", "openai")
+"""Whose key chooses the model when nothing else does, first one set first."""
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """Everything a command goes by."""
+
+    options: Options
+    env: Mapping[str, str]
+    places: Places
+    workspace: str
+    loaded: Loaded
+
+    @property
+    def config(self) -> Config:
+        return self.loaded.config
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The model, and why this one."""
+
+    model: str
+    reason: str
+
+
+def set_up(options: Options, env: Mapping[str, str] | None = None) -> Setup:
+    """Read the configuration. Raises InputError or ConfigError."""
+    env = os.environ if env is None else env
+    workspace = _directory(options.directory or os.curdir, say("named_directory"))
+    places = find_places(env)
+    loaded = load(options, env, places, workspace)
+    choose_language(loaded.config.lang)
+    return Setup(options, env, places, workspace, loaded)
+
+
+def catalog_of(setup: Setup) -> Catalog:
+    """The catalog with the user's own rows over it."""
+    from dragoman.providers.catalog import builtin_catalog
+
+    catalog = builtin_catalog()
+    rows = setup.config.deployments
+    if not rows:
+        return catalog
+    from dragoman.cli.config_faults import place_row_error
+
+    for name, row in rows.items():
+        try:
+            catalog = catalog.with_rows({name: row}, "")
+        except ConfigError as error:
+            raise ConfigError(place_row_error(error, name, setup.loaded.files)) from error
+    return catalog
+
+
+def choose_model(setup: Setup, catalog: Catalog) -> Choice:
+    """-m, DRAGOMAN_MODEL, the configuration, and then the first service there is a key for."""
+    if setup.config.model:
+        source = setup.loaded.source("model")
+        return Choice(setup.config.model, source.name)
+    for name in KEYED_DEPLOYMENTS:
+        deployment = catalog[name]
+        for variable in deployment.key_env:
+            if setup.env.get(variable, "").strip():
+                return Choice(f"{name}/{deployment.default_model}", variable)
+    variables = [variable for name in KEYED_DEPLOYMENTS for variable in catalog[name].key_env]
+    raise Unauthorized(say("no_model", variables=", ".join(variables)))
+
+
+def key_of(deployment: Deployment, env: Mapping[str, str]) -> str:
+    """The name of the variable that holds a deployment's key, or nothing. The key itself is nobody's business here."""
+    return next((name for name in deployment.key_env if env.get(name, "").strip()), "")
+
+
+def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None) -> tuple[Agent, tuple[str, ...]]:
+    """The agent, and what the user should be told before it runs."""
+    config = setup.config
+    if config.approval == "auto":
+        raise SandboxError(say("no_sandbox"))
+    from dragoman.agent import Agent
+    from dragoman.blobs import MemoryBlobs
+    from dragoman.policy.grants import Grants
+
+    blobs = MemoryBlobs()
+    connection = connected(setup, blobs)
+    memory, notices = read_memory(setup)
+    if not connection.profile(connection.model).known and not is_local(setup, connection.name):
+        notices.append(say("unknown_model", name=f"{connection.name}/{connection.model}"))
+    agent = Agent(
+        connection,
+        system=_system(setup),
+        workspace=setup.workspace,
+        include=[_directory(os.path.join(setup.workspace, each), "--include") for each in setup.options.include],
+        approval=config.approval,
+        ask=ask,
+        ask_user=ask_user,
+        grants=Grants(setup.places.grants_file, os.path.realpath(setup.workspace)),
+        settings=settings_of(config),
+        limits=limits_of(config),
+        memory=memory,
+        blobs=blobs,
+    )
+    _disable(agent, setup)
+    return agent, (*setup.loaded.notices, *notices)
+
+
+def is_local(setup: Setup, deployment: str) -> bool:
+    """Whether it is served on this machine, where nobody expects the catalog to know its models."""
+    return catalog_of(setup)[deployment].local
+
+
+async def discover_tools(setup: Setup, agent: Agent) -> None:
+    """Add the tools that the user's own command declares, where there is one."""
+    table = setup.config.tools
+    if not table.discover:
+        return
+    from dragoman.tools.discovery import discover
+    from dragoman.tools.process import child_environment
+
+    for tool in await discover(table.discover, table.call, directory=setup.workspace, env=child_environment()):
+        agent.registry.register(tool)
+
+
+def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> Connection:
+    """A provider for the model that was chosen, or for another: the same catalog, retries and logging."""
+    from dragoman.providers.auth import auth_for
+    from dragoman.providers.connect import connect
+    from dragoman.providers.retry import RetryPolicy
+
+    catalog = catalog_of(setup)
+    model = model or choose_model(setup, catalog).model
+    deployment, _ = catalog.find(model)
+    auth = auth_for(deployment, setup.env)
+    retry = setup.config.retry
+    policy = RetryPolicy(retry.attempts, retry.first_delay_s, retry.max_delay_s, deadline_s=retry.deadline_s)
+    if setup.options.debug:
+        from dragoman.cli.debug_log import log_to_stderr
+
+        log_to_stderr(auth.secrets)
+    connection = connect(model, auth=auth, env=setup.env, catalog=catalog, blobs=blobs, retry=policy)
+    if setup.options.debug:
+        from dragoman.providers.logged import Logged
+
+        connection.provider = Logged(connection.provider, secrets=auth.secrets)
+    return connection
+
+
+def settings_of(config: Config) -> Settings:
+    from dragoman.messages import Settings, Thinking
+
+    table = config.settings
+    return Settings(
+        temperature=table.temperature,
+        top_p=table.top_p,
+        top_k=table.top_k,
+        max_output_tokens=table.max_output_tokens,
+        thinking=Thinking(table.thinking) if table.thinking else None,
+    )
+
+
+def limits_of(config: Config) -> Limits:
+    from dragoman.agent import Limits
+    from dragoman.chat import AnswerPolicy
+    from dragoman.loop_guard import LoopLimits
+
+    answers = config.answers
+    return Limits(
+        max_turns=config.max_turns,
+        answers=AnswerPolicy(answers.attempts, answers.delay_s, answers.temperature),
+        loop=msgspec.convert(msgspec.to_builtins(config.loop_guard), LoopLimits),
+        max_output_chars=config.tools.max_output_chars,
+        shell_timeout_s=config.tools.shell_timeout_s,
+    )
+
+
+def read_memory(setup: Setup) -> tuple[list[tuple[str, str]], list[str]]:
+    """What the folder's memory files say, where the folder is trusted; and what should be told of them."""
+    found = [name for name in MEMORY_FILES if os.path.lexists(os.path.join(setup.workspace, name))]
+    if not found:
+        return [], []
+    if not setup.options.trust:
+        return [], [say("memory_ignored", names=", ".join(found))]
+    from dragoman.cli.text_files import FileProblem, read_text
+
+    memory: list[tuple[str, str]] = []
+    notices: list[str] = []
+    for name in found:
+        try:
+            text = read_text(os.path.join(setup.workspace, name), MAX_MEMORY_BYTES)
+        except FileProblem as problem:
+            notices.append(say("memory_unreadable", name=name, reason=problem))
+        else:
+            if text.strip() and all(text != other for _, other in memory):  # one is often a copy of, or a link to, another
+                memory.append((name, text))
+    return memory, notices
+
+
+def _system(setup: Setup) -> str | None:
+    path = setup.config.system_file
+    if not path:
+        return None
+    from dragoman.cli.text_files import FileProblem, read_text
+
+    folder = os.path.dirname(setup.loaded.source("system_file").name)
+    path = os.path.join(folder, os.path.expanduser(path))
+    try:
+        return read_text(path, MAX_MEMORY_BYTES)
+    except FileProblem as problem:
+        raise ConfigError(say("system_file_unreadable", path=path, reason=problem)) from problem
+
+
+def _disable(agent: Agent, setup: Setup) -> None:
+    known = agent.registry.names
+    for name in setup.config.tools.disabled:
+        if name in known:
+            agent.registry.remove(name)
+        elif name != "ask_user":  # which is there only where somebody can be asked
+            raise ConfigError(say("unknown_tool", source=setup.loaded.source("tools.disabled").name, name=name, known=", ".join(known)))
+
+
+def _directory(path: str, named_by: str) -> str:
+    path = os.path.abspath(os.path.expanduser(path))
+    if os.path.isdir(path):
+        return path
+    raise InputError(say("no_such_directory" if not os.path.lexists(path) else "not_a_directory", path=path, named_by=named_by))

@@ -1,0 +1,80 @@
+"""`dragoman config`: every setting, its value, and where that came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.cli.arguments import Options
+from dragoman.cli.config import ConfigFile, Source, keys, value_of
+from dragoman.cli.output import harmless
+from dragoman.cli.setup import Setup, catalog_of, set_up
+from dragoman.cli.words import say
+from dragoman.providers.redact import SECRET_HEADERS, redact
+
+_MAX_VALUE_CHARS = 60
+
+
+def show_config(options: Options) -> str:
+    setup = set_up(options)
+    catalog_of(setup)  # rows of the user's own are looked at too
+    return _json(setup) if options.output_format == "json" else _text(setup)
+
+
+def _text(setup: Setup) -> str:
+    lines = [say("config_files")]
+    lines += [f"  {say(f'config_{file.kind}_file'):<16} {harmless(file.path)} ({_state(file)})" for file in setup.loaded.files]
+    places = setup.places
+    for name, path in (("config_data", places.data), ("config_cache", places.cache)):
+        lines.append(f"  {say(name):<16} {harmless(path)}")
+    lines += ["", say("config_values")]
+    rows = [(key, _shown(value), _source(setup.loaded.source(key))) for key, value in _values(setup)]
+    width = max(len(key) for key, _, _ in rows)
+    value_width = min(max(len(value) for _, value, _ in rows), 40)
+    lines += [f"  {key:<{width}}  {value:<{value_width}}  {source}".rstrip() for key, value, source in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _json(setup: Setup) -> str:
+    values = {
+        key: {"value": msgspec.to_builtins(value), "source": msgspec.to_builtins(setup.loaded.source(key))} for key, value in _values(setup)
+    }
+    files = [{"path": file.path, "kind": file.kind, "state": file.state} for file in setup.loaded.files]
+    places = msgspec.to_builtins(setup.places)
+    return jsontext.dumps({"values": values, "files": files, "places": places, "notices": list(setup.loaded.notices)}) + "\n"
+
+
+def _values(setup: Setup) -> list[tuple[str, Any]]:
+    """Keys and values; of rows of the user's own, one each, and nothing that may be secret."""
+    values = [(key, value_of(setup.config, key)) for key in keys() if key != "deployments"]
+    rows = [(f"deployments.{name}", _without_secrets(row)) for name, row in setup.config.deployments.items()]
+    return values + rows
+
+
+def _without_secrets(row: object, key: str = "") -> object:
+    if key == "headers" and isinstance(row, dict):
+        return dict.fromkeys(row, "REDACTED")
+    if key == "key_command" and isinstance(row, list):
+        return [*row[:1], *(["…"] if row[1:] else [])]
+    if isinstance(row, dict):
+        return {name: _without_secrets(value, name) for name, value in row.items()}
+    if key.lower() in SECRET_HEADERS:
+        return "REDACTED"
+    return redact(row) if isinstance(row, str) else row
+
+
+def _shown(value: object) -> str:
+    if value is None or value == "":
+        return "-"
+    text = harmless(jsontext.dumps(value) if not isinstance(value, str) else value).replace("\n", " ")
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[: _MAX_VALUE_CHARS - 1]}…"
+
+
+def _source(source: Source) -> str:
+    return say(f"config_from_{source.kind}", name=source.name)
+
+
+def _state(file: ConfigFile) -> str:
+    return say(f"config_{file.state}")

@@ -1,0 +1,143 @@
+"""`--output-format stream-json`: TurnEvents → one JSON object a line. Pure; docs/headless.md has the table, and a test compares them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman import __version__, jsontext
+from dragoman.events import (
+    CitationShown,
+    ContentAdded,
+    ContextCompressed,
+    ContextOverflowed,
+    ContextPruned,
+    ErrorRaised,
+    LoopSuspected,
+    StreamInvalid,
+    ThoughtAdded,
+    ToolCallConfirmation,
+    ToolCallFinished,
+    ToolCallRequested,
+    ToolCallUpdated,
+    TurnEvent,
+    TurnFinished,
+    TurnRetried,
+    UserCancelled,
+)
+from dragoman.messages import Blob, FileRef, Part, Text, ToolResult
+
+if TYPE_CHECKING:
+    from dragoman.cli.outcome import Outcome
+
+MAX_TEXT_CHARS = 20_000
+"""How much of a tool's result, or of a prompt, one line holds. The model may have been told more."""
+
+
+def line(told: dict[str, Any]) -> str:
+    return jsontext.dumps(told) + "\n"
+
+
+def init(*, session_id: str, model: str, tools: list[str], workspace: str) -> dict[str, Any]:
+    return {
+        "type": "init",
+        "session_id": session_id,
+        "model": model,
+        "tools": tools,
+        "workspace": workspace,
+        "version": __version__,
+    }
+
+
+def prompted(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "user", "delta": False, **_bounded(text)}
+
+
+def result(outcome: Outcome) -> dict[str, Any]:
+    return {"type": "result", "status": outcome.status, "exit_code": outcome.exit_code, **outcome.told()}
+
+
+def failure(message: str, error_type: str, exit_code: int) -> dict[str, Any]:
+    return {"type": "error", "severity": "error", "error_type": error_type, "message": message, "exit_code": exit_code}
+
+
+def told(event: TurnEvent) -> dict[str, Any] | None:
+    """The line for an event; None where there is none."""
+    match event:
+        case ContentAdded(text=text):
+            return {"type": "message", "role": "assistant", "delta": True, "text": text}
+        case ThoughtAdded():
+            thought = {"type": "thought", "text": event.text}
+            return thought | ({"subject": event.subject, "description": event.description} if event.subject else {})
+        case CitationShown(citation=citation):
+            shown = {"uri": citation.uri, "title": citation.title, "cited_text": citation.cited_text}
+            return {"type": "message", "role": "assistant", "delta": True, "text": "", "citation": shown}
+        case ToolCallRequested(call=call):
+            args = call.args
+            return {"type": "tool_use", "id": call.id, "name": call.name, "args": call.arguments if args is None else args}
+        case ToolCallFinished():
+            return _finished(event)
+        case ToolCallConfirmation() | ToolCallUpdated():
+            return None
+        case TurnFinished(reason=reason, usage=usage):
+            tokens = {"input": usage.input_tokens, "cache_read": usage.cache_read_tokens, "output": usage.output_tokens}
+            return {"type": "context", "event": "turn_finished", "reason": reason.value, "tokens": tokens}
+        case ContextPruned():
+            return {"type": "context", "event": "pruned", "call_ids": list(event.call_ids), "saved_tokens": event.saved_tokens}
+        case ContextCompressed():
+            tokens = {"original": event.original_tokens, "new": event.new_tokens}
+            return {"type": "context", "event": "compressed", "status": event.status, "tokens": tokens}
+        case ContextOverflowed():
+            return {"type": "context", "event": "overflow", "estimated_tokens": event.estimated_tokens, "limit_tokens": event.limit_tokens}
+        case TurnRetried():
+            return _warning("retry", event.reason) | {"attempt": event.attempt, "wait_s": round(event.wait_s, 3), "discard": True}
+        case StreamInvalid(reason=reason):
+            return _warning("invalid_stream", reason) | {"discard": True}
+        case LoopSuspected():
+            return _warning("loop_detected", event.reason) | {"count": event.count}
+        case UserCancelled():
+            return failure("cancelled", "Cancelled", 130)
+        case ErrorRaised():
+            return failure(event.message, event.error_type, event.exit_code)
+
+
+def _warning(kind: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "severity": "warning", "error_type": kind, "message": message}
+
+
+def _finished(event: ToolCallFinished) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "type": "tool_result",
+        "id": event.call_id,
+        "is_error": bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts),
+        **_bounded(_text_of(event.parts)),
+        "display": event.display,
+        "files": list(event.changed),
+    }
+    if event.error_type:
+        told["error_type"] = event.error_type
+    if event.output_file:
+        told["output_file"] = event.output_file
+    return told
+
+
+def _bounded(text: str) -> dict[str, Any]:
+    if len(text) <= MAX_TEXT_CHARS:
+        return {"text": text}
+    return {"text": text[:MAX_TEXT_CHARS], "truncated": True}
+
+
+def _text_of(parts: tuple[Part, ...]) -> str:
+    texts: list[str] = []
+    for part in parts:
+        match part:
+            case Text(text=text):
+                texts.append(text)
+            case ToolResult(content=content):
+                texts.append(_text_of(content))
+            case Blob():
+                texts.append(f"[{part.mime}, {part.size:,} bytes]")
+            case FileRef():
+                texts.append(f"[{part.mime} {part.uri}]")
+            case _:
+                pass
+    return "\n".join(texts)

@@ -1,0 +1,290 @@
+"""One run: turns until the model has nothing left to call. The loop is here, and the one place where a cancel becomes entries."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.chat import Chat
+from dragoman.errors import Cancelled, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
+from dragoman.events import (
+    ContentAdded,
+    ErrorRaised,
+    LoopSuspected,
+    StreamInvalid,
+    ToolCallFinished,
+    ToolCallUpdated,
+    TurnEvent,
+    TurnRetried,
+    UserCancelled,
+)
+from dragoman.loop_guard import LoopGuard
+from dragoman.messages import FinishReason, Message, Response, ToolCall, ToolResult, result, user
+from dragoman.record import Entry, Said, ToolFinished
+from dragoman.turn import Turn
+from dragoman.usage import Usage
+
+if TYPE_CHECKING:
+    from dragoman.agent import Agent
+    from dragoman.tools.scheduler import CallReport, Scheduler
+
+LOOP_NOTE = "You seem to be going in circles: {what}. Stop and think: take another way, or answer with what you have."
+CANCELLED = "Cancelled by the user before it was run."
+CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."
+ENDED = "The run failed before this was run."
+ENDED_RUNNING = "The run failed while this ran: it may have taken effect in part. Check before you rely on it."
+STILL_RUNNING = "It did not stop when told to, and may still be running."
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How a run ended, and what it took."""
+
+    text: str = ""
+    """The answer: what the model said last."""
+    finish: FinishReason | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """None where the model's prices are not known."""
+    turns: int = 0
+    requests: int = 0
+    """How often a model was asked, attempts that failed included."""
+    tool_calls: int = 0
+    tool_failures: int = 0
+    changed: tuple[str, ...] = ()
+    """Files that were written: absolute paths, in the order of the first write."""
+    error: str = ""
+    error_type: str = ""
+    exit_code: int = 0
+    duration_ms: int = 0
+
+
+class Run:
+    """What `agent.run()` returns: iterate it for TurnEvents, await it for the Result, or both. It starts when first asked.
+
+    Iterating does not raise for what goes wrong in the run: the last event tells it. Awaiting raises it.
+    """
+
+    def __init__(self, agent: Agent, prompt: Message | None) -> None:
+        self._agent = agent
+        self._prompt = prompt
+        self._prompt_id = ""
+        self._events: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._scheduler: Scheduler | None = None
+        self._guard = LoopGuard(agent.limits.loop)
+        self._loop_hits = 0
+        self._error: BaseException | None = None
+        self._ended = False
+        self._unwanted = False
+        """Cancelled, be it before its task took a step."""
+        self._underway = False
+        self._from_entry = len(agent.history.entries)
+        self._began_s = time.monotonic()
+        self._before: Entry | None = None
+        """What stood before the prompt."""
+        self._turns = 0
+        self._requests = 0
+        self._reports: list[CallReport] = []
+        self._last: Response | None = None
+
+    # --- for whoever holds it
+
+    def cancel(self) -> None:
+        """End it: within a second every open call is answered, and the next run can begin. Once is enough."""
+        if not self._unwanted and self._underway and self._task is not None:
+            self._task.cancel()
+        self._unwanted = True
+
+    def cancel_call(self, call_id: str) -> bool:
+        """End one call and leave the others. False where no such call is under way."""
+        return self._scheduler is not None and self._scheduler.cancel(call_id)
+
+    @property
+    def result(self) -> Result:
+        """How things stand; complete once the run has ended."""
+        entries = self._agent.history.entries[self._from_entry :]
+        said = [entry for entry in entries if isinstance(entry, Said) and entry.usage is not None]
+        finished = [entry for entry in entries if isinstance(entry, ToolFinished)]
+        error = self._error
+        return Result(
+            text=self._last.message.text if self._last else "",
+            finish=self._last.finish if self._last else None,
+            usage=sum((entry.usage for entry in said if entry.usage), Usage()),
+            cost_usd=self._agent.cost_usd(said),
+            turns=self._turns,
+            requests=self._requests,
+            tool_calls=len(finished),
+            tool_failures=sum(entry.result.is_error for entry in finished),
+            changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
+            error=str(error) if error else "",
+            error_type=type(error).__name__ if error else "",
+            exit_code=_exit_code(error) if error else 0,
+            duration_ms=int((time.monotonic() - self._began_s) * 1000),
+        )
+
+    async def __aenter__(self) -> Run:
+        self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+        await self.finished()
+
+    def __await__(self) -> Generator[Any, None, Result]:
+        return self._outcome().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[TurnEvent]:
+        self._start()
+        while not self._ended:
+            event = await self._events.get()
+            if event is None:
+                self._ended = True
+                return
+            yield event
+
+    async def _outcome(self) -> Result:
+        self._start()
+        await self.finished()
+        if self._error is not None:
+            raise self._error
+        return self.result
+
+    async def finished(self) -> None:
+        """Returns when it is over, however it went."""
+        if self._task is None:
+            return
+        try:
+            await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            self.cancel()  # whoever waited for it was cancelled: so is the run
+            await asyncio.wait([self._task], timeout=2)
+            raise
+
+    # --- the loop
+
+    async def _loop(self) -> None:
+        agent = self._agent
+        self._before = await agent.begin(self._prompt)
+        self._scheduler = agent.scheduler(self._emit)
+        for _ in range(agent.limits.max_turns):
+            answer = await self._turn(Chat(agent.provider, agent.history, agent.limits.answers))
+            if answer is None:
+                continue  # it was broken off for repeating itself
+            if not answer.message.calls:
+                return _check_end(answer)
+            try:
+                reports = await self._scheduler.run(answer.message.calls)
+            finally:
+                self._reports.extend(self._scheduler.reports)
+            self._watch(reports)
+        raise TurnLimit(f"stopped after {agent.limits.max_turns} turns: say `go on` to continue, or raise --max-turns")
+
+    async def _turn(self, chat: Chat) -> Response | None:
+        self._turns += 1
+        self._requests += 1
+        self._guard.starts_answer()
+        turn, circling = Turn(chat, self._prompt_id), ""
+        async with aclosing(turn.run()) as events:
+            async for event in events:
+                self._emit(event)
+                if isinstance(event, ContentAdded):
+                    if circling := self._guard.saw_text(event.text):
+                        break
+                elif isinstance(event, TurnRetried):
+                    self._requests += 1
+                    self._guard.starts_answer()
+        if circling:
+            self._emit(StreamInvalid(circling))
+            self._suspect(circling)
+            return None
+        self._last = turn.response
+        return turn.response
+
+    def _watch(self, reports: Sequence[CallReport]) -> None:
+        for report in reports:
+            if found := self._guard.saw_call(report.call, failed=report.result.is_error):
+                return self._suspect(found)
+
+    def _suspect(self, what: str) -> None:
+        self._loop_hits += 1
+        self._emit(LoopSuspected(what, self._loop_hits))
+        if self._loop_hits > 1:
+            raise LoopDetected(f"stopped: the model goes in circles ({what}); tell it what to do differently, or choose another model")
+        self._agent.history.say(user(LOOP_NOTE.format(what=what)))
+
+    # --- starting and ending
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._began_s = time.monotonic()
+            self._from_entry = len(self._agent.history.entries)
+            self._prompt_id = f"{self._agent.session_id}#{self._from_entry}"
+            self._task = asyncio.get_running_loop().create_task(self._drive())
+
+    async def _drive(self) -> None:
+        agent = self._agent
+        last: list[TurnEvent] = []
+        self._underway = True
+        try:
+            agent.enter(self)
+            if self._unwanted:
+                raise Cancelled("cancelled")
+            await self._loop()
+        except (asyncio.CancelledError, Cancelled):
+            last = self._fail(Cancelled("cancelled"), UserCancelled())
+        except DragomanError as error:
+            if isinstance(error, Refused):
+                self._take_back()
+            retryable = isinstance(error, ProviderError) and error.retryable
+            last = self._fail(error, ErrorRaised(str(error), type(error).__name__, retryable, error.exit_code))
+        except Exception as error:
+            last = self._fail(error, ErrorRaised(f"internal error: {type(error).__name__}: {error}", type(error).__name__))
+        finally:
+            self._underway = False
+            agent.leave(self)
+            try:
+                await agent.history.sync()
+            finally:
+                for event in (*last, None):
+                    self._emit(event)
+
+    def _take_back(self) -> None:
+        """A prompt that was refused outright leaves the view: with it in there, whatever is asked next would be refused as well."""
+        if self._turns == 1 and self._before is not None:
+            self._agent.history.rewind(self._before)
+
+    def _fail(self, error: Exception, event: TurnEvent) -> list[TurnEvent]:
+        """Every call that is still open gets its one result; then the run says how it ended. Told once it is on disk."""
+        self._error = error
+        told: list[TurnEvent] = []
+        if self._scheduler is not None:  # else nothing was run, and open calls are another run's
+            for call in self._agent.history.view.open_calls:
+                told += self._close(call, self._scheduler)
+        return [*told, event]
+
+    def _close(self, call: ToolCall, scheduler: Scheduler) -> list[TurnEvent]:
+        by_user, running = isinstance(self._error, Cancelled), call.id in scheduler.started
+        text = (CANCELLED_RUNNING if running else CANCELLED) if by_user else (ENDED_RUNNING if running else ENDED)
+        if call.id in scheduler.abandoned:
+            text = f"{text} {STILL_RUNNING}"
+        closed: ToolResult = result(call, text, is_error=True)
+        self._agent.history.finish_tool(closed, "cancelled")
+        finished = ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled")
+        return [ToolCallUpdated(call.id, "cancelled"), finished]
+
+    def _emit(self, event: TurnEvent | None) -> None:
+        self._events.put_nowait(event)
+
+
+def _check_end(answer: Response) -> None:
+    if answer.finish is FinishReason.LENGTH:
+        raise OutputLimit("the answer was cut at the output limit: say `go on` to continue, or raise settings.max_output_tokens")
+
+
+def _exit_code(error: BaseException) -> int:
+    return error.exit_code if isinstance(error, DragomanError) else 1

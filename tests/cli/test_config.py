@@ -1,0 +1,336 @@
+"""Configuration: later wins, every value knows where it came from, and a mistake is named with file, line and key."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import msgspec
+import pytest
+
+from dragoman.agent import Limits
+from dragoman.chat import AnswerPolicy
+from dragoman.cli.arguments import Options
+from dragoman.cli.config import FLAGS, VARIABLES, AnswersTable, Config, Loaded, LoopGuardTable, RetryTable, Source, keys, load, value_of
+from dragoman.cli.places import find_places
+from dragoman.cli.setup import Setup, catalog_of, limits_of, settings_of
+from dragoman.cli.toml_lines import line_of
+from dragoman.errors import ConfigError
+from dragoman.loop_guard import LoopLimits
+from dragoman.messages import Settings, Thinking
+from dragoman.providers.retry import RetryPolicy
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work" / ".dragoman").mkdir(parents=True)
+    return tmp_path
+
+
+def loaded(home: Path, user: str = "", project: str = "", env: dict[str, str] | None = None, **options: Any) -> Loaded:
+    if user:
+        (home / "home" / "config.toml").write_text(user, encoding="utf-8")
+    if project:
+        (home / "work" / ".dragoman" / "config.toml").write_text(project, encoding="utf-8")
+    env = {"DRAGOMAN_HOME": str(home / "home")} | (env or {})
+    return load(Options(**options), env, find_places(env), str(home / "work"))
+
+
+def complaint(home: Path, user: str = "", project: str = "", env: dict[str, str] | None = None, **options: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        loaded(home, user, project, env, **options)
+    assert caught.value.exit_code == 52
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- later wins
+
+
+def test_without_anything_everything_is_the_default(home: Path) -> None:
+    found = loaded(home)
+    assert found.config == Config()
+    assert {found.source(key) for key in keys()} == {Source()}
+    assert [(file.kind, file.state) for file in found.files] == [("user", "absent"), ("project", "absent")]
+
+
+def test_later_wins(home: Path) -> None:
+    user = 'model = "gemini/a"\nmax_turns = 1\nlang = "zh"\ncolor = "always"\n[settings]\ntemperature = 0.5\ntop_p = 1\n'
+    project = 'model = "gemini/b"\nmax_turns = 2\n[settings]\ntemperature = 1\n'
+    env = {"DRAGOMAN_MODEL": "gemini/c", "NO_COLOR": "1"}
+    found = loaded(home, user, project, env, trust=True, model="gemini/d")
+    assert found.config.model == "gemini/d"
+    assert found.source("model") == Source("flag", "--model")
+    assert found.config.max_turns == 2
+    assert found.source("max_turns").kind == "project"
+    assert found.config.lang == "zh"
+    assert found.source("lang").kind == "user"
+    assert found.config.color == "never"
+    assert found.source("color") == Source("env", "NO_COLOR")
+    assert found.config.settings.temperature == 1.0
+    assert found.source("settings.temperature").kind == "project"
+    assert found.source("settings.top_p").kind == "user"
+    assert found.source("settings.top_k").kind == "default"
+    assert loaded(home, env={"DRAGOMAN_MODEL": "gemini/c"}, trust=True).config.model == "gemini/c"
+
+
+def test_an_empty_variable_is_not_set(home: Path) -> None:
+    found = loaded(home, 'model = "gemini/a"', env=dict.fromkeys([*VARIABLES, "NO_COLOR"], ""))
+    assert found.config.model == "gemini/a"
+    assert found.config.color == "auto"
+
+
+def test_every_flag_and_variable_reaches_its_key(home: Path) -> None:
+    values: dict[str, Any] = {"model": "x/y", "approval": "plan", "max_turns": 7, "lang": "zh"}
+    assert set(VARIABLES.values()) == set(FLAGS) == set(values)
+    by_env = loaded(home, env={name: str(values[key]) for name, key in VARIABLES.items()})
+    by_flag = loaded(home, **values)
+    for key, value in values.items():
+        assert value_of(by_env.config, key) == value_of(by_flag.config, key) == value
+
+
+def test_config_names_another_file(home: Path) -> None:
+    (home / "work" / "other.toml").write_text("max_turns = 3", encoding="utf-8")
+    assert loaded(home, "max_turns = 2", config="other.toml").config.max_turns == 3
+
+
+# --- the project's file
+
+
+def test_a_project_is_not_believed_unless_trusted(home: Path) -> None:
+    found = loaded(home, project='model = "evil/model"')
+    assert found.config.model == ""
+    assert found.files[1].state == "ignored"
+    [notice] = found.notices
+    assert str(home / "work" / ".dragoman" / "config.toml") in notice
+    assert "--trust" in notice
+
+
+def test_not_even_its_mistakes_are_looked_at(home: Path) -> None:
+    assert loaded(home, project="this is no toml").config == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('[deployments.gemini]\nbase_url = "http://evil"', "deployments"),
+        ('[deployments.x]\nkey_command = ["touch", "PWN"]', "deployments"),
+        ('max_turns = 3\nsystem_file = "/etc/passwd"', "system_file"),
+        ('[tools]\ndiscover = ["touch", "PWN"]', "tools.discover"),
+    ],
+)
+def test_a_project_never_says_where_requests_go_or_what_runs(home: Path, text: str, key: str) -> None:
+    """TR01: a project sets no base URL, key, header or command, trusted or not."""
+    told = complaint(home, project=text, trust=True)
+    assert key in told
+    assert "config.toml:" in told
+
+
+def test_a_project_may_tighten_approval_and_not_loosen_it(home: Path) -> None:
+    assert loaded(home, project='approval = "plan"', trust=True).config.approval == "plan"
+    assert loaded(home, 'approval = "auto-edit"', 'approval = "default"', trust=True).config.approval == "default"
+    (home / "home" / "config.toml").unlink()
+    assert "loosen" in complaint(home, project='approval = "auto-edit"', trust=True)
+
+
+def test_your_own_file_is_yours_even_where_it_lies_in_the_workspace(home: Path) -> None:
+    (home / "work" / ".dragoman" / "config.toml").write_text("max_turns = 3", encoding="utf-8")
+    env = {"DRAGOMAN_HOME": str(home / "work" / ".dragoman")}
+    found = load(Options(), env, find_places(env), str(home / "work"))
+    assert found.config.max_turns == 3
+    assert found.notices == ()
+
+
+# --- mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("max_turn = 3", 1, ["unknown key max_turn", "did you mean max_turns?"]),
+        ("\n\n[settings]\n# a comment\ntemprature = 1", 5, ["settings.temprature", "did you mean settings.temperature?"]),
+        ("temperature = 1", 1, ["unknown key temperature", "settings.temperature"]),
+        ("[setings]\ntemperature = 1", 1, ["unknown key setings"]),
+        ("settings.temprature = 1", 1, ["did you mean settings.temperature?"]),
+        ("settings = {temprature = 1}", 1, ["settings.temprature"]),
+        ('max_turns = "many"', 1, ["max_turns", "a whole number", "text in quotes"]),
+        ("max_turns = 0", 1, ["max_turns", ">= 1"]),
+        ("max_turns = true", 1, ["max_turns", "true or false"]),
+        ("model = 3", 1, ["model", "text in quotes"]),
+        ('approval = "yolo"', 1, ["approval must be one of plan, default, auto-edit, auto"]),
+        ('[settings]\nthinking = "hard"', 2, ["settings.thinking must be one of off, low, medium, high, max"]),
+        ("[settings]\ntemperature = 3", 2, ["settings.temperature", "<= 2"]),
+        ("[settings]\ntemperature = nan", 2, ["settings.temperature"]),
+        ("settings = 3", 1, ["settings", "a table"]),
+        ('[tools]\ndisabled = "run_shell"', 2, ["tools.disabled", "a list"]),
+        ("[tools]\ndisabled = [\n  1,\n]", 2, ["tools.disabled"]),
+        ("[retry]\nattempts = 0", 2, ["retry.attempts"]),
+        ("deployments = 3", 1, ["deployments", "a table"]),
+        ("[deployments]\ncorp = 3", 2, ["deployments"]),
+        ("max_turns = \nmodel = 3", 1, ["not valid TOML"]),
+        ("a\nb", 1, ["not valid TOML"]),
+        ('model = "unclosed', 1, ["not valid TOML"]),
+        ("[settings]\n[settings]\n", 2, ["not valid TOML"]),
+    ],
+)
+def test_a_mistake_is_named_with_file_line_and_key(home: Path, text: str, line: int, words: list[str]) -> None:
+    told = complaint(home, text)
+    assert told.startswith(f"{home / 'home' / 'config.toml'}:{line}:"), told
+    assert all(word in told for word in words), told
+
+
+def test_a_wrong_variable_is_named(home: Path) -> None:
+    assert complaint(home, env={"DRAGOMAN_MAX_TURNS": "many"}).startswith("DRAGOMAN_MAX_TURNS: ")
+    assert "auto-edit" in complaint(home, env={"DRAGOMAN_APPROVAL": "yolo"})
+
+
+@pytest.mark.parametrize("what", ["missing", "directory", "binary", "huge", "fifo"])
+def test_a_file_that_cannot_be_read_is_named(home: Path, what: str) -> None:
+    import os
+
+    path = home / "work" / "c.toml"
+    match what:
+        case "directory":
+            path.mkdir()
+        case "binary":
+            path.write_bytes(b"model = '\xff\xfe'")
+        case "huge":
+            path.write_bytes(b"#" * 1_000_001)
+        case "fifo":
+            os.mkfifo(path)
+    told = complaint(home, config="c.toml")
+    assert str(path) in told
+    assert "cannot be read" in told
+
+
+def test_a_dangling_link_is_no_absent_file(home: Path) -> None:
+    (home / "home" / "config.toml").symlink_to(home / "nowhere")
+    assert "cannot be read" in complaint(home)
+
+
+# --- rows of one's own
+
+
+def catalog_complaint(home: Path, text: str) -> str:
+    found = loaded(home, text)
+    with pytest.raises(ConfigError) as caught:
+        catalog_of(Setup(Options(), {}, find_places({}), str(home), found))
+    return str(caught.value)
+
+
+def test_rows_of_ones_own(home: Path) -> None:
+    text = '[deployments.corp]\nprotocol = "openai_chat"\nbase_url = "https://llm.example.com"\n'
+    text += "[deployments.corp.models.big]\ncontext_window = 9"
+    found = loaded(home, text)
+    catalog = catalog_of(Setup(Options(), {}, find_places({}), str(home), found))
+    assert catalog["corp"].models["big"].context_window == 9
+    assert "gemini" in catalog.deployments
+    assert found.source("deployments.corp").kind == "user"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "word"),
+    [
+        ('\n[deployments.corp]\nprotocol = "openai_chat"\nbase_ulr = "x"', 4, "base_url"),
+        ('[deployments.corp]\nprotocol = "smtp"\nbase_url = "x"', 2, "protocol"),
+        ("[deployments.gemini.models.new]\n\ncontext_window = 'big'", 3, "context_window"),
+        ("[deployments.corp]\ntitle = 'x'", 1, "protocol"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_line(home: Path, text: str, line: int, word: str) -> None:
+    told = catalog_complaint(home, text)
+    assert told.startswith(f"{home / 'home' / 'config.toml'}:{line}: "), told
+    assert word in told
+
+
+# --- what becomes of it
+
+
+def test_the_defaults_are_those_of_the_rooms() -> None:
+    retry, answers = RetryPolicy(), AnswerPolicy()
+    assert RetryTable() == RetryTable(retry.attempts, retry.first_delay_s, retry.max_delay_s, retry.deadline_s)
+    assert AnswersTable() == AnswersTable(answers.attempts, answers.delay_s, answers.temperature)
+    assert msgspec.to_builtins(LoopGuardTable()) == msgspec.to_builtins(LoopLimits())
+    assert limits_of(Config()) == Limits()
+    assert settings_of(Config()) == Settings()
+
+
+def test_every_setting_reaches_the_agent(home: Path) -> None:
+    text = """
+max_turns = 5
+[settings]
+temperature = 0.1
+top_p = 0.2
+top_k = 3
+max_output_tokens = 4
+thinking = "high"
+[answers]
+attempts = 6
+delay_s = 7
+temperature = 0.8
+[loop_guard]
+same_call = 9
+cycle_length = 10
+cycle_repeats = 11
+failing_call = 12
+text_window = 13
+text_repeats = 14
+[tools]
+max_output_chars = 1500
+shell_timeout_s = 16
+"""
+    config = loaded(home, text).config
+    assert settings_of(config) == Settings(0.1, 0.2, 3, 4, Thinking("high"))
+    assert limits_of(config) == Limits(5, AnswerPolicy(6, 7.0, 0.8), LoopLimits(9, 10, 11, 12, 13, 14), 1500, 16.0)
+
+
+# --- the page that documents it
+
+
+def test_every_key_is_documented_with_its_default() -> None:
+    rows = re.findall(r"^\| `([a-z_.]+)` \|([^|]*)\|([^|]*)\|([^|]*)\|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [key for key, *_ in rows] == list(keys())
+    for key, _, default, _ in rows:
+        value = value_of(Config(), key)
+        shown = "" if value in ("", None, {}) else f"`{list(value) if isinstance(value, tuple) else value}`"
+        assert default.strip() == shown, key
+
+
+def test_the_documented_example_is_valid(home: Path) -> None:
+    [example] = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    found = loaded(home, example)
+    assert catalog_of(Setup(Options(), {}, find_places({}), str(home), found)).find("corp/big")[1] == "big"
+
+
+# --- finding lines
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "line"),
+    [
+        ("a = 1\nb = 2", ["b"], 2),
+        ("[t]\na = 1", ["t", "a"], 2),
+        ("[t]\na = 1\n[u]\na = 2", ["u", "a"], 4),
+        ("t.a = 1", ["t", "a"], 1),
+        ('[t."x y"]\n"a b" = 1', ["t", "x y", "a b"], 2),
+        ("[t.u]\na = 1", ["t"], 1),
+        ("[t]\na = { b = 1 }", ["t", "a", "b"], 2),
+        ('s = """\n[t]\na = 1\n"""\n[t]\na = 2', ["t", "a"], 6),
+        ("  [ t ] # comment\n  a=1", ["t", "a"], 2),
+        ("a = 1", ["z"], 0),
+        ("", ["z"], 0),
+    ],
+)
+def test_the_line_of_a_key(text: str, path: list[str], line: int) -> None:
+    assert line_of(text, path) == line
+
+
+@hypothesis.given(st.text(alphabet="ab[]=.\"'# \n\\"), st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=3))
+def test_a_line_is_always_one_of_the_text(text: str, path: list[str]) -> None:
+    assert 0 <= line_of(text, path) <= len(text.splitlines())

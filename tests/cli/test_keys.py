@@ -1,0 +1,177 @@
+"""The keyboard: one key is one key, and the terminal is given back as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import termios
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dragoman.cli.keys import QUIET_S, Keyboard
+
+
+class Typist:
+    """The other end of the keyboard."""
+
+    def __init__(self, keyboard: Keyboard, master: int, slave: int) -> None:
+        self.keyboard = keyboard
+        self._master = master
+        self._slave = slave
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
+    @property
+    def modes(self) -> list[Any]:
+        return termios.tcgetattr(self._slave)
+
+    def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        async def opened() -> Any:
+            self.keyboard.open(asyncio.get_running_loop())
+            try:
+                async with asyncio.timeout(10):
+                    return await work()
+            finally:
+                self.keyboard.close()
+
+        before = self.modes
+        try:
+            return asyncio.run(opened())
+        finally:
+            assert self.modes == before
+
+
+@pytest.fixture
+def typist() -> Iterator[Typist]:
+    master, slave = pty.openpty()
+    yield Typist(Keyboard(slave), master, slave)
+    os.close(slave)
+    os.close(master)
+
+
+@pytest.mark.parametrize("keys", [b"y", "é".encode(), b"\x1b", b"\x1b[A", b"yes", b"\x00"])
+def test_keys_that_come_at_once_are_one_answer(keys: bytes, typist: Typist) -> None:
+    async def press() -> str:
+        pressing = asyncio.create_task(typist.keyboard.press())
+        await asyncio.sleep(0)
+        typist.type(keys)
+        return await pressing
+
+    assert typist.run(press) == keys.decode()
+
+
+def test_a_paste_in_pieces_is_one_answer(typist: Typist) -> None:
+    async def press() -> str:
+        pressing = asyncio.create_task(typist.keyboard.press())
+        for key in b"yes":
+            typist.type(bytes([key]))
+            await asyncio.sleep(QUIET_S / 8)
+        return await pressing
+
+    assert typist.run(press) == "yes"
+
+
+def test_what_came_too_early_is_forgotten(typist: Typist) -> None:
+    async def press() -> str:
+        typist.type(b"y")
+        await asyncio.sleep(QUIET_S / 2)  # read, and not yet taken for a whole
+        typist.keyboard.forget()
+        typist.type(b"y")
+        typist.keyboard.forget()  # not even read
+        pressing = asyncio.create_task(typist.keyboard.press())
+        await asyncio.sleep(QUIET_S * 3)
+        assert not pressing.done()
+        typist.type(b"n")
+        return await pressing
+
+    assert typist.run(press) == "n"
+    assert typist.keyboard.typed == ""
+
+
+def test_keys_nobody_waits_for_are_kept_and_escape_is_told(typist: Typist) -> None:
+    escaped = asyncio.Event()
+    typist.keyboard.on_escape = escaped.set
+
+    async def work() -> None:
+        typist.type("für ".encode())
+        await asyncio.sleep(QUIET_S * 3)
+        typist.type(b"later\x1b[A")  # with an arrow key it is no text
+        await asyncio.sleep(QUIET_S * 3)
+        assert not escaped.is_set()
+        typist.type(b"\x1b")
+        await escaped.wait()
+
+    typist.run(work)
+    assert typist.keyboard.typed == "für "
+
+
+def test_a_line_is_edited_by_the_terminal(typist: Typist) -> None:
+    async def work() -> list[str | None]:
+        lines: list[str | None] = []
+        for keys in (b"tabz\x7fs\n", b"\n", b"\x04"):
+            with typist.keyboard.lent():
+                assert typist.modes[3] & termios.ECHO
+                typist.type(keys)
+                lines.append(await typist.keyboard.line())
+            assert not typist.modes[3] & termios.ECHO
+        return lines
+
+    assert typist.run(work) == ["tabs", "", None]
+
+
+def test_a_line_that_is_cancelled_gives_the_keys_back(typist: Typist) -> None:
+    async def work() -> str:
+        with pytest.raises(TimeoutError), typist.keyboard.lent():
+            async with asyncio.timeout(0.05):
+                await typist.keyboard.line()
+        pressing = asyncio.create_task(typist.keyboard.press())
+        await asyncio.sleep(0)
+        typist.type(b"y")
+        return await pressing
+
+    assert typist.run(work) == "y"
+
+
+def test_an_error_leaves_the_terminal_as_it_was(typist: Typist) -> None:
+    async def work() -> None:
+        assert not typist.modes[3] & termios.ICANON
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        typist.run(work)
+
+
+def test_closing_twice_and_without_a_terminal_is_no_fault(typist: Typist) -> None:
+    keyboard = Keyboard(typist._slave)
+    keyboard.close()
+
+    async def work() -> None:
+        keyboard.open(asyncio.get_running_loop())
+        keyboard.close()
+        keyboard.close()
+        keyboard.resume()  # a signal that comes late changes nothing
+        assert typist.modes[3] & termios.ECHO
+
+    asyncio.run(work())
+
+
+def test_a_terminal_that_is_gone_is_told() -> None:
+    master, slave = pty.openpty()
+    keyboard = Keyboard(slave)
+
+    async def work() -> None:
+        gone = asyncio.Event()
+        keyboard.on_gone = gone.set
+        keyboard.open(asyncio.get_running_loop())
+        os.close(master)
+        async with asyncio.timeout(10):
+            await gone.wait()
+        keyboard.forget()
+        keyboard.close()
+
+    asyncio.run(work())
+    os.close(slave)

@@ -1,0 +1,250 @@
+"""The screen: nothing written to it acts on the terminal, and what passes leaves no trace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import sys
+import termios
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cli.screen import Screen, fitting
+from dragoman.cli.terminal_report import TerminalReport
+from dragoman.events import (
+    CitationShown,
+    ContentAdded,
+    ContextOverflowed,
+    ContextPruned,
+    ErrorRaised,
+    LoopSuspected,
+    StreamInvalid,
+    ThoughtAdded,
+    ToolCallFinished,
+    ToolCallRequested,
+    ToolCallUpdated,
+    TurnEvent,
+    TurnFinished,
+    TurnRetried,
+    UserCancelled,
+)
+from dragoman.messages import Citation, FinishReason, ToolCall
+from terminals import plain
+
+
+class Eyes:
+    """Makes screens, and sees what is written on them."""
+
+    def __init__(self) -> None:
+        self.master, self._slave = pty.openpty()
+        self._screens: list[Screen] = []
+        modes = termios.tcgetattr(self._slave)
+        modes[1] &= ~termios.OPOST  # line ends as they are
+        termios.tcsetattr(self._slave, termios.TCSANOW, modes)
+
+    def screen(self, color: Literal["auto", "always", "never"] = "never", *, term: str = "xterm", encoding: str = "utf-8") -> Screen:
+        with open(self._slave, "w", encoding=encoding, closefd=False) as stdout, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdout", stdout)
+            patch.setenv("TERM", term)
+            self._screens.append(Screen(color=color))
+        return self._screens[-1]
+
+    def seen(self, screen: Screen) -> bytes:
+        screen.write("\0")  # never written otherwise: here ends what was
+        screen.finish()
+        seen = b""
+        while not seen.endswith(b"\0"):
+            seen += os.read(self.master, 1 << 16)
+        return seen[:-1]
+
+    def close(self) -> None:
+        for screen in self._screens:
+            screen.gone = True  # nobody will read the rest
+            screen.close()
+        os.close(self._slave)
+        os.close(self.master)
+
+
+@pytest.fixture
+def eyes() -> Iterator[Eyes]:
+    eyes = Eyes()
+    yield eyes
+    eyes.close()
+
+
+def taken(screen: Screen, *events: TurnEvent) -> Screen:
+    report = TerminalReport(screen)
+    for event in events:
+        report.take(event)
+    return screen
+
+
+def told(eyes: Eyes, *events: TurnEvent) -> str:
+    """What a report shows of these events, passing lines among it."""
+    return plain(eyes.seen(taken(eyes.screen(), *events)))
+
+
+# --- the screen
+
+
+def test_a_passing_line_is_taken_back(eyes: Eyes) -> None:
+    screen = eyes.screen()
+    screen.text("begun")
+    screen.passing("for now")
+    screen.passing("still")
+    screen.line("done")
+    assert eyes.seen(screen) == b"begun\nfor now\r\x1b[Kstill\r\x1b[Kdone\n"
+
+
+def test_colours_only_where_they_are_wanted(eyes: Eyes) -> None:
+    def coloured(screen: Screen) -> bool:
+        screen.line("text", "red")
+        return b"\x1b[31m" in eyes.seen(screen)
+
+    assert coloured(eyes.screen("auto"))
+    assert not coloured(eyes.screen("auto", term="dumb"))
+    assert not coloured(eyes.screen("never"))
+    assert coloured(eyes.screen("always", term="dumb"))
+
+
+def test_our_signs_in_a_terminal_that_has_none_of_them(eyes: Eyes) -> None:
+    screen = eyes.screen(encoding="ascii")
+    screen.line("● read_file ✓ fine … ü")
+    assert eyes.seen(screen) == b"* read_file ok: fine ... ?\n"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["text", "line", "message", "passing"]), st.text())))
+def test_no_text_acts_on_the_terminal(parts: list[tuple[str, str]]) -> None:
+    """Whatever is written, all that is left of control characters are line ends, tabs and our own sequence for a passing line."""
+    eyes = Eyes()
+    screen = eyes.screen()
+    for how, text in parts:
+        getattr(screen, how)(text)
+    screen._gather()
+    written = screen._backlog.decode()
+    eyes.close()
+    left = written.replace("\r\x1b[K", "")
+    assert not [char for char in left if (ord(char) < 32 or 127 <= ord(char) < 160) and char not in "\n\t"]
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"])), st.integers(2, 40))
+def test_what_fits_is_whole_and_what_does_not_is_cut_with_a_sign(text: str, columns: int) -> None:
+    shown = fitting(text, columns)
+    if shown != text:
+        assert shown.endswith("…")
+        assert text.startswith(shown[:-1])
+    assert len(shown) <= len(text) or not text
+
+
+def test_wide_signs_take_two_columns() -> None:
+    assert fitting("你好世界", 8) == "你好世界"
+    assert fitting("你好世界", 7) == "你好世…"
+    assert fitting("你好世界", 6) == "你好…"
+    assert fitting("abcdef", 4) == "abc…"
+
+
+def test_a_terminal_that_takes_nothing_holds_up_nobody(eyes: Eyes) -> None:
+    """Not even one that was stopped with Ctrl-S. `shown` returns when all of it was taken."""
+    screen = eyes.screen()
+    read: list[bytes] = []
+
+    def look() -> None:
+        while sum(map(len, read)) < 1_000_000:
+            read.append(os.read(eyes.master, 1 << 16))
+
+    async def work() -> None:
+        screen.attach(asyncio.get_running_loop())
+        os.write(eyes.master, b"\x13")
+        screen.text("x" * 1_000_000)
+        waiting = asyncio.create_task(screen.shown())
+        await asyncio.sleep(0.2)
+        assert not waiting.done()
+        os.write(eyes.master, b"\x11")
+        await asyncio.gather(waiting, asyncio.to_thread(look))
+
+    asyncio.run(work())
+    assert b"".join(read) == b"x" * 1_000_000
+
+
+# --- events
+
+CALL = ToolCall("c1", "read_file", '{"file_path": "a.txt"}')
+
+
+def test_a_call_is_one_line_when_it_has_ended(eyes: Eyes) -> None:
+    shown = told(
+        eyes,
+        ToolCallRequested(CALL),
+        ToolCallUpdated("c1", "executing"),
+        ToolCallUpdated("c1", "executing", "half way\nnearly"),
+        ToolCallFinished("c1", (), display="12 lines\nand more"),
+    )
+    assert shown.splitlines()[-1] == "● read_file a.txt ✓ 12 lines"
+    assert "… nearly" in shown
+
+
+def test_a_command_that_failed_says_how_it_ended(eyes: Eyes) -> None:
+    call = ToolCall("c1", "run_shell", '{"command": "make"}')
+    shown = told(eyes, ToolCallRequested(call), ToolCallFinished("c1", (), display="cc a.c\nerror\n(exit code 2)"))
+    assert shown == "● $ make … cc a.c (exit code 2)\n"
+
+
+def test_a_failure_is_red(eyes: Eyes) -> None:
+    shown = eyes.seen(taken(eyes.screen("always"), ToolCallRequested(CALL), ToolCallFinished("c1", (), error="no such file\nat all")))
+    assert shown == "\x1b[31m● read_file a.txt ✗ no such file\x1b[39m\n".encode()
+
+
+def test_a_thought_is_one_line_however_many_pieces_it_comes_in(eyes: Eyes) -> None:
+    shown = told(eyes, ThoughtAdded("**Look"), ThoughtAdded("ing**\nat"), ThoughtAdded(" everything"), ContentAdded("Hi."))
+    assert shown.splitlines()[-2:] == ["… Looking", "Hi."]
+
+
+def test_each_thought_with_a_subject_is_a_line(eyes: Eyes) -> None:
+    shown = told(eyes, ThoughtAdded("t1", "First"), ThoughtAdded("more"), ThoughtAdded("t2", "Second"), ContentAdded("Hi."))
+    assert [line for line in dict.fromkeys(shown.splitlines()) if line] == ["… First", "… Second", "Hi."]
+
+
+def test_shown_text_that_is_void_is_marked(eyes: Eyes) -> None:
+    assert "[answer discarded, trying again]" in told(eyes, ContentAdded("Half"), TurnRetried(1, 0.0, "cut"))
+    assert "discarded" not in told(eyes, TurnRetried(1, 0.0, "cut"))
+    assert "[answer discarded]" in told(eyes, ContentAdded("Half"), StreamInvalid("empty"))
+    assert "discarded" not in told(eyes, ContentAdded("Whole"), TurnFinished(FinishReason.STOP), TurnRetried(1, 0.0, "cut"))
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (LoopSuspected("the same call"), "the model seems to go in circles (the same call)"),
+        (ErrorRaised("overloaded", "Overloaded", retryable=True), "✗ overloaded; /retry tries again"),
+        (ErrorRaised("bad\nkey", "Unauthorized"), "✗ bad key\n"),
+        (UserCancelled(), "cancelled\n"),
+        (ContextPruned(("a",)), "old tool output"),
+        (ContextOverflowed(120_000, 100_000), "120,000 tokens"),
+    ],
+)
+def test_what_happens_to_a_run_is_one_line(event: TurnEvent, words: str, eyes: Eyes) -> None:
+    shown = told(eyes, ContentAdded("Text"), event)
+    assert words in shown
+    assert shown.startswith("Text\n")
+    assert shown.count("\n") == 2
+
+
+def test_sources_stand_after_the_answer(eyes: Eyes) -> None:
+    source = CitationShown(Citation(uri="https://a.example", title="A page"))
+    shown = told(eyes, ContentAdded("Text."), source, source, TurnFinished(FinishReason.STOP))
+    assert shown == "Text.\nsource: A page https://a.example\n"
+
+
+def test_nothing_is_told_while_a_question_stands(eyes: Eyes) -> None:
+    screen = eyes.screen()
+    report = TerminalReport(screen)
+    with report.held():
+        screen.line("A question?")
+        report.take(ContentAdded("Text."))
+        screen.line("An answer.")
+    assert eyes.seen(screen) == b"A question?\nAn answer.\nText."

@@ -1,0 +1,171 @@
+"""stream-json and json as they are documented."""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from dragoman import errors
+from dragoman.cli import stream_json
+from dragoman.cli.outcome import Failure, Outcome
+from dragoman.cli.reports import Answer
+from dragoman.events import (
+    CitationShown,
+    ContentAdded,
+    ContextCompressed,
+    ContextOverflowed,
+    ContextPruned,
+    ErrorRaised,
+    LoopSuspected,
+    StreamInvalid,
+    ThoughtAdded,
+    ToolCallConfirmation,
+    ToolCallFinished,
+    ToolCallRequested,
+    ToolCallUpdated,
+    TurnEvent,
+    TurnFinished,
+    TurnRetried,
+    UserCancelled,
+)
+from dragoman.messages import Blob, Citation, FinishReason, Text, ToolCall, result
+from dragoman.usage import Usage
+
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")
+CALL = ToolCall("c1", "read_file", '{"file_path": "a"}')
+EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
+    (ContentAdded("hi"), {"type": "message", "role": "assistant", "delta": True, "text": "hi"}),
+    (ThoughtAdded("hm"), {"type": "thought", "text": "hm"}),
+    (ThoughtAdded("hm", "S", "d"), {"type": "thought", "text": "hm", "subject": "S", "description": "d"}),
+    (ToolCallRequested(CALL), {"type": "tool_use", "id": "c1", "name": "read_file", "args": {"file_path": "a"}}),
+    (ToolCallRequested(ToolCall("c1", "x", "[1")), {"type": "tool_use", "id": "c1", "name": "x", "args": "[1"}),
+    (ToolCallConfirmation(CALL), None),
+    (ToolCallUpdated("c1", "executing", "…"), None),
+    (
+        ToolCallFinished("c1", (result(CALL, "text", Blob("image/png", "0", 9)),), "shown"),
+        {"type": "tool_result", "id": "c1", "is_error": False, "text": "text\n[image/png, 9 bytes]", "display": "shown", "files": []},
+    ),
+    (
+        ToolCallFinished("c1", (result(CALL, "no", is_error=True),), error="no", error_type="not_found", output_file="/tmp/x"),
+        {"type": "tool_result", "id": "c1", "is_error": True, "text": "no", "display": "", "files": [], "error_type": "not_found"}
+        | {"output_file": "/tmp/x"},
+    ),
+    (
+        CitationShown(Citation("http://x", "X", "said")),
+        {"type": "message", "role": "assistant", "delta": True, "text": ""}
+        | {"citation": {"uri": "http://x", "title": "X", "cited_text": "said"}},
+    ),
+    (
+        TurnFinished(FinishReason.STOP, Usage(1, 2, 3, 4)),
+        {"type": "context", "event": "turn_finished", "reason": "stop", "tokens": {"input": 6, "cache_read": 2, "output": 4}},
+    ),
+    (ContextPruned(("c1",), 9), {"type": "context", "event": "pruned", "call_ids": ["c1"], "saved_tokens": 9}),
+    (ContextCompressed("done", 9, 3), {"type": "context", "event": "compressed", "status": "done", "tokens": {"original": 9, "new": 3}}),
+    (ContextOverflowed(9, 3), {"type": "context", "event": "overflow", "estimated_tokens": 9, "limit_tokens": 3}),
+    (
+        TurnRetried(1, 5.25, "busy"),
+        {"type": "error", "severity": "warning", "error_type": "retry", "message": "busy", "attempt": 1, "wait_s": 5.25, "discard": True},
+    ),
+    (StreamInvalid("empty"), {"type": "error", "severity": "warning", "error_type": "invalid_stream", "message": "empty", "discard": True}),
+    (LoopSuspected("again", 2), {"type": "error", "severity": "warning", "error_type": "loop_detected", "message": "again", "count": 2}),
+    (
+        ErrorRaised("broken", "ServerError", True, 57),
+        {"type": "error", "severity": "error", "error_type": "ServerError", "message": "broken", "exit_code": 57},
+    ),
+    (UserCancelled(), {"type": "error", "severity": "error", "error_type": "Cancelled", "message": "cancelled", "exit_code": 130}),
+]
+
+
+@pytest.mark.parametrize(("event", "told"), EXAMPLES, ids=lambda value: type(value).__name__ if not isinstance(value, dict) else "")
+def test_each_event_is_told(event: TurnEvent, told: dict[str, Any] | None) -> None:
+    assert stream_json.told(event) == told
+
+
+def test_the_documented_table_is_what_happens() -> None:
+    rows = dict(re.findall(r"^\| `([A-Z]\w+)` \| (.*) \|$", DOCS, re.MULTILINE))
+    assert set(rows) == {kind.__name__ for kind in typing.get_args(TurnEvent)} == {type(event).__name__ for event, _ in EXAMPLES}
+    for event, told in EXAMPLES:
+        row = rows[type(event).__name__]
+        assert row.startswith("none" if told is None else f"`{told['type']}`"), event
+        if told and (told["type"] == "context" or told.get("severity") == "warning"):
+            assert (told.get("event") or told["error_type"]) in row
+        if told and told["type"] == "error":
+            assert ("warning" in row) == (told["severity"] == "warning")
+            assert ("discard" in row) == bool(told.get("discard"))
+
+
+def test_the_documented_fields_are_those_that_are_sent() -> None:
+    rows = {kind: set(fields.split(", ")) for kind, fields in re.findall(r"^\| `([a-z_]+)` \| ([\w, …]+?) \|", DOCS, re.MULTILINE)}
+    sent: dict[str, set[str]] = {}
+    lines = [told for _, told in EXAMPLES if told]
+    lines.append(stream_json.init(session_id="s", model="m", tools=[], workspace="/"))
+    lines.append(stream_json.prompted("hi"))
+    lines.append(stream_json.result(Outcome(failure=Failure("m", "t", 1))))
+    for told in lines:
+        sent.setdefault(told["type"], set()).update(set(told) - {"type"})
+    assert set(rows) == set(sent)
+    for kind in ("init", "thought", "tool_use", "tool_result", "result"):
+        assert rows[kind] == sent[kind], kind
+    assert rows["message"] == sent["message"] - {"citation"}
+
+
+def test_the_documented_object_is_what_json_gives() -> None:
+    [example] = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
+
+    def shape(value: Any) -> Any:
+        return {key: shape(item) for key, item in value.items()} if isinstance(value, dict) else None
+
+    assert shape(json.loads(example)) == shape(Outcome(failure=Failure("m", "t", 1)).told())
+
+
+def test_the_documented_exit_codes_are_those_of_the_errors() -> None:
+    rows = re.findall(r"^\| (\d+) \| .* \| (.*?) ?\|$", DOCS, re.MULTILINE)
+    documented = {int(code): names for code, names in rows}
+    tree = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.DragomanError)]
+    for error in tree:
+        names = documented[error.exit_code]
+        assert error.__name__ in names or "all others" in names, error
+
+
+def test_long_text_is_cut_and_marked() -> None:
+    told = stream_json.told(ToolCallFinished("c1", (Text("x" * 100_000),)))
+    assert told is not None
+    assert len(told["text"]) == stream_json.MAX_TEXT_CHARS
+    assert told["truncated"]
+
+
+@hypothesis.given(st.text(st.characters(codec=None)))
+def test_any_text_makes_one_line_of_valid_json(text: str) -> None:
+    """Line ends, NEL, U+2028, lone surrogates: one event is one line for every reader."""
+    told = stream_json.told(ContentAdded(text))
+    assert told is not None
+    line = stream_json.line(told)
+    assert line.endswith("\n")
+    assert "\n" not in line[:-1]
+    assert json.loads(line.encode())["type"] == "message"
+
+
+@hypothesis.given(st.lists(st.one_of(st.text(max_size=3), st.sampled_from([None, False]))))
+def test_the_answer_is_the_last_valid_turn_that_said_something(steps: list[str | bool | None]) -> None:
+    """None: the turn ends. False: what was said of it is void."""
+    answer = Answer()
+    current, last = "", ""
+    for step in steps:
+        match step:
+            case None:
+                answer.keep()
+                last, current = (current if current.strip() else last), ""
+            case False:
+                assert answer.discard() == bool(current)
+                current = ""
+            case _:
+                answer.add(str(step))
+                current += str(step)
+    assert answer.last == last

@@ -1,0 +1,170 @@
+"""The real program in a process of its own, and a loopback service for it to talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dragoman as dm
+
+PROTOCOLS = {
+    "gemini": "gemini/gemini-3.8-flash",
+    "openai_chat": "openai/gpt-4.1",
+    "openai_responses": "responses/gpt-6.1-sol",
+    "anthropic": "anthropic/claude-opus-5",
+}
+"""Protocol → a model that speaks it."""
+KEY = "sk-test-0123456789abcdef"
+"""Looks like a key, and must never be seen in any output."""
+
+
+class Service:
+    """A MockServer in a thread of its own."""
+
+    def __init__(self, server: dm.MockServer) -> None:
+        self.server = server
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def requests(self) -> list[Any]:
+        """The bodies it was sent, in order."""
+        return [exchange.body for exchange in self.server.requests]
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What a program must be told to find it, whatever protocol it speaks."""
+        keys = dict.fromkeys(("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"), KEY)
+        return keys | {"GOOGLE_GEMINI_BASE_URL": self.url, "ANTHROPIC_BASE_URL": self.url, "OPENAI_BASE_URL": f"{self.url}/v1"}
+
+
+@contextmanager
+def service(script: str, **options: Any) -> Iterator[Service]:
+    loop = asyncio.new_event_loop()
+    server = dm.MockServer(script, **options)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+        yield Service(server)
+    finally:
+        asyncio.run_coroutine_threadsafe(server.aclose(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+class Place:
+    """A workspace and a home, both fresh, and a way to run the program there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.work = folder / "work"
+        self.home.mkdir()
+        self.work.mkdir()
+        self.service: Service | None = None
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def close(self) -> None:
+        """End whatever a failed test left running."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+
+    @property
+    def env(self) -> dict[str, str]:
+        """No key, no proxy, nothing of the developer's but where programs are found."""
+        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR", "LANG", "LC_ALL") if name in os.environ}
+        basic = {"HOME": str(self.home), "DRAGOMAN_HOME": str(self.home / "dragoman"), "PYTHONWARNINGS": "error", "TERM": "xterm"}
+        return {"LANG": "C.UTF-8"} | kept | basic | (self.service.env if self.service else {})
+
+    def start(
+        self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: Any = subprocess.DEVNULL, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        """The program under way. SIGINT works in it even where the tests themselves were started in the background."""
+        command: list[Any] = [sys.executable, "-m", "dragoman", *arguments]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": _heed_signals} | options
+        process = subprocess.Popen(command, cwd=self.work, env=self.env | dict(env or {}), stdin=stdin, **options)
+        self._started.append(process)
+        return process
+
+    def run(
+        self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: str | bytes | None = None, timeout_s: float = 30
+    ) -> Done:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        with self.start(*arguments, env=env, stdin=subprocess.DEVNULL if data is None else subprocess.PIPE) as process:
+            try:
+                out, err = process.communicate(data, timeout_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        return Done(process.returncode, out, err)
+
+    def ask(self, prompt: str = "hi", *arguments: str, model: str = "anthropic/claude-opus-5", **options: Any) -> Done:
+        return self.run("-m", model, *arguments, "-p", prompt, **options)
+
+
+class Done:
+    """How the program ended. Whatever it did, it showed no traceback and no key."""
+
+    def __init__(self, code: int, out: bytes, err: bytes) -> None:
+        self.code = code
+        self.out = out.decode()
+        self.err = err.decode()
+        assert "Traceback" not in self.err, self.err
+        assert KEY not in self.out + self.err
+
+    def __repr__(self) -> str:
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+    @property
+    def json(self) -> dict[str, Any]:
+        assert self.out.count("\n") == 1, self
+        return json.loads(self.out)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The lines of stream-json. The last, and it alone, is the result."""
+        events = [json.loads(line) for line in self.out.splitlines()]
+        assert [event["type"] for event in events].count("result") == 1, self
+        assert events[-1]["type"] == "result", self
+        assert events[-1]["exit_code"] == self.code, self
+        return events
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["type"] == kind]
+
+    def complaint(self, code: int, *words: str) -> str:
+        """It failed with this code and one line on standard error that holds these words."""
+        assert self.code == code, self
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self
+        assert lines[0].startswith("dragoman: "), self
+        for word in words:
+            assert word in lines[0], self
+        return lines[0]
+
+
+def _heed_signals() -> None:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+def calls(*items: tuple[str, Mapping[str, Any]]) -> str:
+    """Script lines for an answer that calls tools."""
+    return "\n".join(f"call: {name} {json.dumps(arguments)}" for name, arguments in items)
+
+
+def script(*answers: str | Sequence[str]) -> str:
+    return "\n---\n".join(answer if isinstance(answer, str) else "\n".join(answer) for answer in answers)

@@ -1,0 +1,206 @@
+"""Ctrl-C to the real program: once cancels cleanly within a second, twice leaves at once; `result` is the last line all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dragoman.providers.mock.server import MockServer
+from loopback_http import serving, silent
+from scenarios.harness import QUICK, Desk, Ended, Started, assert_valid, finished, until
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
+BACK_S = 1.0
+LEAVING_S = 0.5
+"""What a busy machine may take to end a process, beyond that."""
+STREAM = ("--output-format", "stream-json")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk.at(tmp_path, "anthropic")
+
+
+async def interrupted(started: Started, number: signal.Signals = signal.SIGINT, *, times: int = 1) -> tuple[Ended, float]:
+    """Send the signal, and see how long it takes to end."""
+    start = time.monotonic()
+    for _ in range(times):
+        with suppress(ProcessLookupError):  # it is quicker than the fingers
+            started.process.send_signal(number)
+        await asyncio.sleep(0.02 if times > 1 else 0)
+    ended = await finished(started)
+    return ended, time.monotonic() - start
+
+
+async def waiting(
+    desk: Desk, script: str, ready: Callable[[Started, MockServer], Awaitable[object]], **options: object
+) -> tuple[Ended, float]:
+    """A run on that script, interrupted when it is ready for it."""
+    async with desk.server(script) as service:
+        desk.url = service.url
+        async with desk.started(*STREAM, **options) as started:  # type: ignore[arg-type]
+            await ready(started, service)
+            ended, took_s = await interrupted(started)
+        assert_valid(service.requests)
+    return ended, took_s
+
+
+def cancelled(ended: Ended, took_s: float, code: int = 130) -> None:
+    assert ended.code == code, ended.err
+    assert took_s <= BACK_S + LEAVING_S
+    assert (ended.result["status"], ended.result["exit_code"]) == ("cancelled", code)
+    assert ended.err == ""
+
+
+def test_while_connecting(desk: Desk) -> None:
+    """To a listener that never answers."""
+
+    async def go() -> None:
+        async with serving(silent) as server:
+            desk.url = server.url
+            async with desk.started(*STREAM) as started:
+                await asyncio.wait_for(server.asked.wait(), 10)
+                cancelled(*await interrupted(started))
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("protocol", ["gemini", "openai_responses"])
+def test_in_the_middle_of_an_answer(tmp_path: Path, protocol: str) -> None:
+    """PV02: within 1 s the whole time."""
+    desk = Desk.at(tmp_path, protocol)
+    ended, took_s = asyncio.run(waiting(desk, "text: Half\nstall", lambda started, _: started.line_with("Half")))
+    cancelled(ended, took_s)
+    assert ended.result["response"] == "", "half an answer is none"
+
+
+def test_while_waiting_to_try_again(desk: Desk) -> None:
+    """PV03: the countdown is cancellable."""
+    ended, took_s = asyncio.run(waiting(desk, "error: 429 retry_after=30", lambda started, _: started.line_with('"retry"')))
+    cancelled(ended, took_s)
+
+
+def test_while_waiting_for_standard_input(desk: Desk) -> None:
+    async def go() -> None:
+        desk.url = "http://127.0.0.1:9"
+        async with desk.started(*STREAM, prompt=None, stdin=b"") as started:
+            assert started.process.stderr is not None
+            line = await asyncio.wait_for(started.process.stderr.readline(), 10)
+            assert b"standard input" in line
+            started.process.send_signal(signal.SIGINT)
+            start = time.monotonic()
+            await asyncio.wait_for(started.process.wait(), 10)
+            cancelled(await finished(started), time.monotonic() - start)
+
+    asyncio.run(go())
+
+
+# --- while a command runs ---------------------------------------------------------------------------------------------------------
+
+
+def allow(desk: Desk, command: str) -> str:
+    """The user has allowed this command for good; so it runs, though nobody can be asked. Returns the call for it."""
+    folder = desk.home / "dragoman" / "data"
+    folder.mkdir(parents=True)
+    grant = {"folder": str(desk.workspace.resolve()), "key": f"run_shell {command}"}
+    (folder / "grants.jsonl").write_text(json.dumps(grant) + "\n")
+    return f"call: run_shell {json.dumps({'command': command})}"
+
+
+def pid_of(desk: Desk) -> int:
+    file = desk.workspace / "pid"
+    return int(file.read_text() or 0) if file.exists() else 0
+
+
+async def ended_too(pid: int) -> None:
+    def is_over() -> bool:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                return file.read().rpartition(")")[2].split()[0] == "Z"
+        except FileNotFoundError:
+            return True
+
+    try:
+        await until(is_over, 2)
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        raise AssertionError("the command outlived the program") from None
+
+
+def test_a_command_is_ended_with_everything_it_started(desk: Desk) -> None:
+    call = allow(desk, "sleep 100 & echo $! > pid; wait")
+
+    async def go() -> None:
+        cancelled(*await waiting(desk, f"{call}\n---\ntext: never", lambda *_: until(lambda: bool(pid_of(desk)))))
+        await ended_too(pid_of(desk))
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_a_command_that_will_not_end_does_not_hold_us_up(desk: Desk, times: int) -> None:
+    """The second Ctrl-C leaves at once; `result` is still the last line, and the command does not outlive us."""
+    call = allow(desk, "trap '' TERM INT HUP; echo $$ > pid; while true; do sleep 1; done")
+
+    async def go() -> None:
+        async with desk.server(f"{call}\n---\ntext: never") as service:
+            desk.url = service.url
+            async with desk.started(*STREAM) as started:
+                await until(lambda: bool(pid_of(desk)))
+                ended, took_s = await interrupted(started, times=times)
+        assert ended.code == 130
+        assert took_s <= (BACK_S if times == 1 else 0.3) + LEAVING_S
+        assert ended.result["status"] == "cancelled"
+        await ended_too(pid_of(desk))
+
+    asyncio.run(go())
+
+
+# --- other ways to be ended -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_other_signals_end_it_as_cleanly(desk: Desk, number: signal.Signals, code: int) -> None:
+    async def go() -> None:
+        async with desk.server("text: Half\nstall") as service:
+            desk.url = service.url
+            async with desk.started(*STREAM) as started:
+                await started.line_with("Half")
+                cancelled(*await interrupted(started, number), code)
+
+    asyncio.run(go())
+
+
+def test_a_reader_that_leaves_ends_the_run(desk: Desk) -> None:
+    """As in `dragoman … | head -1`."""
+
+    async def go() -> None:
+        script = "\n".join(["text: A line.", "wait: 0.05"] * 100)
+        async with desk.server(script) as service:
+            desk.url = service.url
+            async with desk.started(*STREAM) as started:
+                await started.line_with("A line.")
+                assert started.process.stdout is not None
+                started.process.stdout._transport.close()  # type: ignore[attr-defined]
+                async with asyncio.timeout(3):
+                    code = await started.process.wait()
+                assert code == 141
+                assert started.process.stderr is not None
+                assert await started.process.stderr.read() == b""
+            await until(lambda: service.requests[0].outcome == "the client went away")
+
+    asyncio.run(go())
+
+
+def test_the_next_run_is_none_the_worse(desk: Desk) -> None:
+    ended, took_s = asyncio.run(waiting(desk, "text: Half\nstall", lambda started, _: started.line_with("Half")))
+    cancelled(ended, took_s)
+    assert desk.run("text: Whole.", config=QUICK).out == "Whole.\n"

@@ -1,0 +1,208 @@
+"""The real program in a terminal: a bare one (a pty) to look at bytes, modes and signals, and tmux to look at the screen."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from program import KEY, Place
+
+PATIENCE_S = 20.0
+"""How long a test waits for what must come. A machine with much to do is slow."""
+MODEL = "anthropic/claude-opus-5"
+MARK = "› "
+_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>]")
+
+
+class Terminal:
+    """A terminal with the program in it. What it wrote is in `raw`; `text` is the same without colours and cursor moves."""
+
+    def __init__(self, process: subprocess.Popen[bytes], master: int, slave: int, before: list[Any]) -> None:
+        self.process = process
+        self.before = before
+        """The terminal's modes before the program was started."""
+        self.raw = b""
+        self._master, self._slave = master, slave
+        self._mark = 0
+
+    @property
+    def text(self) -> str:
+        return plain(self.raw)
+
+    @property
+    def modes(self) -> list[Any]:
+        return termios.tcgetattr(self._master)
+
+    def set_modes(self, modes: list[Any]) -> None:
+        termios.tcsetattr(self._master, termios.TCSANOW, modes)
+
+    def hang_up(self) -> None:
+        """The window is closed."""
+        os.close(self._slave)
+        os.close(self._master)
+        self._slave = self._master = -1
+
+    def close(self) -> None:
+        for descriptor in (self._slave, self._master):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def send(self, keys: str | bytes) -> None:
+        os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
+
+    def expect(self, *wanted: str, within_s: float = PATIENCE_S) -> str:
+        """Wait until these stand on the screen, in this order and after what was expected before; returns what came up to there."""
+        began = self._mark
+        for each in wanted:
+            self._until(lambda each=each: each in self.text[self._mark :], f"{each!r} did not come", within_s)
+            self._mark = self.text.index(each, self._mark) + len(each)
+        return self.text[began : self._mark]
+
+    def prompt(self) -> str:
+        """Wait for the prompt; returns what came before it."""
+        return self.expect(f"\n{MARK}" if self._mark else MARK)
+
+    def ask(self, line: str) -> None:
+        self.send(f"{line}\r")
+        self.expect(line.splitlines()[-1])
+
+    def ended(self, within_s: float = PATIENCE_S) -> int:
+        """Wait for the program to end; returns its exit code."""
+        self._until(lambda: self.process.poll() is not None, "the program did not end", within_s)
+        self._read(0)
+        assert "Traceback" not in self.text, self.text
+        assert KEY not in self.text
+        return self.process.returncode
+
+    def read_for(self, seconds: float) -> None:
+        """For what must not come."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._read(left)
+
+    def _until(self, holds: Callable[[], bool], otherwise: str, within_s: float) -> None:
+        until = time.monotonic() + within_s
+        while not holds():
+            assert time.monotonic() < until, f"{otherwise} in:\n{self.text[-3000:]}"
+            self._read(0.05)
+
+    def _read(self, timeout_s: float) -> None:
+        while select.select([self._master], [], [], timeout_s)[0]:
+            timeout_s = 0
+            try:
+                data = os.read(self._master, 1 << 16)
+            except OSError:  # the last of those who had it open is gone
+                time.sleep(0.01)
+                return
+            if not data:
+                return
+            self.raw += data
+
+
+def plain(raw: bytes) -> str:
+    """Line by line; a line that was taken back counts as one."""
+    text = raw.decode(errors="replace").replace("\r\x1b[K", "\n")
+    return _SEQUENCES.sub("", text).replace("\r\n", "\n").replace("\n\r", "\n")
+
+
+@contextmanager
+def terminal(
+    place: Place,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    size: tuple[int, int] = (40, 200),
+    model: str = MODEL,
+    **streams: Any,
+) -> Iterator[Terminal]:
+    """The program in a terminal of its own, as its controlling terminal. `streams` may send stdout or stderr elsewhere."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    before = termios.tcgetattr(slave)
+
+    def take_terminal() -> None:
+        for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    options = {"stdin": slave, "stdout": slave, "stderr": slave} | streams
+    process = place.start("-m", model, *arguments, env=env, start_new_session=True, preexec_fn=take_terminal, **options)
+    shown = Terminal(process, master, slave, before)
+    try:
+        yield shown
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        shown.close()
+
+
+class Tmux:
+    """A tmux server of its own, with one pane in which the program runs."""
+
+    def __init__(self, socket: str) -> None:
+        self._socket = socket
+
+    def run(self, *arguments: str) -> str:
+        command = ["tmux", "-L", self._socket, "-f", os.devnull, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=_heed_signals, timeout=30)
+        return done.stdout
+
+    def keys(self, *keys: str) -> None:
+        """tmux's own names: `Enter`, `C-c`, `Escape`."""
+        self.run("send-keys", "-t", "talk", *keys)
+
+    def type(self, text: str) -> None:
+        self.run("send-keys", "-t", "talk", "-l", text)
+
+    def paste(self, text: str) -> None:
+        """As a terminal pastes: in brackets, where the program asked for them."""
+        self.run("set-buffer", text)
+        self.run("paste-buffer", "-p", "-t", "talk")
+
+    def screen(self) -> str:
+        """What stands there, scrolled off lines too, wrapped lines joined."""
+        return self.run("capture-pane", "-p", "-J", "-S", "-", "-t", "talk")
+
+    def expect(self, wanted: str, *, count: int = 1, within_s: float = PATIENCE_S) -> str:
+        """Wait until it stands there so many times; returns the screen."""
+        until = time.monotonic() + within_s
+        while (screen := self.screen()).count(wanted) < count:
+            assert time.monotonic() < until, f"{wanted!r} was not shown {count} times:\n{screen}"
+            time.sleep(0.05)
+        return screen
+
+
+@contextmanager
+def tmux(place: Place, *arguments: str, model: str = MODEL, size: tuple[int, int] = (40, 100)) -> Iterator[Tmux]:
+    """The program in tmux. When it ends, its exit code and the terminal's state are shown in its place."""
+    import shlex
+
+    pane = Tmux(f"dragoman-test-{os.getpid()}-{os.urandom(4).hex()}")
+    program = shlex.join([sys.executable, "-m", "dragoman", "-m", model, *arguments])
+    environment = shlex.join(f"{name}={value}" for name, value in place.env.items() if name != "TERM")
+    command = f"cd {shlex.quote(str(place.work))} && env {environment} {program}; echo exit code $?; stty -a; exec sleep 1000"
+    try:
+        pane.run("new-session", "-d", "-s", "talk", "-y", str(size[0]), "-x", str(size[1]), command)
+        yield pane
+    finally:
+        subprocess.run(["tmux", "-L", pane._socket, "kill-server"], capture_output=True, check=False, timeout=30)
+
+
+def _heed_signals() -> None:
+    for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
