@@ -162,6 +162,16 @@ class Tmux:
         done = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=_heed_signals, timeout=30)
         return done.stdout
 
+    def close(self) -> None:
+        """The server ends, and what it leaves lying with it."""
+        try:
+            socket = self.run("display-message", "-p", "#{socket_path}").strip()
+            self.run("kill-server")
+        except subprocess.CalledProcessError:  # it never began
+            return
+        if os.path.exists(socket):
+            os.unlink(socket)
+
     def keys(self, *keys: str) -> None:
         """tmux's own names: `Enter`, `C-c`, `Escape`."""
         self.run("send-keys", "-t", "talk", *keys)
@@ -200,7 +210,7 @@ def tmux(place: Place, *arguments: str, model: str = MODEL, size: tuple[int, int
         pane.run("new-session", "-d", "-s", "talk", "-y", str(size[0]), "-x", str(size[1]), command)
         yield pane
     finally:
-        subprocess.run(["tmux", "-L", pane._socket, "kill-server"], capture_output=True, check=False, timeout=30)
+        pane.close()
 
 
 def _heed_signals() -> None:

@@ -27,7 +27,6 @@ from dragoman.record import Entry, Said
 from dragoman.run import Result, Run
 from dragoman.surroundings import look_around, temporary_directory
 from dragoman.tools.builtin import Bench, builtin_tools
-from dragoman.tools.function import FunctionTool
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
@@ -242,6 +241,8 @@ class Agent:
 
 def _is_own_function(tool: Tool) -> bool:
     """A function an embedder wrote runs unasked, unless it says that it edits files or runs commands."""
+    from dragoman.tools.function import FunctionTool  # not needed before a tool is called
+
     return isinstance(tool, FunctionTool) and tool.spec.kind not in ("edit", "execute")
 
 

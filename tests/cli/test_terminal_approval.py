@@ -53,7 +53,7 @@ def test_the_whole_command_is_shown(place: Place, serve: Serve) -> None:
     long = "echo first\n" + "echo " + "x" * 500 + "\nrm -rf somewhere"
     serve(script(command(long), "text: Done."))
     with terminal(place) as shown:
-        assert long in asked(shown)
+        assert "".join(f"\n│ {line}" for line in long.splitlines()) in asked(shown)
 
 
 @pytest.mark.parametrize(

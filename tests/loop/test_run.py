@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.chat import AnswerPolicy
 from dragoman.contracts import Allow, Deny, Intent, Show
-from dragoman.errors import Cancelled, InputError, ServerError
+from dragoman.errors import Cancelled, InputError, Refused, ServerError
 from dragoman.events import (
     ContentAdded,
     ErrorRaised,
@@ -25,6 +25,7 @@ from dragoman.events import (
 )
 from dragoman.messages import FinishReason, Request, ToolCall
 from dragoman.profile import Profile
+from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.providers.scripted import ScriptedProvider
 from dragoman.record import ToolFinished, ToolStarted
 from dragoman.usage import Usage
@@ -432,5 +433,44 @@ def test_a_call_that_was_cancelled_is_recorded_as_cancelled() -> None:
         texts = {entry.result.call_id: entry.result.content[0].text for entry in agent.history.entries if isinstance(entry, ToolFinished)}  # type: ignore[union-attr]
         assert "while it ran" in texts["x"]
         assert "before it was run" in texts["y"]
+
+    play(go)
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_that_is_refused_leaves_the_view_so_that_the_next_one_is_not_refused_with_it() -> None:
+    async def go() -> None:
+        agent = agent_for("text: Hello.\n---\nblock: SAFETY\n---\ntext: Better.")
+        await agent.run("hi")
+        with pytest.raises(Refused):
+            await agent.run("something terrible")
+        assert said(agent.history, "something terrible") == 1, "the record keeps it"
+        assert (await agent.run("something else")).text == "Better."
+        asked = agent.provider.requests[-1]  # type: ignore[attr-defined]
+        assert [message.text for message in asked.messages][-3:] == ["hi", "Hello.", "something else"]
+        check_record(agent.history)
+
+    play(go)
+
+
+def test_a_refusal_after_work_was_done_keeps_the_work() -> None:
+    async def go() -> None:
+        agent = agent_for('call: look {"what": "a"}\n---\nfinish: safety\n---\ntext: Better.')
+        with pytest.raises(Refused):
+            await agent.run("look at it")
+        await agent.run("something else")
+        asked = agent.provider.requests[-1]  # type: ignore[attr-defined]
+        assert sum(len(message.results) for message in asked.messages) == 1
+        check_record(agent.history)
+
+    play(go)
+
+
+def test_requests_count_the_attempts_that_failed() -> None:
+    async def go() -> None:
+        provider = Retry(ScriptedProvider("error: 500\n---\nerror: 500\n---\ntext: Hello."), RetryPolicy(sleep=no_wait))
+        assert (await agent_for(provider).run("hi")).requests == 3
 
     play(go)

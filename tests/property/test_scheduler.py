@@ -240,7 +240,7 @@ class Story:
     async def live(self) -> None:
         task = asyncio.create_task(self.scheduler.run(self.calls))
         for step in range(300):
-            if self._data.draw(st.booleans(), label="all come to rest") or not self._moves():
+            if not self._moves() or self._data.draw(st.booleans(), label="all come to rest"):
                 await self._settle(task)
                 if not task.done():
                     check_progress(self.world, self.ids, self.cancelled)

@@ -130,7 +130,7 @@ def test_a_call_gets_the_name_as_argument_and_the_arguments_on_stdin() -> None:
 def test_a_call_runs_in_its_directory_and_with_its_environment(tmp_path: Path) -> None:
     code = "import os; print(os.getcwd(), sorted(os.environ))"
     tool = one(python(code), directory=tmp_path, env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
-    assert text(run(tool)) == f"{os.path.realpath(tmp_path)} ['LC_ALL', 'PATH']\n"
+    assert text(run(tool)) == f"{os.path.realpath(tmp_path)} ['DRAGOMAN_CALL', 'LC_ALL', 'PATH']\n"
 
 
 def test_a_call_that_fails_tells_everything_there_is() -> None:

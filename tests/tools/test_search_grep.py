@@ -140,7 +140,8 @@ def test_no_match_is_a_plain_answer(root: Path) -> None:
     write(root, "a", "x")
     output = run(root, "needle")
     assert not output.is_error
-    assert text_of(output) == "No matches. Hidden files and those that .gitignore names are left out."
+    assert text_of(output) == "No matches. Hidden files and those that .gitignore names are left out. So are files of more than 200 MB."
+    assert output.display.startswith("no matches\n")
 
 
 @pytest.mark.parametrize(
@@ -269,8 +270,9 @@ def test_files_that_cannot_be_read_do_not_spoil_the_rest(root: Path) -> None:
 def test_the_user_is_shown_the_first_lines(root: Path) -> None:
     write(root, "a", "x\x1b[2K\n" * 50)
     display = run(root, "x").display.split("\n")
-    assert display[0] == "a:1: x<U+001B>[2K"
-    assert display[20] == "… 30 more lines"
+    assert display[0] == "50 matches in 1 file"
+    assert display[1] == "a:1: x<U+001B>[2K"
+    assert display[21] == "… 30 more lines"
 
 
 # Reading what ripgrep writes, in pieces
@@ -318,3 +320,12 @@ def test_enough_is_enough(collector: type[Paths] | type[Counts]) -> None:
     collected = collector(lambda path: True, 3)
     with pytest.raises(Enough):
         collected.take(b"".join(b"%d\0" % number + (b"1\n" if collector is Counts else b"") for number in range(10)))
+
+
+def test_a_huge_file_is_passed_over(root: Path) -> None:
+    """ripgrep would hold all of it in memory, were it one line."""
+    write(root, "small", "needle")
+    with (root / "huge").open("wb") as file:
+        file.write(b"needle")
+        file.truncate(300_000_000)
+    assert found(root, "needle") == ["small:1: needle"]

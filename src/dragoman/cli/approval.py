@@ -109,6 +109,7 @@ class _Approval:
         self._dialog = dialog
         self._screen = dialog.screen
         self._tool = tool
+        self._kind = tool.spec.kind if tool is not None else "other"
         self._call = call
         self._intent = intent
         self._arguments = ""
@@ -163,16 +164,18 @@ class _Approval:
         screen, intent = self._screen, self._intent
         screen.line(say("asks_for", title=visible(intent.title or self._call.name, one_line=True)), "bold")
         preview = visible(intent.preview or self._arguments or self._call.arguments).removesuffix("\n")
-        is_diff = preview.startswith(("--- ", "diff ", "@@ ")) or "\n@@ " in preview
         for line in preview.split("\n"):
-            screen.line(line, _diff_style(line) if is_diff else "")
+            if self._kind == "edit":
+                screen.line(line, _diff_style(line))
+            else:  # it may be any text: the bar tells where it ends, so that none of it passes for something we say
+                screen.line(f"│ {line}")
         if intent.problem:
             screen.message(say("will_fail", problem=intent.problem), "red")
 
     def _choices(self) -> str:
         """What `always` covers is said: an edit allows all edits, a command only itself."""
-        kind = self._tool.spec.kind if self._tool is not None else "other"
-        covers = {"edit": say("covers_edits"), "execute": say("covers_command")}.get(kind) or say("covers_tool", name=self._call.name)
+        names = {"edit": say("covers_edits"), "execute": say("covers_command")}
+        covers = names.get(self._kind) or say("covers_tool", name=self._call.name)
         return say("run_it", covers=covers)
 
     def _echo(self, key: str) -> None:

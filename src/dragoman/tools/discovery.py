@@ -8,9 +8,7 @@ Both come from the user's config and run without a shell, each in a process grou
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +19,7 @@ from dragoman.contracts import Intent, Show, Tool, ToolOutput
 from dragoman.errors import ConfigError, InputError
 from dragoman.messages import Text, ToolKind, ToolSpec
 from dragoman.tools import results
+from dragoman.tools.process import run_process
 from dragoman.tools.registry import Registry
 
 DISCOVERY_TIMEOUT_S = 20.0
@@ -28,8 +27,6 @@ CALL_TIMEOUT_S = 300.0
 MAX_DECLARATION_BYTES = 4_000_000
 MAX_OUTPUT_BYTES = 10_000_000
 """What is kept of stdout and of stderr each; what comes beyond it is read and dropped."""
-_LINGER_S = 0.5
-"""How long we wait for what a killed process had printed, and for its end to be known."""
 
 _SCHEMA_KEYS = ("parametersJsonSchema", "parameters_json_schema", "parameters", "inputSchema", "input_schema")
 _GROUP_KEYS = ("function_declarations", "functionDeclarations")
@@ -189,30 +186,18 @@ class _Done(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class _Listener(asyncio.SubprocessProtocol):
-    """Keeps what a process prints, up to a bound."""
+class _Kept:
+    """What a process prints, up to a bound."""
 
     def __init__(self, max_bytes: int) -> None:
-        self.printed: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
+        self.data = bytearray()
         self.is_cut = False
-        self.exited = asyncio.Event()
-        self.silent = asyncio.Event()
         self._max_bytes = max_bytes
-        self._open = {1, 2}
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        kept = self.printed[fd]
-        room = self._max_bytes - len(kept)
-        kept += data[:room]
+    def take(self, data: bytes) -> None:
+        room = self._max_bytes - len(self.data)
+        self.data += data[:room]
         self.is_cut = self.is_cut or len(data) > room
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._open.discard(fd)
-        if not self._open:
-            self.silent.set()
-
-    def process_exited(self) -> None:
-        self.exited.set()
 
 
 async def _run(
@@ -223,41 +208,19 @@ async def _run(
     directory: str | os.PathLike[str] | None,
     env: Mapping[str, str] | None,
 ) -> _Done:
-    """Run a command to its end, or end it: with the timeout, when cancelled, and with everything it has started. Raises OSError."""
-    loop = asyncio.get_running_loop()
-    transport, listener = await loop.subprocess_exec(lambda: _Listener(max_bytes), *command, cwd=directory, env=env, start_new_session=True)
-    problem = ""
-    try:
-        if (pipe := transport.get_pipe_transport(0)) is not None:
-            assert isinstance(pipe, asyncio.WriteTransport)
-            pipe.write(stdin)
-            pipe.close()
-        if not await _within(listener.exited, timeout_s):
-            problem = f"it was ended, because it took longer than {timeout_s:g} s"
-        _kill_group(transport.get_pid())
-        await _within(listener.silent, _LINGER_S)  # what it had printed may still be on its way
-    finally:
-        _kill_group(transport.get_pid())
-        transport.close()
-        await _within(listener.exited, _LINGER_S)
-    printed = listener.printed
-    return _Done(transport.get_returncode() or 0, bytes(printed[1]), bytes(printed[2]), listener.is_cut, problem)
-
-
-async def _within(event: asyncio.Event, timeout_s: float) -> bool:
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await event.wait()
-    except TimeoutError:
-        return False
-
-
-def _kill_group(leader: int) -> None:
-    """The leader has a group of its own (start_new_session); where there are no groups, closing the transport kills it."""
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except (AttributeError, ProcessLookupError, PermissionError):
-        pass
+    """Run a command to its end, or end it. Raises OSError."""
+    out, err = _Kept(max_bytes), _Kept(max_bytes)
+    ended = await run_process(
+        command,
+        directory=os.fspath(directory or os.getcwd()),
+        env=os.environ if env is None else env,
+        take_stdout=out.take,
+        take_stderr=err.take,
+        timeout_s=timeout_s,
+        stdin=stdin,
+    )
+    problem = f"it was ended, because it took longer than {timeout_s:g} s" if ended.timed_out else ""
+    return _Done(ended.code, bytes(out.data), bytes(err.data), out.is_cut or err.is_cut, problem)
 
 
 def _decoded(data: bytes) -> str:

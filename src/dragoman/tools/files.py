@@ -112,7 +112,7 @@ class ReadManyFiles:
         pictures: tuple[Blob, ...] = tuple(self._blobs.put(media.mime, media.data) for media in gathered.media)
         return ToolOutput(
             (Text(gathered.text), *pictures),
-            display=f"{_counted(gathered.read_count, 'file')} read, {gathered.failed_count} not",
+            display=_counted(gathered.read_count, "file") + (f" read, {gathered.failed_count} not" if gathered.failed_count else ""),
             is_error=gathered.read_count == 0,
             error_type="" if gathered.read_count else gathered.error_type or "not_found",
         )

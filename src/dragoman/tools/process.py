@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -48,8 +48,9 @@ async def run_process(
     take_stderr: Take,
     timeout_s: float | None = None,
     watched: bool = True,
+    stdin: bytes = b"",
 ) -> Exit:
-    """Run a command without input, hand its output over as it comes, and leave none of its processes behind.
+    """Run a command, hand its output over as it comes, and leave none of its processes behind.
 
     Output is taken as fast as it is read and never queued, so a command that writes faster waits. Raises OSError where it cannot
     be started. `watched=False` is for programs that start no others and end by themselves when nobody reads them.
@@ -60,7 +61,7 @@ async def run_process(
     watcher = Watcher(cookie) if watched else None
     timed_out = False
     try:
-        await command.start(argv, directory, environment)
+        await command.start(argv, directory, environment, stdin)
         if watcher is not None:
             watcher.watch(command.pid)
         try:
@@ -140,24 +141,25 @@ class _Command(asyncio.SubprocessProtocol):
         self._process: subprocess.Popen[bytes] | None = None
         self._transports: list[asyncio.BaseTransport] = []
 
-    async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str]) -> None:
+    async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes) -> None:
         """Raises OSError."""
         loop = asyncio.get_running_loop()
-        if os.name != "posix":
-            pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-            await loop.subprocess_exec(lambda: self, *argv, cwd=directory, env=env, **pipes)
-            return
-        process = self._spawn(argv, directory, env)
+        with _readable(stdin) as source:
+            if os.name != "posix":
+                pipes = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+                await loop.subprocess_exec(lambda: self, *argv, cwd=directory, env=env, **pipes)
+                return
+            process = self._spawn(argv, directory, env, source)
         threading.Thread(target=self._wait, args=(loop, process), name=f"dragoman-wait-{self.pid}", daemon=True).start()
         for fd, pipe in ((1, process.stdout), (2, process.stderr)):
             transport, _ = await loop.connect_read_pipe(lambda fd=fd: _Pipe(self, fd), pipe)
             self._transports.append(transport)
 
-    def _spawn(self, argv: Sequence[str], directory: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _spawn(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: IO[bytes]) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
             argv,
             bufsize=0,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=directory,
@@ -210,6 +212,18 @@ class _Command(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         self.exited.set()
         self.over.set()
+
+
+def _readable(data: bytes) -> IO[bytes]:
+    """A file to read it from: unlike a pipe, it holds everything, so nobody has to feed it."""
+    if not data:
+        return open(os.devnull, "rb")
+    from tempfile import TemporaryFile
+
+    file = TemporaryFile()  # noqa: SIM115 - whoever asked for it closes it
+    file.write(data)
+    file.seek(0)
+    return file
 
 
 class _Pipe(asyncio.Protocol):

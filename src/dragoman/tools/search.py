@@ -25,17 +25,51 @@ MAX_CANDIDATES = 400_000
 """Of more files than this, glob does not look for the newest."""
 UNSORTED_RESULTS = 2_000
 """Up to so many results are gathered by all cores at once and sorted here. Of more, the first are gathered in order by one."""
+MAX_FILE_MB = 200
+"""ripgrep holds a line in memory, and a file may be one line."""
 _DISPLAY_LINES = 20
 _LEFT_OUT = "Hidden files and those that .gitignore names are left out."
 
 C = TypeVar("C", Paths, Counts, Matches)
 
 
-class Glob:
-    """Finds files by name, the newest first."""
+class _Finder:
+    """What glob and grep share: a place to begin, and what becomes of it when that cannot be searched."""
+
+    spec: ToolSpec
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+
+    def intend(self, args: Mapping[str, Any]) -> Intent:
+        title = f"{self.spec.name} {args.get('pattern', '')}"
+        try:
+            self._prepare(args)
+        except Refused as refused:
+            return _intent(title, args, refused.message)
+        return _intent(title, args)
+
+    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
+        try:
+            return await self._find(args)
+        except Refused as refused:
+            return refused.output()
+        except OSError as error:
+            return Refused(f"ripgrep could not be started: {error.strerror or error}", "not_started").output()
+
+    def _prepare(self, args: Mapping[str, Any]) -> object:
+        """What the search begins with. Raises Refused."""
+        raise NotImplementedError
+
+    async def _find(self, args: Mapping[str, Any]) -> ToolOutput:
+        raise NotImplementedError
+
+
+class Glob(_Finder):
+    """Finds files by name, the newest first."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
         self.spec = ToolSpec.of(
             "glob",
             described("glob"),
@@ -53,23 +87,6 @@ class Glob:
             read_only=True,
         )
 
-    def intend(self, args: Mapping[str, Any]) -> Intent:
-        title = f"glob {args.get('pattern', '')}"
-        try:
-            self._prepare(args)
-        except Refused as refused:
-            return _intent(title, args, refused.message)
-        return _intent(title, args)
-
-    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
-        try:
-            start, pattern = self._prepare(args)
-            return await self._find(start, pattern, args)
-        except Refused as refused:
-            return refused.output()
-        except OSError as error:
-            return _not_started(error).output()
-
     def _prepare(self, args: Mapping[str, Any]) -> tuple[str, PathPattern]:
         """Where to begin, and what to look for. Raises Refused."""
         pattern = PathPattern(str(args.get("pattern", "")))
@@ -79,7 +96,8 @@ class Glob:
         # What the pattern spells out need not be searched for, and may be what .gitignore would leave out.
         return self._workspace.resolve(os.path.join(directory, pattern.start)) if pattern.start else directory, pattern
 
-    async def _find(self, start: str, pattern: PathPattern, args: Mapping[str, Any]) -> ToolOutput:
+    async def _find(self, args: Mapping[str, Any]) -> ToolOutput:
+        start, pattern = self._prepare(args)
         most = _bounded(args.get("max_results"), 200, MAX_RESULTS)
         prefix = os.path.join(start, "")
         paths = Paths(lambda path: path.startswith(prefix) and pattern.matches(path[len(prefix) :]), MAX_CANDIDATES)
@@ -94,15 +112,15 @@ class Glob:
             count = f"more than {MAX_CANDIDATES:,}" if searched.was_stopped else f"{len(paths.found):,}"
             note = f"{note}\n({len(lines)} of {count} files, the newest first: use a narrower pattern or path for the others)"
         if not lines:
-            return _answer(f"No files match {visible(str(args['pattern']), one_line=True)}. {_LEFT_OUT}{note}")
-        return _answer(_within_cap(lines) + note)
+            return _answer(f"No files match {visible(str(args['pattern']), one_line=True)}. {_LEFT_OUT}{note}", "no files")
+        return _answer(_within_cap(lines) + note, _number(len(paths.found), searched, "file"))
 
 
-class Grep:
+class Grep(_Finder):
     """Finds lines by a regular expression."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+        super().__init__(workspace)
         self.spec = ToolSpec.of(
             "grep",
             described("grep"),
@@ -129,23 +147,6 @@ class Grep:
             read_only=True,
         )
 
-    def intend(self, args: Mapping[str, Any]) -> Intent:
-        title = f"grep {args.get('pattern', '')}"
-        try:
-            self._prepare(args)
-        except Refused as refused:
-            return _intent(title, args, refused.message)
-        return _intent(title, args)
-
-    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
-        try:
-            start, include = self._prepare(args)
-            return await self._search(start, include, args)
-        except Refused as refused:
-            return refused.output()
-        except OSError as error:
-            return _not_started(error).output()
-
     def _prepare(self, args: Mapping[str, Any]) -> tuple[str, PathPattern | None]:
         """Where to search, and in which files. Raises Refused."""
         regex = str(args.get("pattern", ""))
@@ -160,10 +161,15 @@ class Grep:
         include = str(args.get("include") or "")
         return start, PathPattern(include, hidden=bool(args.get("hidden"))) if include else None
 
-    async def _search(self, start: str, include: PathPattern | None, args: Mapping[str, Any]) -> ToolOutput:
+    async def _find(self, args: Mapping[str, Any]) -> ToolOutput:
+        start, include = self._prepare(args)
         most = _bounded(args.get("max_results"), 100, MAX_RESULTS)
         context = _bounded(args.get("context"), 0, MAX_CONTEXT_LINES, least=0)
-        options = ["--regexp=" + str(args["pattern"]), "--case-sensitive" if args.get("case_sensitive", True) else "--ignore-case"]
+        options = [
+            f"--max-filesize={MAX_FILE_MB}M",
+            "--regexp=" + str(args["pattern"]),
+            "--case-sensitive" if args.get("case_sensitive", True) else "--ignore-case",
+        ]
         if args.get("hidden"):
             options += ["--hidden", "--glob=!.git"]
         if include is not None:
@@ -190,7 +196,7 @@ class Grep:
         note = _cut_short(searched, what, "narrow it by path or include")
         if len(lines) > most:
             note = f"{note}\n({most} of {_counted(len(lines), searched)} {what}: narrow it by path or include)"
-        return _answer(_within_cap(lines[:most]) + note)
+        return _answer(_within_cap(lines[:most]) + note, _number(len(lines), searched, "file"))
 
     def _told_lines(self, matches: Matches, most: int, context: int, searched: Searched) -> ToolOutput:
         lines: list[str] = []
@@ -208,10 +214,11 @@ class Grep:
         if matches.passed_over:
             note = f"{note}\n({matches.passed_over} matches are in lines of more than a megabyte and are not shown)"
         if not lines:
-            return _answer(f"No line that can be shown matches.{note}") if note else _nothing(searched)
+            return _answer(f"No line that can be shown matches.{note}", "no matches") if note else _nothing(searched)
         if matches.count > most:
             note = f"{note}\n({most} of {_counted(matches.count, searched)} matches: narrow it by path or include)"
-        return _answer(_within_cap(lines) + note)
+        files = f" in {_number(len(matches.found), searched, 'file')}"
+        return _answer(_within_cap(lines) + note, _number(matches.count, searched, "match", "matches") + files)
 
 
 class _Search:
@@ -283,6 +290,11 @@ def _counted(count: int, searched: Searched) -> str:
     return f"more than {count - 1:,}" if searched.was_stopped else f"{count:,}"
 
 
+def _number(count: int, searched: Searched, one: str, many: str = "") -> str:
+    more = "+" if searched.was_stopped or searched.timed_out else ""
+    return f"{count:,}{more} {one if count == 1 and not more else many or one + 's'}"
+
+
 def _cut_short(searched: Searched, what: str, advice: str) -> str:
     return f"\n(not all {what}: the search was ended because it took too long; {advice})" if searched.timed_out else ""
 
@@ -298,14 +310,16 @@ def _within_cap(lines: Sequence[str]) -> str:
 
 
 def _nothing(searched: Searched) -> ToolOutput:
-    return _answer(f"No matches. {_LEFT_OUT}{_cut_short(searched, 'files were searched', 'narrow it by path or include')}")
+    left_out = f"{_LEFT_OUT} So are files of more than {MAX_FILE_MB} MB."
+    return _answer(f"No matches. {left_out}{_cut_short(searched, 'files were searched', 'narrow it by path or include')}", "no matches")
 
 
-def _answer(text: str) -> ToolOutput:
+def _answer(text: str, summary: str) -> ToolOutput:
+    """`summary` is what a person sees first."""
     text = valid_unicode(text)
     lines = text.split("\n")
     shown = lines if len(lines) <= _DISPLAY_LINES else [*lines[:_DISPLAY_LINES], f"… {len(lines) - _DISPLAY_LINES} more lines"]
-    return ToolOutput((Text(text),), display=visible("\n".join(shown)))
+    return ToolOutput((Text(text),), display=visible("\n".join([summary, *shown])))
 
 
 def _intent(title: str, args: Mapping[str, Any], problem: str = "") -> Intent:
@@ -318,7 +332,3 @@ def _no_place(workspace: Workspace, path: str, advice: str) -> Refused:
     if os.path.lexists(path):
         return Refused(f"{workspace.shown(path)} is not a directory: {advice}", "not_directory")
     return Refused(f"{workspace.shown(path)} does not exist: {advice}", "not_found")
-
-
-def _not_started(error: OSError) -> Refused:
-    return Refused(f"ripgrep could not be started: {error.strerror or error}", "not_started")
