@@ -36,8 +36,8 @@ help: ## Show this list
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: $(RUN) ## One conversation through four protocols; with ARGS, the program: make run ARGS="--version"
-	@$(if $(ARGS),$(BIN)/dragoman $(ARGS),$(BIN)/python examples/02_switch_provider.py)
+run: $(RUN) ## An agent reads a folder and answers; with ARGS, the program: make run ARGS='-p "What is this?"'
+	@$(if $(ARGS),$(BIN)/dragoman $(ARGS),$(BIN)/python examples/04_agent.py)
 
 test: $(DEV) ## Run the whole test suite: make test ARGS='-k sse'
 	$(BIN)/python -m pytest -n 2 $(ARGS)

@@ -26,8 +26,12 @@ async def ask(prompt: str, folder: str) -> None:
     chosen = os.environ.get("DRAGOMAN_MODEL") or next((name for key, name in KEYS.items() if os.environ.get(key)), None)
     async with dm.MockServer(PLAYED) as server:
         model = chosen or dm.connect("gemini", base_url=server.url, key="none needed")
-        async with dm.Agent(model, workspace=folder) as agent:
-            result = await agent.run(prompt)
+        async with dm.Agent(model, workspace=folder) as agent, agent.run(prompt) as run:
+            print(f"› {prompt}")
+            async for event in run:
+                if isinstance(event, dm.ToolCallRequested):
+                    print(f"● {event.call.name} {event.call.arguments}")
+            result = await run
             print(result.text)
             print(f"[{result.turns} turns, {result.tool_calls} calls, {result.usage.input_tokens} tokens in]")
 

@@ -587,3 +587,24 @@ def test_a_broken_tool_ends_the_run_when_its_siblings_are_closed() -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())
+
+
+def test_a_call_that_ended_beside_a_broken_one_has_ended_well() -> None:
+    async def scenario() -> None:
+        go = asyncio.Event()
+
+        async def broken(args: Mapping[str, Any], show: Show) -> ToolOutput:
+            await go.wait()
+            raise ToolBroken("no space left on the device")
+
+        async def well(args: Mapping[str, Any], show: Show) -> ToolOutput:
+            await go.wait()
+            return output()
+
+        bench = Bench([PlainTool("broken", broken), PlainTool("well", well)])
+        asyncio.get_running_loop().call_later(0.01, go.set)
+        with pytest.raises(ToolBroken):
+            await bench.scheduler.run([ToolCall("1", "broken"), ToolCall("2", "well")])
+        assert bench.ledger.outcomes == {"1": "failed", "2": "finished"}
+
+    asyncio.run(scenario())

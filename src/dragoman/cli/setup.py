@@ -109,7 +109,7 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
     connection = connected(setup, blobs)
     memory, notices = read_memory(setup)
     if not connection.profile(connection.model).known and not is_local(setup, connection.name):
-        notices.append(say("unknown_model", name=f"{connection.name}/{connection.model}"))
+        notices.append(say("unknown_model", name=f"{connection.name}/{connection.model}", nearest=_nearest_model(setup, connection)))
     agent = Agent(
         connection,
         system=_system(setup),
@@ -217,6 +217,13 @@ def read_memory(setup: Setup) -> tuple[list[tuple[str, str]], list[str]]:
             if text.strip() and all(text != other for _, other in memory):  # one is often a copy of, or a link to, another
                 memory.append((name, text))
     return memory, notices
+
+
+def _nearest_model(setup: Setup, connection: Connection) -> str:
+    from dragoman.schema import closest
+
+    names = closest(connection.model, catalog_of(setup)[connection.name].models)
+    return say("unknown_model_nearest", names=names[0]) if names else ""
 
 
 def _system(setup: Setup) -> str | None:

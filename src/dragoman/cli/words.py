@@ -82,7 +82,8 @@ ENGLISH = {
     # --- choosing a model, starting
     "no_model": "no key and no model is set: set one of {variables}, or name a model with -m (dragoman models lists them)",
     "no_sandbox": "--approval auto runs commands unasked, and only inside a sandbox, which is not built yet; use --approval auto-edit",
-    "unknown_model": "{name} is not in the catalog: its limits are guesses; [deployments.NAME.models] in your config.toml can say them",
+    "unknown_model": "{name} is not in the catalog{nearest}: its limits are guesses, until [deployments.NAME.models] says them",
+    "unknown_model_nearest": " (did you mean {names}?)",
     "memory_ignored": "{names} ignored: this folder is not trusted; --trust uses what is said there",
     "memory_unreadable": "{name} is not used: {reason}",
     # --- a run
