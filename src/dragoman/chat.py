@@ -1,6 +1,7 @@
 """One answer: send what the record says, stream what comes back, reject what is no answer and try again.
 
-Every answer is recorded, good or not. One that is rejected, cut or broken off leaves the view, so none of it is run or sent again.
+Every answer is recorded, good or not. One that is rejected, cut or broken off leaves the view, so none of it is run or sent again. What a
+person stopped stays in view as far as it came: they have read it, and what they say next may be about it.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Chat:
             attempt += 1
 
     async def _attempt(self) -> AsyncGenerator[StreamEvent, None]:
-        """The provider's stream. What came of an answer that was broken off is recorded, and rejected in the same breath."""
+        """The provider's stream. What came of an answer that did not get to its end is recorded."""
         came: list[StreamEvent] = []
         broken = "broken off"
         try:
@@ -90,6 +91,9 @@ class Chat:
                     else:
                         came.append(event)
                     yield event
+        except asyncio.CancelledError:
+            self._keep_cancelled(came)
+            raise
         except Exception as error:
             broken = str(error)
             raise
@@ -129,6 +133,12 @@ class Chat:
             if not last:
                 return cut
         raise OutputLimit(f"{cut} before it said anything that could be used; ask for less at once, or raise settings.max_output_tokens")
+
+    def _keep_cancelled(self, came: list[StreamEvent]) -> None:
+        message = _put_together(came)
+        if _says_something(message):
+            came.clear()
+            self.history.answer(Response(message, FinishReason.OTHER, "cancelled"))
 
     def _keep_partial(self, came: list[StreamEvent], reason: str) -> None:
         message = _put_together(came)

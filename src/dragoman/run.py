@@ -18,6 +18,7 @@ from dragoman.events import (
     LoopSuspected,
     StreamInvalid,
     ToolCallFinished,
+    ToolCallRequested,
     ToolCallUpdated,
     TurnEvent,
     TurnRetried,
@@ -87,6 +88,8 @@ class Run:
         self._began_s = time.monotonic()
         self._before: Entry | None = None
         """What stood before the prompt."""
+        self._requested: set[str] = set()
+        """Ids of the calls that were told; those of an answer that was stopped were not."""
         self._turns = 0
         self._requests = 0
         self._reports: list[CallReport] = []
@@ -198,6 +201,8 @@ class Run:
                 elif isinstance(event, TurnRetried):
                     self._requests += 1
                     self._guard.starts_answer()
+                elif isinstance(event, ToolCallRequested):
+                    self._requested.add(event.call.id)
         if circling:
             self._emit(StreamInvalid(circling))
             self._suspect(circling)
@@ -274,6 +279,8 @@ class Run:
             text = f"{text} {STILL_RUNNING}"
         closed: ToolResult = result(call, text, is_error=True)
         self._agent.history.finish_tool(closed, "cancelled")
+        if call.id not in self._requested:
+            return []
         finished = ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled")
         return [ToolCallUpdated(call.id, "cancelled"), finished]
 

@@ -208,6 +208,33 @@ def test_leaving_early_keeps_what_came_as_rejected() -> None:
     assert [message.text for message in chat.history.view.messages] == ["hello"]
 
 
+@pytest.mark.parametrize(
+    ("script", "kept"), [('text: Half a\ncall: look {"what": "a"}\nstall', ["hello", "Half a"]), ("thought: hm\nstall", ["hello"])]
+)
+def test_what_a_person_stopped_stays_in_view_as_far_as_it_came(script: str, kept: list[str]) -> None:
+    chat, _ = talk(script)
+
+    async def stop() -> None:
+        async def listen() -> None:
+            async with aclosing(chat.answer()) as events:
+                async for _ in events:
+                    heard.set()
+
+        heard = asyncio.Event()
+        listening = asyncio.create_task(listen())
+        await heard.wait()
+        await asyncio.sleep(0.05)
+        listening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await listening
+
+    asyncio.run(stop())
+    assert [message.text for message in chat.history.view.messages] == kept
+    assert [call.name for call in chat.history.view.open_calls] == (["look"] if "call" in script else []), (
+        "whoever stopped it closes its calls"
+    )
+
+
 def test_the_prompt_is_synced_before_it_is_sent_and_the_answer_before_it_is_told() -> None:
     order: list[str] = []
 
