@@ -14,10 +14,14 @@ from dragoman.record import (
     Compressed,
     Configured,
     Entry,
+    FileChange,
+    FilesChanged,
+    FilesRestored,
     ModelChanged,
     Pruned,
     Rewound,
     Said,
+    Started,
     Titled,
     ToolFinished,
     ToolOutcome,
@@ -80,6 +84,28 @@ class History:
 
     # --- what happens
 
+    def start(
+        self,
+        session_id: str,
+        project: str = "",
+        directories: Iterable[str] = (),
+        versions: Iterable[str] = (),
+        *,
+        forked_from: str = "",
+        imported_from: str = "",
+    ) -> Started:
+        """The head of a session that is kept."""
+        started = Started(
+            *self._stamp(),
+            session_id,
+            project,
+            tuple(directories),
+            tuple(versions),
+            forked_from=forked_from,
+            imported_from=imported_from,
+        )
+        return self._append(started)
+
     def configure(
         self,
         model: str,
@@ -133,6 +159,12 @@ class History:
 
     def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> ToolFinished:
         return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras))
+
+    def change_files(self, call_id: str, files: Iterable[FileChange]) -> FilesChanged:
+        return self._append(FilesChanged(*self._stamp(), call_id, tuple(files)))
+
+    def restore_files(self, changes: Iterable[FilesChanged]) -> FilesRestored:
+        return self._append(FilesRestored(*self._stamp(), tuple(change.seq for change in changes)))
 
     def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "") -> Pruned:
         return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason))

@@ -20,6 +20,21 @@ class _Entry(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
     timestamp_ms: int
 
 
+class Started(_Entry, frozen=True, tag="started"):
+    """The head of a session: the first entry of its log."""
+
+    session_id: str
+    project: str = ""
+    """Hash of the folder it was started in: sessions of one folder are found together."""
+    directories: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    format: int = 1
+    forked_from: str = ""
+    """The session this one is a copy of up to here."""
+    imported_from: str = ""
+    """Whose session it was, and where it lay: `claude-code /path/to/it.jsonl`."""
+
+
 class Configured(_Entry, frozen=True, tag="configured"):
     """What holds from here on: written when a session starts and whenever one of these changes."""
 
@@ -78,6 +93,28 @@ class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
     """Debugging detail as JSON text; neither the model nor the user sees it."""
 
 
+class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file before and after: the SHA-256 of its bytes, kept as blobs; empty where there was no such file."""
+
+    path: str
+    before: str = ""
+    after: str = ""
+    before_mode: int = 0
+
+
+class FilesChanged(_Entry, frozen=True, tag="files_changed"):
+    """What a call did to files, so that it can be undone."""
+
+    call_id: str
+    files: tuple[FileChange, ...]
+
+
+class FilesRestored(_Entry, frozen=True, tag="files_restored"):
+    """Changes that were undone: the seqs of their FilesChanged entries."""
+
+    seqs: tuple[int, ...]
+
+
 class Pruned(_Entry, frozen=True, tag="pruned"):
     call_ids: tuple[str, ...]
     saved_tokens: int = 0
@@ -114,7 +151,22 @@ class Unknown(_Entry, frozen=True, tag="unknown"):
     json: str
 
 
-Entry = Configured | Said | AnswerRejected | ToolStarted | ToolFinished | Pruned | Compressed | ModelChanged | Rewound | Titled | Unknown
+Entry = (
+    Started
+    | Configured
+    | Said
+    | AnswerRejected
+    | ToolStarted
+    | ToolFinished
+    | FilesChanged
+    | FilesRestored
+    | Pruned
+    | Compressed
+    | ModelChanged
+    | Rewound
+    | Titled
+    | Unknown
+)
 
 _decoder = msgspec.json.Decoder(Entry)
 

@@ -17,10 +17,13 @@ from dragoman.record import (
     Compressed,
     Configured,
     Entry,
+    FilesChanged,
+    FilesRestored,
     ModelChanged,
     Pruned,
     Rewound,
     Said,
+    Started,
     Titled,
     ToolFinished,
     ToolStarted,
@@ -107,7 +110,7 @@ class View:
                 self._seen = [_Seen(through_seq, summary), *kept]
             case Rewound(to_seq=to_seq):
                 self._rewind(to_seq)
-            case ToolStarted() | Titled() | Unknown():
+            case Started() | ToolStarted() | FilesChanged() | FilesRestored() | Titled() | Unknown():
                 pass  # nothing the model sees
             case _:
                 assert_never(entry)
