@@ -1,0 +1,1 @@
+"""WHAT HAPPENED. Sessions on disk: written ahead, recovered, listed, forked, exported, imported, undone."""
