@@ -180,6 +180,8 @@ _EXPORTS: dict[str, str] = {
     "PerMessage": "dragoman.messages",
     "Prepared": "dragoman.contracts",
     "Prices": "dragoman.usage",
+    "PromptAccepted": "dragoman.events",
+    "SavingChanged": "dragoman.events",
     "Profile": "dragoman.profile",
     "Provider": "dragoman.contracts",
     "ProviderError": "dragoman.errors",

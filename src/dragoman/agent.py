@@ -23,7 +23,7 @@ from dragoman.parts import to_parts
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
-from dragoman.record import Entry, Said
+from dragoman.record import Entry, Said, ToolStarted
 from dragoman.run import Result, Run
 from dragoman.surroundings import look_around, temporary_directory
 from dragoman.tools.builtin import Bench, builtin_tools
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from dragoman.background import Background
 
+NOT_RUN = "Interrupted before it was finished. It had changed nothing: call it again if you need it."
 _SYSTEM = os.path.join(os.path.dirname(__file__), "prompts", "system.md")
 
 
@@ -162,8 +163,7 @@ class Agent:
     async def begin(self, prompt: Message | None) -> Entry | None:
         """What holds, where we are, and what is asked: on the record before anything is sent. Returns what stood before the prompt."""
         self._connect_early()
-        for call in self.history.view.open_calls:  # of a session that was broken off: nobody knows how they went
-            self.history.finish_tool(result(call, INTERRUPTED, is_error=True), "unknown")
+        self._close_interrupted()
         self._configure()
         if self._environment and not self.history.view.messages:
             self.history.say(user(environment_text(look_around(self._directories, self._memory))))
@@ -214,6 +214,16 @@ class Agent:
             directories=self._directories,
             versions=(f"dragoman {__version__}",),
         )
+
+    def _close_interrupted(self) -> None:
+        """Calls left open by a session that was broken off. What had begun may have taken effect; nothing is run again by itself."""
+        if not (open_calls := self.history.view.open_calls):
+            return
+        started = {entry.call_id for entry in self.history.entries if isinstance(entry, ToolStarted)}
+        for call in open_calls:
+            known = call.id not in started
+            text = NOT_RUN if known else INTERRUPTED
+            self.history.finish_tool(result(call, text, is_error=True), "not_run" if known else "unknown")
 
     def _connect_early(self) -> None:
         """The connection opens while the request is being made."""

@@ -83,6 +83,19 @@ StreamEvent = (
 # --- turn → everyone -----------------------------------------------------------------------------------------------------
 
 
+class PromptAccepted(msgspec.Struct, frozen=True, tag="prompt_accepted"):
+    """The prompt is where it will be found again; only now is it sent."""
+
+    session_id: str
+
+
+class SavingChanged(msgspec.Struct, frozen=True, tag="saving"):
+    """The session can no longer be saved, or can be again."""
+
+    saved: bool
+    reason: str = ""
+
+
 class ContentAdded(msgspec.Struct, frozen=True, tag="content"):
     text: str
     trace_id: str = ""
@@ -178,7 +191,9 @@ class LoopSuspected(msgspec.Struct, frozen=True, tag="loop_detected"):
 
 
 TurnEvent = (
-    ContentAdded
+    PromptAccepted
+    | SavingChanged
+    | ContentAdded
     | ThoughtAdded
     | ToolCallRequested
     | ToolCallConfirmation

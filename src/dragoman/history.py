@@ -188,6 +188,14 @@ class History:
 
     # --- keeping it
 
+    def keep_in(self, journal: Journal, entries: Iterable[Entry] = ()) -> None:
+        """From now on entries go to this journal, which holds `entries` already. Before anything has happened, and once."""
+        if self.entries or self._journal is not None:
+            raise ValueError("a history is given its journal before anything happens")
+        self._journal = journal
+        for entry in entries:
+            self._keep(entry)
+
     def _stamp(self) -> tuple[int, int]:
         return (self.entries[-1].seq + 1 if self.entries else 1), self._now_ms()
 

@@ -16,6 +16,7 @@ from dragoman.events import (
     ContentAdded,
     ErrorRaised,
     LoopSuspected,
+    PromptAccepted,
     StreamInvalid,
     ToolCallFinished,
     ToolCallRequested,
@@ -173,6 +174,8 @@ class Run:
     async def _loop(self) -> None:
         agent = self._agent
         self._before = await agent.begin(self._prompt)
+        await agent.history.sync()
+        self._emit(PromptAccepted(agent.session_id))
         self._scheduler = agent.scheduler(self._emit)
         for _ in range(agent.limits.max_turns):
             answer = await self._turn(Chat(agent.provider, agent.history, agent.limits.answers))

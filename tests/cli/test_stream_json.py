@@ -24,6 +24,8 @@ from dragoman.events import (
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
+    PromptAccepted,
+    SavingChanged,
     StreamInvalid,
     ThoughtAdded,
     ToolCallConfirmation,
@@ -41,6 +43,11 @@ from dragoman.usage import Usage
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")
 CALL = ToolCall("c1", "read_file", '{"file_path": "a"}')
 EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
+    (PromptAccepted("20261115-120000-0123abcd"), None),
+    (
+        SavingChanged(False, "disk full"),
+        {"type": "error", "severity": "warning", "error_type": "saving", "message": "disk full", "saved": False},
+    ),
     (ContentAdded("hi"), {"type": "message", "role": "assistant", "delta": True, "text": "hi"}),
     (ThoughtAdded("hm"), {"type": "thought", "text": "hm"}),
     (ThoughtAdded("hm", "S", "d"), {"type": "thought", "text": "hm", "subject": "S", "description": "d"}),

@@ -15,6 +15,7 @@ from dragoman.errors import Cancelled, InputError, Refused, ServerError
 from dragoman.events import (
     ContentAdded,
     ErrorRaised,
+    PromptAccepted,
     ToolCallConfirmation,
     ToolCallFinished,
     ToolCallRequested,
@@ -80,7 +81,7 @@ def test_one_may_do_both(await_first: bool) -> None:
         result = await run if await_first else None
         events = await events_of(run)
         result = result or await run
-        assert [type(event) for event in events] == [ContentAdded, TurnFinished]
+        assert [type(event) for event in events] == [PromptAccepted, ContentAdded, TurnFinished]
         assert result.text == (await run).text == "Hello."
         assert await events_of(run) == [], "what was told is told once"
         assert len(agent.provider.requests) == 1, "it runs once"  # type: ignore[attr-defined]
@@ -221,7 +222,7 @@ def test_a_round_is_told_in_order() -> None:
         events = await events_of(agent.run("hi"))
         kinds = [type(event) for event in events]
         updates = [event.state for event in events if isinstance(event, ToolCallUpdated)]
-        assert kinds[:3] == [ContentAdded, TurnFinished, ToolCallRequested]
+        assert kinds[:4] == [PromptAccepted, ContentAdded, TurnFinished, ToolCallRequested]
         assert updates == ["validating", "scheduled", "executing", "success"]
         assert kinds[-3:] == [ToolCallFinished, ContentAdded, TurnFinished]
         assert kinds.count(TurnFinished) == 2

@@ -19,6 +19,7 @@ from dragoman.events import (
     ContextCompressed,
     ContextPruned,
     LoopSuspected,
+    SavingChanged,
     StreamInvalid,
     ToolCallFinished,
     ToolCallRequested,
@@ -154,6 +155,8 @@ class TextReport:
                 self._finished(event)
             case StreamInvalid():
                 self._answer.discard()
+            case SavingChanged(reason=reason):
+                self._tell(reason)
             case LoopSuspected(reason=reason, count=1):
                 self._tell(say("loop_suspected", reason=reason))
             case ContextPruned() | ContextCompressed() if self._show_calls:

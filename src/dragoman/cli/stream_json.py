@@ -13,6 +13,8 @@ from dragoman.events import (
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
+    PromptAccepted,
+    SavingChanged,
     StreamInvalid,
     ThoughtAdded,
     ToolCallConfirmation,
@@ -76,8 +78,10 @@ def told(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "tool_use", "id": call.id, "name": call.name, "args": call.arguments if args is None else args}
         case ToolCallFinished():
             return _finished(event)
-        case ToolCallConfirmation() | ToolCallUpdated():
+        case PromptAccepted() | ToolCallConfirmation() | ToolCallUpdated():
             return None
+        case SavingChanged():
+            return _warning("saving", event.reason) | {"saved": event.saved}
         case TurnFinished(reason=reason, usage=usage):
             tokens = {"input": usage.input_tokens, "cache_read": usage.cache_read_tokens, "output": usage.output_tokens}
             return {"type": "context", "event": "turn_finished", "reason": reason.value, "tokens": tokens}

@@ -18,6 +18,8 @@ from dragoman.events import (
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
+    PromptAccepted,
+    SavingChanged,
     StreamInvalid,
     ThoughtAdded,
     ToolCallConfirmation,
@@ -128,7 +130,9 @@ class TerminalReport:
                 self._screen.message(say("run_failed", message=event.message) + (say("retry_hint") if event.retryable else ""), "red")
             case UserCancelled():
                 self._screen.message(say("run_cancelled"), "yellow")
-            case ToolCallConfirmation() | LoopSuspected() | ContentAdded() | ThoughtAdded():
+            case SavingChanged(saved=saved, reason=reason):
+                self._screen.message(reason, "yellow" if saved else "red")
+            case PromptAccepted() | ToolCallConfirmation() | LoopSuspected() | ContentAdded() | ThoughtAdded():
                 pass
 
     def _settle(self) -> None:
