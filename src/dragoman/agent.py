@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman import __version__
+from dragoman import __version__, jsontext
 from dragoman.blobs import MemoryBlobs
 from dragoman.chat import AnswerPolicy
 from dragoman.context.environment import environment_text
 from dragoman.context.repair import INTERRUPTED
-from dragoman.contracts import Ask, AskUser, BlobStore, Provider, Tool
+from dragoman.contracts import Ask, AskUser, BlobStore, Ledger, Provider, Tool
 from dragoman.errors import InputError
-from dragoman.events import TurnEvent
+from dragoman.events import SavingChanged, TurnEvent
 from dragoman.history import History
 from dragoman.loop_guard import LoopLimits
-from dragoman.messages import Content, Message, Settings, result, user
+from dragoman.messages import Content, Message, Settings, ToolCall, result, user
 from dragoman.parts import to_parts
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
 from dragoman.record import Entry, Said, ToolStarted
-from dragoman.run import Result, Run
+from dragoman.run import Result, Run, is_note
 from dragoman.surroundings import look_around, temporary_directory
 from dragoman.tools.builtin import Bench, builtin_tools
 from dragoman.tools.output import Outputs
@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     import asyncio
 
     from dragoman.background import Background
+    from dragoman.keeping import Keeping
+    from dragoman.sessions.store import Store
 
+Connect = Callable[[str, BlobStore], Provider]
+"""From a model's name to a provider that finds the bytes of images and files in the store given."""
+
+VERSIONS = (f"dragoman {__version__}",)
 NOT_RUN = "Interrupted before it was finished. It had changed nothing: call it again if you need it."
 _SYSTEM = os.path.join(os.path.dirname(__file__), "prompts", "system.md")
 
@@ -64,8 +70,9 @@ class Agent:
 
     def __init__(
         self,
-        model: str | Provider,
+        model: str | Provider | None,
         *,
+        connect: Connect | None = None,
         system: str | None = None,
         tools: Iterable[Tool] = (),
         builtin: bool | Collection[str] = True,
@@ -78,6 +85,8 @@ class Agent:
         settings: Settings | None = None,
         limits: Limits | None = None,
         history: History | None = None,
+        sessions: Store | str | os.PathLike[str] | None = None,
+        resume: str = "",
         environment: bool = True,
         memory: Sequence[tuple[str, str]] = (),
         blobs: BlobStore | None = None,
@@ -85,10 +94,18 @@ class Agent:
     ) -> None:
         self.limits = limits or Limits()
         self.settings = settings or Settings()
-        self.history = history if history is not None else History()
-        self.session_id = self.history.view.session_id or _new_id()
-        self.blobs: BlobStore = blobs or getattr(model, "blobs", None) or MemoryBlobs()
-        self.provider, self.model = self._connected(model)
+        self._untold: list[SavingChanged] = []
+        self._running: Run | None = None
+        self._keeping = self._kept(sessions, workspace, resume) if sessions is not None else None
+        if self._keeping is not None:
+            self.history, self.session_id = self._keeping.history, self._keeping.session_id
+        else:
+            self.history = history if history is not None else History()
+            self.session_id = self.history.view.session_id or _new_id()
+        kept = self._keeping.blobs if self._keeping is not None else None
+        self.blobs: BlobStore = blobs or kept or getattr(model, "blobs", None) or MemoryBlobs()
+        self._connect = connect or _connect
+        self.provider, self.model = self._connected(self._own_model() if model is None else model)
         spill = outputs or os.path.join(temporary_directory(), f"dragoman-{os.urandom(8).hex()}")
         self.outputs = Outputs(spill, self.limits.max_output_chars)
         self.workspace = Workspace(workspace, include=include, readable=(spill,))
@@ -100,7 +117,6 @@ class Agent:
         self._environment = environment
         self._memory = tuple(memory)
         self._asked: Message | None = None
-        self._running: Run | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._background: Background | None = None
 
@@ -128,6 +144,27 @@ class Agent:
         if self.history.view.model:
             self.history.change_model(name, provider.name)
 
+    def undo(self, runs: int = 1, *, force: bool = False) -> tuple[str, ...]:
+        """Put files back as they were before the last run, or the last few. Returns the paths that were changed by it.
+
+        Only of a conversation that is kept (`sessions=`), and only what tools wrote: what a command did is its own. Raises InputError,
+        having touched nothing, where somebody else has changed one of the files since, unless it is forced.
+        """
+        from dragoman.sessions.restore import restore
+        from dragoman.sessions.undo import changes_of_last_run, plan_undo
+
+        plan = plan_undo(changes_of_last_run(self.history.entries, runs, is_note=is_note), self.blobs)
+        if not plan.changes:
+            return ()
+        restored = restore(plan, force=force)
+        self.history.restore_files(plan.changes)
+        return tuple(file.path for file in restored.files)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know of the session that was resumed: what was damaged, what was set aside."""
+        return self._keeping.notices if self._keeping is not None else ()
+
     def cost_usd(self, said: Iterable[Said]) -> float | None:
         """What these answers cost, or None where the prices are not known."""
         total = 0.0
@@ -144,6 +181,8 @@ class Agent:
             await run.finished()
         if self._connecting is not None:
             self._connecting.cancel()
+        if self._keeping is not None:
+            self._keeping.close()
         await self.provider.aclose()
 
     def close(self) -> None:
@@ -163,6 +202,8 @@ class Agent:
     async def begin(self, prompt: Message | None) -> Entry | None:
         """What holds, where we are, and what is asked: on the record before anything is sent. Returns what stood before the prompt."""
         self._connect_early()
+        if self._keeping is not None:
+            self._keeping.begin(self._directories, VERSIONS)
         self._close_interrupted()
         self._configure()
         if self._environment and not self.history.view.messages:
@@ -177,12 +218,15 @@ class Agent:
         return before
 
     def scheduler(self, emit: Callable[[TurnEvent], None]) -> Scheduler:
-        return Scheduler(self.registry, self.history, self.approvals.decide, emit, outputs=self.outputs)
+        return Scheduler(self.registry, self._ledger(), self.approvals.decide, emit, outputs=self.outputs)
 
     def enter(self, run: Run) -> None:
         if self._running is not None:
             raise InputError("this agent is already running: wait for it, cancel it, or make another agent")
         self._running = run
+        for event in self._untold:
+            run.tell(event)
+        self._untold.clear()
 
     def leave(self, run: Run) -> None:
         if self._running is run:
@@ -193,10 +237,40 @@ class Agent:
     def _connected(self, model: str | Provider) -> tuple[Provider, str]:
         if not isinstance(model, str):
             return model, getattr(model, "model", "") or model.name
-        from dragoman.providers.connect import connect
+        provider = self._connect(model, self.blobs)
+        return provider, getattr(provider, "model", "") or provider.name
 
-        connection = connect(model, blobs=self.blobs)
-        return connection, connection.model
+    def _kept(self, sessions: Store | str | os.PathLike[str], workspace: str | os.PathLike[str], resume: str) -> Keeping:
+        from dragoman.keeping import Keeping
+        from dragoman.sessions.store import Store
+
+        store = sessions if isinstance(sessions, Store) else Store(sessions)
+        return Keeping(store, os.path.realpath(workspace), _new_id(), resume, self._saving)
+
+    def _saving(self, event: SavingChanged) -> None:
+        if self._running is not None:
+            self._running.tell(event)
+        else:
+            self._untold.append(event)  # told when the next run begins
+
+    def _own_model(self) -> str:
+        """The model the conversation was held with."""
+        view = self.history.view
+        if not view.model:
+            raise InputError("no model is named, and there is no conversation that had one: give a model")
+        return f"{view.deployment}/{view.model}" if view.deployment else view.model
+
+    def _ledger(self) -> Ledger:
+        """Where calls are written down: with what they did to files, where that can be undone later."""
+        if self._keeping is None:
+            return self.history
+        from dragoman.sessions.checkpoints import Checkpoints
+
+        return Checkpoints(self.history, self.blobs, self._writes, on_fault=lambda message: self._saving(SavingChanged(True, message)))
+
+    def _writes(self, call: ToolCall, arguments: str) -> tuple[str, ...]:
+        tool = self.registry.get(call.name)
+        return tool.intend(jsontext.decode_object(arguments or call.arguments) or {}).writes if tool is not None else ()
 
     def _configure(self) -> None:
         """An entry only where something changed: a request without one extends the cached prefix of the last."""
@@ -212,7 +286,7 @@ class Agent:
             session_id=self.session_id,
             deployment=self.provider.name,
             directories=self._directories,
-            versions=(f"dragoman {__version__}",),
+            versions=VERSIONS,
         )
 
     def _close_interrupted(self) -> None:
@@ -254,6 +328,12 @@ def _is_own_function(tool: Tool) -> bool:
     from dragoman.tools.function import FunctionTool  # not needed before a tool is called
 
     return isinstance(tool, FunctionTool) and tool.spec.kind not in ("edit", "execute")
+
+
+def _connect(model: str, blobs: BlobStore) -> Provider:
+    from dragoman.providers.connect import connect
+
+    return connect(model, blobs=blobs)
 
 
 def _new_id() -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.chat import Chat
+from dragoman.chat import CUT_NOTE, MALFORMED_NOTE, Chat
 from dragoman.errors import Cancelled, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
 from dragoman.events import (
     ContentAdded,
@@ -103,6 +103,11 @@ class Run:
         if not self._unwanted and self._underway and self._task is not None:
             self._task.cancel()
         self._unwanted = True
+
+    def tell(self, event: TurnEvent) -> None:
+        """Something happened that those who watch this run should hear of."""
+        if not self._ended:
+            self._emit(event)
 
     def cancel_call(self, call_id: str) -> bool:
         """End one call and leave the others. False where no such call is under way."""
@@ -289,6 +294,12 @@ class Run:
 
     def _emit(self, event: TurnEvent | None) -> None:
         self._events.put_nowait(event)
+
+
+def is_note(message: Message) -> bool:
+    """Whether the program itself said this to the model during a run: no person asked for anything."""
+    beginnings = (LOOP_NOTE.partition("{")[0], CUT_NOTE, MALFORMED_NOTE.partition("{")[0])
+    return message.role == "user" and message.text.startswith(beginnings)
 
 
 def _check_end(answer: Response) -> None:

@@ -15,6 +15,8 @@ from dragoman.errors import InputError
 
 OutputFormat = Literal["text", "json", "stream-json"]
 MAX_TURNS_LIMIT = 1_000_000
+_COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999}
+"""Options that are numbers from 1, and their most."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -39,6 +41,12 @@ class Options(msgspec.Struct, frozen=True):
     debug: bool = False
     no_color: bool = False
     offline: bool = False
+    all: bool = False
+    at: int | None = None
+    to: int | None = None
+    form: str = ""
+    output: str = ""
+    force: bool = False
     help: bool = False
     version: bool = False
 
@@ -64,18 +72,24 @@ OPTIONS: tuple[Option, ...] = (
     Option("directory", ("-C", "--directory"), "value"),
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "config", "doctor")),
-    Option("yes", ("--yes",), commands=("run",)),
+    Option("yes", ("--yes",), commands=("run", "sessions")),
     Option("resume", ("--resume",), "maybe", commands=("run",)),
     Option("text_tools", ("--text-tools",), commands=("run",)),
     Option("lang", ("--lang",), "value", ("en", "zh")),
     Option("no_color", ("--no-color",)),
     Option("debug", ("--debug",)),
     Option("offline", ("--offline",), commands=("doctor",)),
+    Option("all", ("--all",), commands=("sessions",)),
+    Option("at", ("--at",), "value", commands=("sessions",)),
+    Option("to", ("--to",), "value", commands=("sessions",)),
+    Option("form", ("--as",), "value", ("markdown", "html", "json", "record"), commands=("sessions",)),
+    Option("output", ("-o", "--output"), "value", commands=("sessions",)),
+    Option("force", ("--force",), commands=("sessions",)),
     Option("help", ("-h", "--help")),
     Option("version", ("-V", "--version")),
 )
-COMMANDS = ("models", "config", "doctor")
-PLANNED = ("auth", "context", "sessions", "replay", "completions")
+COMMANDS = ("models", "config", "doctor", "sessions")
+PLANNED = ("auth", "context", "replay", "completions")
 """Commands that will be; they are named so that nobody takes them for a typing error."""
 
 _BY_NAME = {name: option for option in OPTIONS for name in option.names}
@@ -167,19 +181,20 @@ class _Reading:
             self._wrong(say("needs_value", name=name))
         elif option.choices and value not in option.choices:
             self._wrong(say("not_a_choice", name=name, value=_short(value), choices=_either(option.choices)))
-        elif option.key == "max_turns":
-            self._turns(name, value)
+        elif option.key in _COUNTS:
+            self._count(option, name, value)
         elif option.takes == "many":
             self.found[option.key] = (*self.found.get(option.key, ()), value)
         else:
             self.found[option.key] = value
 
-    def _turns(self, name: str, value: str) -> None:
-        turns = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
-        if not 1 <= turns <= MAX_TURNS_LIMIT:
-            self._wrong(say("not_a_count", name=name, value=_short(value), most=MAX_TURNS_LIMIT))
+    def _count(self, option: Option, name: str, value: str) -> None:
+        most = _COUNTS[option.key]
+        count = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
+        if not 1 <= count <= most:
+            self._wrong(say("not_a_count", name=name, value=_short(value), most=most))
         else:
-            self.found["max_turns"] = turns
+            self.found[option.key] = count
 
     def _wrong(self, problem: str) -> None:
         self.problem = self.problem or problem
@@ -194,10 +209,8 @@ def _wrong_together(options: Options, given: dict[str, str]) -> str:
             return say("not_for_command", name=name, command=options.command)
         if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
             return say("no_stream_for_command", command=options.command)
-    if options.words and options.command != "models":
+    if options.words and options.command not in ("models", "sessions"):
         return say("too_many_words", command=options.command, word=_short(options.words[0]))
-    if options.resume is not None:
-        return say("not_yet_resume")
     if options.text_tools:
         return say("not_yet_text_tools")
     return ""

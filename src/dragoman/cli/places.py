@@ -28,6 +28,11 @@ class Places(msgspec.Struct, frozen=True):
         return os.path.join(self.data, "grants.jsonl")
 
     @property
+    def sessions(self) -> str:
+        """Conversations, each in a file of its own."""
+        return os.path.join(self.data, "sessions")
+
+    @property
     def outputs(self) -> str:
         """Tool output too long for the model."""
         return os.path.join(self.cache, "outputs")

@@ -47,6 +47,10 @@ def _command(options: Options) -> int:
             text, code = examine(options)
             _print(text)
             return code
+        case "sessions":
+            from dragoman.cli.sessions import do
+
+            return _print(do(options))
         case _:
             return _run(options)
 
@@ -67,7 +71,10 @@ def _run(options: Options) -> int:
 
 def _print(text: str) -> int:
     if sys.stdout is not None:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:  # a conversation may be in any script, and the terminal's encoding know one
+            sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
         sys.stdout.flush()
     return 0
 

@@ -102,16 +102,14 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
     if config.approval == "auto":
         raise SandboxError(say("no_sandbox"))
     from dragoman.agent import Agent
-    from dragoman.blobs import MemoryBlobs
     from dragoman.policy.grants import Grants
 
-    blobs = MemoryBlobs()
-    connection = connected(setup, blobs)
     memory, notices = read_memory(setup)
-    if not connection.profile(connection.model).known and not is_local(setup, connection.name):
-        notices.append(say("unknown_model", name=f"{connection.name}/{connection.model}", nearest=_nearest_model(setup, connection)))
     agent = Agent(
-        connection,
+        _model_to_begin_with(setup),
+        connect=lambda model, blobs: connected(setup, blobs, model),
+        sessions=setup.places.sessions,
+        resume="" if setup.options.resume is None else setup.options.resume or "latest",
         system=_system(setup),
         workspace=setup.workspace,
         include=[_directory(os.path.join(setup.workspace, each), "--include") for each in setup.options.include],
@@ -122,10 +120,18 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
         settings=settings_of(config),
         limits=limits_of(config),
         memory=memory,
-        blobs=blobs,
     )
     _disable(agent, setup)
-    return agent, (*setup.loaded.notices, *notices)
+    if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
+        notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
+    return agent, (*setup.loaded.notices, *agent.notices, *notices)
+
+
+def _model_to_begin_with(setup: Setup) -> str | None:
+    """None: the one the resumed session was held with, unless another is named on the command line."""
+    if setup.options.resume is not None and not setup.options.model:
+        return None
+    return choose_model(setup, catalog_of(setup)).model
 
 
 def is_local(setup: Setup, deployment: str) -> bool:
@@ -219,10 +225,10 @@ def read_memory(setup: Setup) -> tuple[list[tuple[str, str]], list[str]]:
     return memory, notices
 
 
-def _nearest_model(setup: Setup, connection: Connection) -> str:
+def _nearest_model(setup: Setup, agent: Agent) -> str:
     from dragoman.schema import closest
 
-    names = closest(connection.model, catalog_of(setup)[connection.name].models)
+    names = closest(agent.model, catalog_of(setup)[agent.provider.name].models)
     return say("unknown_model_nearest", names=names[0]) if names else ""
 
 

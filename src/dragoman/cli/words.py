@@ -42,7 +42,6 @@ ENGLISH = {
     "no_stream_for_command": "dragoman {command} knows the formats text and json only",
     "too_many_words": "dragoman {command} takes nothing more; {word!r} is too much",
     "not_yet_command": "dragoman {name} is not there yet; dragoman --help lists what is",
-    "not_yet_resume": "--resume is not there yet: sessions are not kept so far; give the whole prompt again",
     "not_yet_text_tools": "--text-tools is not there yet; choose a model with tools of its own (dragoman models)",
     "format_needs_prompt": "--output-format {format} needs a prompt: give one with -p, or on standard input",
     # --- the prompt
@@ -154,7 +153,7 @@ ENGLISH["help_run"] = """\
 usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about what COMMAND printed
-       dragoman models | config | doctor      see dragoman COMMAND --help
+       dragoman models | config | doctor | sessions      see dragoman COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them
@@ -173,7 +172,8 @@ usage: dragoman [options]                     a conversation in the terminal
       --lang en|zh         the program's language
       --no-color           no colours; so does NO_COLOR=1
       --debug              say on standard error what is done; keys are left out
-      --resume [ID]        not there yet
+      --resume [ID]        go on with a session: the latest here, a number of dragoman sessions, or
+                           the beginning of an id; with the model it had, unless -m names another
       --text-tools         not there yet
   -h, --help               this text
   -V, --version            the version
@@ -318,4 +318,91 @@ ENGLISH["help_terminal"] = """\
 
 A line that ends with a backslash goes on in the next; pasted lines stay together. //text sends /text to the model.
 Ctrl-C or Esc stops a run. Up and Down bring back what you wrote before.
+"""
+
+# --- dragoman sessions
+
+ENGLISH |= {
+    "sessions_none": "No session was kept in this folder yet; --all lists those of other folders.",
+    "sessions_none_at_all": "No session was kept yet.",
+    "sessions_number": "#",
+    "sessions_id": "id",
+    "sessions_age": "age",
+    "sessions_title": "title",
+    "sessions_messages": "messages",
+    "sessions_model": "model",
+    "sessions_size": "size",
+    "sessions_folder": "folder",
+    "sessions_untitled": "(nothing was asked)",
+    "sessions_not_found": "nothing was said here with {text} in it{elsewhere}",
+    "sessions_try_all": "; --all searches the sessions of every folder",
+    "session_hit": "  [{seq}] {role}: {excerpt} ({matches})",
+    "hit_user": "prompt",
+    "hit_assistant": "answer",
+    "hit_title": "title",
+    "session_needs": "dragoman sessions {action} needs {operand}; see dragoman sessions --help",
+    "session_unknown_action": "dragoman sessions cannot {name}{hint}; it can {known}",
+    "session_resume": "to go on with a session, write dragoman --resume ID",
+    "session_no_seq": "{flag} {seq}: the session has no such entry (the last is {last}); dragoman sessions show {id} prints the numbers",
+    "rewind_where": "say where to go back to with --to NUMBER; dragoman sessions show {id} prints the numbers",
+    "session_rewound": "Session {id} stands again as it did after entry {seq}; nothing was removed from it. Files were not touched: "
+    "dragoman sessions undo puts those back.",
+    "session_forked": "Forked as {id}; dragoman --resume {id} goes on with it.",
+    "delete_it": "Delete session {id} ({title}) for good? [y/N]",
+    "session_deleted": "Deleted session {id}.",
+    "nobody_to_ask": "nobody can be asked here; --yes agrees",
+    "left_alone": "nothing was done",
+    "session_not_saved": "{path} could not be written: {reason}",
+    # --- sessions show
+    "show_tokens": "{input} tokens in, {output} out",
+    "show_taken_back": " (taken back)",
+    "show_setup": "[{seq}] what the model was told of its surroundings: {lines} lines",
+    "show_prompt": "[{seq}] {time}",
+    "show_answer": "[{seq}] {model}",
+    "show_marked": "⚠ {text}",
+    "show_note": "[{seq}] — {text}",
+    "show_attached": "attached: {what}",
+    # --- sessions export, import, undo
+    "export_exists": "{path} is there already; --yes writes over it, -o names another file",
+    "export_failed": "{path} cannot be written: {reason}",
+    "exported": "Wrote {path} ({size}).",
+    "imported": "Imported as {id} ({entries} entries, from {source}); dragoman --resume {id} goes on with it.",
+    "import_not_carried": "not carried over: {what}",
+    "import_unreadable": "{path} cannot be read: {reason}",
+    "import_empty": "{path} holds no session",
+    "undo_nothing": "no run of this session changed a file that could be put back",
+    "undo_restored": "put back {path}",
+    "undo_removed": "removed {path}, which had not been there before",
+    "undo_done": "What the last run did to files is undone (files put back: {count}).",
+    "undo_left": "left as it is: {path} ({reason})",
+    "undo_refused": "nothing was undone: {conflicts}{force}",
+    "undo_force": "; --force undoes it all the same, and what was done to these files since is lost",
+}
+
+ENGLISH["help_sessions"] = """\
+usage: dragoman sessions [list] [--all]       this folder's sessions, or those of every folder
+       dragoman sessions show ID              everything that was said and done, as it looked
+       dragoman sessions search TEXT [--all]  prompts, answers and titles with these words
+       dragoman sessions fork ID [--at N]     a copy to go on with, up to entry N
+       dragoman sessions rewind ID --to N     back to how it stood after entry N; nothing is erased
+       dragoman sessions undo ID              put the files back that its last run changed
+       dragoman sessions export ID            as Markdown, or as --as says
+       dragoman sessions import FILE          of gemini-cli, Claude Code, Codex, pi, or our own JSON
+       dragoman sessions delete ID            for good; asks first
+
+ID is latest, a number as list prints it, or the id or the beginning of it. show prints the N of
+each entry. dragoman --resume ID goes on with a session.
+
+      --all                the sessions of every folder
+      --at N, --to N       the number of an entry
+      --as FORMAT          markdown (default), html, json (everything; import reads it again),
+                           record (gemini-cli's)
+  -o, --output FILE        write to FILE, for your eyes alone; its ending says the format
+      --yes                delete without asking; write over FILE
+      --force              undo: also files that were changed since
+      --output-format F    list, show, search: text (default) or json
+  -C, --directory DIR      the sessions of DIR; relative paths count from there
+      --config FILE        use FILE in place of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
 """

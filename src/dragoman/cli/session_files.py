@@ -1,0 +1,194 @@
+"""`dragoman sessions export` and `import`: a session to a file for others, and one from elsewhere to ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dragoman import jsontext
+from dragoman.cli.output import harmless, one_line
+from dragoman.cli.session_list import size
+from dragoman.cli.words import say
+from dragoman.errors import InputError
+from dragoman.sessions.projects import new_session_id
+
+if TYPE_CHECKING:
+    from dragoman.cli.sessions import Desk
+    from dragoman.contracts import BlobStore
+    from dragoman.record import Entry
+    from dragoman.sessions.importers import Imported
+
+_LOG_BEGINS = b'{"kind":"started",'
+_BY_ENDING = {".html": "html", ".htm": "html", ".json": "json"}
+
+
+# --- out
+
+
+def export_session(desk: Desk, path: str) -> str:
+    """The text itself, or, with -o, a line that says where it is."""
+    output = desk.options.output
+    form = desk.options.form or _BY_ENDING.get(os.path.splitext(output)[1].lower(), "markdown")
+    text = exported(desk.read(path).entries, form, desk.store.blobs_beside(path))
+    if output in ("", "-"):
+        return harmless(text) if form == "markdown" else text
+    target = os.path.join(desk.workspace, output)
+    data = text.encode("utf-8", "replace")
+    try:
+        _write(target, data, over=desk.options.yes)
+    except FileExistsError as error:
+        raise InputError(say("export_exists", path=one_line(output, 200))) from error
+    except (OSError, ValueError) as error:
+        raise InputError(say("export_failed", path=one_line(output, 200), reason=getattr(error, "strerror", "") or error)) from error
+    return say("exported", path=one_line(output, 200), size=size(len(data))) + "\n"
+
+
+def exported(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None) -> str:
+    from dragoman.sessions.export import to_conversation_record, to_html, to_json, to_markdown
+
+    match form:
+        case "html":
+            return to_html(entries, blobs)
+        case "json":
+            return to_json(entries, blobs)
+        case "record":
+            return jsontext.dumps(to_conversation_record(entries, blobs)) + "\n"
+        case _:
+            return to_markdown(entries)
+
+
+def _write(path: str, data: bytes, *, over: bool) -> None:
+    """For the user's eyes alone. Written aside and put in its place at once: nothing half is ever there, and no link is followed."""
+    from dragoman.sessions.private import create_file, sync_file, write_whole
+
+    if os.path.isdir(path):
+        raise IsADirectoryError(None, say("is_a_directory"))
+    if not over and os.path.lexists(path):
+        raise FileExistsError
+    aside = f"{path}.{os.urandom(6).hex()}.tmp"
+    descriptor = create_file(aside)
+    try:
+        try:
+            write_whole(descriptor, data)
+            sync_file(descriptor)
+        finally:
+            os.close(descriptor)
+        if over:
+            os.replace(aside, path)
+        else:
+            _put_in_place(aside, path)
+    except BaseException:
+        os.unlink(aside)
+        raise
+
+
+def _put_in_place(aside: str, path: str) -> None:
+    """Never over what has come to be there meanwhile."""
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError from None
+        os.rename(aside, path)
+        return
+    os.unlink(aside)
+
+
+# --- in
+
+
+def import_file(desk: Desk) -> str:
+    """A session of ours in this folder, and on standard error what could not be carried over."""
+    from dragoman.cli.sessions import session_id_of, tell
+
+    path = os.path.join(desk.workspace, desk.operand)
+    blobs = desk.store.blobs_beside(desk.store.path_of(new_session_id(), desk.workspace))
+    imported = _read(path, blobs)
+    kept = desk.store.keep(desk.workspace, _at_home(imported.entries, desk.workspace))
+    if not blobs.retry():
+        raise InputError(say("session_not_saved", path=blobs.directory, reason=blobs.fault))
+    tell(tuple(say("import_not_carried", what=each) for each in imported.not_carried))
+    return say("imported", id=session_id_of(kept), entries=len(imported.entries), source=imported.source) + "\n"
+
+
+def _read(path: str, blobs: BlobStore) -> Imported:
+    from dragoman.sessions.export import from_json, is_json_export
+    from dragoman.sessions.importers import import_session
+
+    beginning = _peek(path)
+    if is_json_export(beginning):
+        with open(path, "rb") as file:
+            package = from_json(file.read())
+        for mime, data in package.blobs.values():
+            blobs.put(mime, data)
+        return _own(path, package.entries, ())
+    if beginning.startswith(_LOG_BEGINS):
+        return _read_log(path)
+    return import_session(path, blobs)
+
+
+def _read_log(path: str) -> Imported:
+    """A log of ours that was copied here. The attachments it names stayed where it came from."""
+    from dragoman.sessions.log import read_log
+
+    try:
+        loaded = read_log(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return _own(path, loaded.entries, loaded.notices())
+
+
+def _own(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...]) -> Imported:
+    """A session of ours from elsewhere, under an id of its own: the one it is of may be here too."""
+    import msgspec
+
+    from dragoman.record import Configured, Started
+    from dragoman.sessions.importers import Imported
+
+    if not entries:
+        raise InputError(say("import_empty", path=one_line(path, 200)))
+    session_id = new_session_id()
+    first, *rest = entries
+    if not isinstance(first, Started):
+        rest = list(entries)
+        first = Started(first.seq - 1, first.timestamp_ms, "")
+    head = msgspec.structs.replace(first, session_id=session_id, imported_from=f"dragoman {first.session_id} {path}")
+    renamed = (
+        msgspec.structs.replace(each, session_id=session_id) if isinstance(each, Configured) and each.session_id else each for each in rest
+    )
+    return Imported((head, *renamed), "dragoman", notices)
+
+
+def _at_home(entries: tuple[Entry, ...], workspace: str) -> tuple[Entry, ...]:
+    """From here on it is a session of this folder."""
+    import msgspec
+
+    from dragoman.record import Started
+
+    first, *rest = entries
+    if not isinstance(first, Started):
+        return entries
+    return (msgspec.structs.replace(first, directories=(os.path.realpath(workspace),)), *rest)
+
+
+def _peek(path: str) -> bytes:
+    """How a file begins. A pipe or a device is not waited for."""
+    import stat
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(say("import_unreadable", path=one_line(path, 200), reason=say("is_no_file")))
+            return os.read(descriptor, 4_096)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: Exception) -> InputError:
+    return InputError(say("import_unreadable", path=one_line(path, 200), reason=getattr(error, "strerror", "") or error))

@@ -1,0 +1,119 @@
+"""Sessions as rows: for the eye, and as JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.cli.output import harmless, one_line
+from dragoman.cli.words import say
+from dragoman.sessions.titles import clusters, fit, width_of
+
+if TYPE_CHECKING:
+    from dragoman.sessions.index import Hit
+    from dragoman.sessions.summary import Summary
+
+_MOST_COLUMNS = 160
+_MODEL_COLUMNS = 28
+_FOLDER_COLUMNS = 30
+
+
+def as_table(found: Sequence[Summary], *, now_ms: int, everywhere: bool) -> str:
+    """A line each, the one used last first. What is named by its number here is named by its id where folders are mixed."""
+    cells = [(each.session_id if everywhere else str(number), *_cells(each, now_ms, everywhere)) for number, each in enumerate(found, 1)]
+    heads = ("sessions_id" if everywhere else "sessions_number", "sessions_age", "sessions_title", "sessions_messages")
+    titles = [say(head) for head in (*heads, "sessions_model", "sessions_size", *(["sessions_folder"] if everywhere else []))]
+    rows = [[(cell, _width(cell)) for cell in row] for row in (titles, *cells)]
+    widths = [max(width for _, width in column) for column in zip(*rows, strict=True)]
+    widths[2] = max(min(widths[2], _columns() - sum(widths) + widths[2] - 2 * (len(widths) - 1)), 20)
+    return "\n".join(_line(row, widths) for row in rows) + "\n"
+
+
+def as_json(found: Sequence[Summary], *, numbered: bool) -> list[dict[str, Any]]:
+    return [({"number": number} if numbered else {}) | _told(each) for number, each in enumerate(found, 1)]
+
+
+def hits_as_text(found: Sequence[Hit], *, now_ms: int) -> str:
+    lines: list[str] = []
+    for hit in found:
+        summary = hit.summary
+        title = fit(one_line(summary.title), _columns() - 40)
+        lines.append(f"{summary.session_id}  {age(now_ms - summary.updated_ms):>4}  {title}")
+        lines.append(say("session_hit", seq=hit.seq, role=say(f"hit_{hit.role}"), excerpt=one_line(hit.excerpt, 300), matches=hit.matches))
+    return "\n".join(lines) + "\n"
+
+
+def hits_as_json(found: Sequence[Hit]) -> list[dict[str, Any]]:
+    return [
+        {"session": _told(hit.summary), "matches": hit.matches, "seq": hit.seq, "role": hit.role, "excerpt": hit.excerpt} for hit in found
+    ]
+
+
+def age(ms: int) -> str:
+    """`5s`, `12m`, `3h`, `2d`, `7w`, `1y`."""
+    seconds = max(ms // 1000, 0)
+    for unit, length, most in (("s", 1, 60), ("m", 60, 60), ("h", 3_600, 24), ("d", 86_400, 14), ("w", 604_800, 52)):
+        if seconds < length * most:
+            return f"{seconds // length}{unit}"
+    return f"{seconds // 31_556_952}y"
+
+
+def size(count: int) -> str:
+    """`812 B`, `4.1 kB`, `60 MB`."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 999.5:
+            return f"{amount:.1f} {unit}" if unit != "B" and amount < 9.95 else f"{amount:.0f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def _cells(summary: Summary, now_ms: int, everywhere: bool) -> tuple[str, ...]:
+    title = one_line(summary.title, 200) or say("sessions_untitled")
+    model = fit(one_line(summary.model, 200), _MODEL_COLUMNS)
+    cells = (age(now_ms - summary.updated_ms), title, str(summary.messages), model, size(summary.size))
+    return (*cells, _folder(one_line(summary.workspace, 4_000))) if everywhere else cells
+
+
+def _line(cells: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
+    shown: list[str] = []
+    for place, ((cell, used), width) in enumerate(zip(cells, widths, strict=True)):
+        if used > width:
+            cell = fit(cell, width)
+            used = _width(cell)
+        blank = " " * (width - used)
+        shown.append(blank + cell if place in (1, 3, 5) else cell + blank)
+    return "  ".join(shown).rstrip()
+
+
+def _folder(path: str) -> str:
+    """The end of a path says more than its beginning."""
+    home = os.path.expanduser("~")
+    path = f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path
+    parts = path.split(os.sep)
+    while _width(path) > _FOLDER_COLUMNS and len(parts) > 1:
+        parts = parts[1:]
+        path = os.sep.join(["…", *parts])
+    return fit(path, _FOLDER_COLUMNS)
+
+
+def _told(summary: Summary) -> dict[str, Any]:
+    told = {
+        name: getattr(summary, name) for name in ("session_id", "path", "workspace", "title", "first_prompt", "started_ms", "updated_ms")
+    }
+    told |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": msgspec.to_builtins(summary.usage)}
+    return {name: harmless(value) if isinstance(value, str) else value for name, value in told.items()}
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(width_of, clusters(text)))
+
+
+def _columns() -> int:
+    try:
+        return max(min(os.get_terminal_size(1).columns, _MOST_COLUMNS), 60)
+    except OSError:
+        return 120

@@ -1,0 +1,64 @@
+"""`dragoman sessions undo`: files as they were before the last run changed them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.chat import CUT_NOTE, MALFORMED_NOTE
+from dragoman.cli.output import one_line
+from dragoman.cli.words import say
+from dragoman.errors import InputError
+from dragoman.record import Entry, FilesChanged, FilesRestored, ToolFinished
+from dragoman.run import LOOP_NOTE
+from dragoman.sessions.restore import UndoRefused, restore
+from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
+
+if TYPE_CHECKING:
+    from dragoman.messages import Message
+    from dragoman.sessions.store import Session
+
+_NOTES = tuple(note.partition("{")[0] for note in (CUT_NOTE, MALFORMED_NOTE, LOOP_NOTE))
+"""How messages begin that the program itself put in during a run."""
+_SHOWN = 5
+
+
+def undo_last_run(session: Session, *, force: bool) -> str:
+    """All of it or nothing. It is written down in the session, so that undoing again undoes the run before."""
+    from dragoman.cli.sessions import now_ms
+
+    entries = session.loaded.entries
+    changes = _last_changes(entries)
+    if not changes:
+        return say("undo_nothing") + "\n"
+    plan = plan_undo(changes, session.blobs)
+    try:
+        restored = restore(plan, force=force)
+    except UndoRefused as refused:
+        raise InputError(_refusal(refused)) from refused
+    session.journal.append(FilesRestored(entries[-1].seq + 1, now_ms(), tuple(change.seq for change in plan.changes)))
+    lines = [say("undo_restored" if file.after else "undo_removed", path=one_line(file.path, 300)) for file in restored.files]
+    lines += [say("undo_left", path=one_line(each.path, 300), reason=each.reason) for each in restored.left]
+    return "\n".join([*lines, say("undo_done", count=len(restored.files))]) + "\n"
+
+
+def _last_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
+    """Those of the last run that changed anything: asking a question in between takes nothing away."""
+    standing = file_changes(entries)
+    if not standing:
+        return []
+    last = standing[-1].seq
+    return changes_of_last_run(
+        [each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)], is_note=_is_note
+    )
+
+
+def _refusal(refused: UndoRefused) -> str:
+    shown = "; ".join(f"{one_line(each.path, 200)}: {each.reason}" for each in refused.conflicts[:_SHOWN])
+    more = "; …" if len(refused.conflicts) > _SHOWN else ""
+    force = say("undo_force") if any(each.can_force for each in refused.conflicts) else ""
+    return say("undo_refused", conflicts=shown + more, force=force)
+
+
+def _is_note(message: Message) -> bool:
+    return message.text.startswith(_NOTES)

@@ -1,0 +1,149 @@
+"""A session as one HTML page: self-contained, without scripts, and with a policy that lets a browser load nothing at all."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from html import escape
+
+from dragoman.contracts import BlobStore
+from dragoman.messages import Blob, FileRef, Part
+from dragoman.record import Entry
+from dragoman.sessions.export_words import LABELS, heading, note_words, outcome_words, shown, time_of
+from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript, about, read_transcript
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Kinds that hold pixels and nothing else; an SVG is a document of its own."""
+_ABOUT_CHARS = 160
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
+_STYLE = """\
+:root { color-scheme: light dark;
+  --back: #fff; --text: #1c1e21; --dim: #656d76; --line: #d8dee4; --prompt: #eef4ff; --code: #f6f8fa; --bad: #b42318; }
+@media (prefers-color-scheme: dark) {
+  :root { --back: #15181c; --text: #e4e6e9; --dim: #98a1ab; --line: #333a42; --prompt: #1d2b41; --code: #1e2328; --bad: #ff8f85; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1.2rem 4rem; max-width: 54rem; background: var(--back); color: var(--text);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .6rem; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0 0 2rem; color: var(--dim); font-size: .85rem; }
+dt, dd { margin: 0; overflow-wrap: anywhere; }
+section { margin: 1.4rem 0; }
+h2 { font-size: .8rem; font-weight: 600; margin: 0 0 .3rem; color: var(--dim); }
+h2 small { font-weight: 400; }
+.text { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.prompt > .text { background: var(--prompt); border-radius: .5rem; padding: .7rem .9rem; }
+.code { font: .82rem/1.5 ui-monospace, "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; background: var(--code);
+  border-radius: .4rem; padding: .5rem .7rem; margin: .35rem 0; max-height: 30rem; overflow: auto; }
+details { margin: .35rem 0; }
+summary { cursor: pointer; color: var(--dim); font-size: .88rem; overflow-wrap: anywhere; }
+.call { margin: .4rem 0; border-left: 3px solid var(--line); padding-left: .8rem; }
+.call summary bdi { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; color: var(--text); }
+.bad { color: var(--bad); }
+.gone > .text, .gone > details { opacity: .55; }
+.note { color: var(--dim); font-size: .88rem; }
+ul { margin: .3rem 0; padding-left: 1.2rem; color: var(--dim); font-size: .85rem; overflow-wrap: anywhere; }
+img { display: block; max-width: 100%; max-height: 30rem; margin: .4rem 0; border-radius: .4rem; }
+"""
+
+
+def to_html(entries: Iterable[Entry], blobs: BlobStore | None = None) -> str:
+    """One page that needs nothing else and runs nothing. Images are in it where `blobs` has them."""
+    transcript = read_transcript(entries)
+    title = _safe(" ".join(heading(transcript).split()))
+    body = "\n".join(_section(step, blobs) for step in transcript.steps)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_safe(_POLICY)}">\n<meta name="referrer" content="no-referrer">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
+        f'<h1 dir="auto">{title}</h1>\n{_facts(transcript)}\n{body}\n</body>\n</html>\n'
+    )
+
+
+def _facts(transcript: Transcript) -> str:
+    usage = transcript.usage
+    facts = {
+        "Session": transcript.session_id,
+        "Started": time_of(transcript.started_ms),
+        "Last change": time_of(transcript.updated_ms),
+        "Folder": ", ".join(transcript.directories),
+        "Model": transcript.model,
+        "Tokens": f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else "",
+    }
+    rows = (f"<dt>{name}</dt><dd>{_safe(value)}</dd>" for name, value in facts.items() if value)
+    return f"<dl>{''.join(rows)}</dl>"
+
+
+def _section(step: Step, blobs: BlobStore | None) -> str:
+    gone = " gone" if step.taken_back else ""
+    match step:
+        case Prompt(is_setup=True):
+            folded = _folded(LABELS["setup"], step.text)
+            return f'<section class="setup{gone}">{folded}</section>'
+        case Prompt():
+            inside = f"{_head(LABELS['prompt'], step)}{_text(step.text)}{_attached(step.parts, blobs)}"
+            return f'<section class="prompt{gone}">{inside}</section>'
+        case Reply():
+            return f'<section class="answer{gone}">{_reply(step, blobs)}</section>'
+        case Call():
+            return f'<section class="call{gone}">{_call(step, blobs)}</section>'
+        case Note():
+            words, detail = note_words(step)
+            inside = _folded(words, detail) if detail else f'<span class="note">{_safe(words)}</span>'
+            return f'<section class="note{gone}">{inside}</section>'
+
+
+def _reply(step: Reply, blobs: BlobStore | None) -> str:
+    marks = outcome_words(step)
+    thoughts = "".join(_folded(LABELS["thought"], thought) for thought in step.thoughts)
+    sources = dict.fromkeys(" ".join(filter(None, (each.title, each.uri))) for each in step.citations)
+    listed = "".join(f"<li>{LABELS['source']}: {_safe(source)}</li>" for source in sources if source)
+    return (
+        f"{_head(LABELS['answer'], step, step.model)}"
+        + (f'<div class="bad">{_safe(marks)}</div>' if marks else "")
+        + f"{thoughts}{_text(step.text)}{_attached(step.parts, blobs)}"
+        + (f"<ul>{listed}</ul>" if listed else "")
+    )
+
+
+def _call(step: Call, blobs: BlobStore | None) -> str:
+    line = " ".join(about(step.call).split())
+    line = line if len(line) <= _ABOUT_CHARS else f"{line[: _ABOUT_CHARS - 1]}…"
+    words = f"{outcome_words(step)}{', ' + LABELS['taken_back'] if step.taken_back else ''}"
+    state = "" if step.outcome == "finished" else ' class="bad"'
+    output = step.output or step.display
+    inside = _text(step.call.arguments, "code") + (_text(output, "code") if output else "") + _attached(step.content, blobs)
+    return f"<details><summary><bdi>{_safe(line)}</bdi> <span{state}>{_safe(words)}</span></summary>{inside}</details>"
+
+
+def _head(label: str, step: Step, model: str = "") -> str:
+    about_it = [model, time_of(step.timestamp_ms), LABELS["taken_back"] if step.taken_back else ""]
+    return f"<h2>{label} <small>{_safe(' · '.join(filter(None, about_it)))}</small></h2>"
+
+
+def _folded(label: str, text: str) -> str:
+    return f"<details><summary>{_safe(label)}</summary>{_text(text, 'code')}</details>"
+
+
+def _text(text: str, kind: str = "") -> str:
+    # Not <pre>: a browser drops the first line end there.
+    return f'<div class="text{" " + kind if kind else ""}" dir="auto">{_safe(text)}</div>' if text.strip() else ""
+
+
+def _attached(parts: Iterable[Part], blobs: BlobStore | None) -> str:
+    told: list[str] = []
+    for part in parts:
+        if isinstance(part, Blob):
+            data = blobs.get(part.sha256) if blobs is not None and part.mime in _IMAGES else None
+            if data is None:
+                told.append(f"<ul><li>{LABELS['attached']}: {_safe(part.mime)}, {part.size:,} bytes</li></ul>")
+            else:
+                told.append(f'<img alt="{_safe(part.mime)}" src="data:{part.mime};base64,{base64.b64encode(data).decode()}">')
+        elif isinstance(part, FileRef):
+            told.append(f"<ul><li>{LABELS['attached']}: {_safe(part.mime)} {_safe(part.uri)}</li></ul>")
+    return "".join(told)
+
+
+def _safe(text: str) -> str:
+    return escape(shown(text), quote=True)

@@ -1,0 +1,119 @@
+"""Reading what other programs wrote: records out of a file, and fields out of a record, whatever is really there.
+
+A field of the wrong type reads as an empty one. Nothing here raises but InputError, and that only for a file that cannot be read at all.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.errors import InputError
+
+Record = dict[str, Any]
+
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999: beyond it no calendar goes."""
+_MOST_TOKENS = 2**53
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """A file as records. A file that is one JSON object has one."""
+
+    path: str
+    records: tuple[Record, ...]
+    unreadable: int = 0
+    """Lines that are not JSON objects, torn ones at the end among them."""
+
+
+def read_records(path: str | os.PathLike[str]) -> Foreign:
+    """JSON lines, or one JSON object over many lines. Raises InputError where there is no such file, or it cannot be read."""
+    name = os.fspath(path)
+    data = _read(name)
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    if lines and _record(lines[0]) is None and (whole := _record(data)) is not None:
+        return Foreign(name, (whole,))
+    records = tuple(record for line in lines if (record := _record(line)) is not None)
+    return Foreign(name, records, len(lines) - len(records))
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{path} is not a file: name the session file itself (.jsonl or .json)")
+            return file.read()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; name the session file to import (.jsonl or .json)") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder: name one session file inside it (.jsonl or .json)") from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read ({getattr(error, 'strerror', '') or error}): check the path and its permissions"
+        ) from error
+
+
+def _record(line: bytes) -> Record | None:
+    if jsontext.is_too_deep(line):
+        return None
+    try:
+        return jsontext.decode_object(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return None
+
+
+# --- fields ---------------------------------------------------------------------------------------------------------------
+
+
+def text(record: Record, key: str) -> str:
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def record(holder: Record, key: str) -> Record:
+    value = holder.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def items(holder: Record, key: str) -> list[Any]:
+    value = holder.get(key)
+    return value if isinstance(value, list) else []
+
+
+def records(holder: Record, key: str) -> list[Record]:
+    return [item for item in items(holder, key) if isinstance(item, dict)]
+
+
+def tokens(holder: Record, key: str) -> int:
+    value = holder.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else 0
+
+
+def milliseconds(value: object) -> int:
+    """A time as ISO text or as milliseconds since 1970; 0 where it is neither."""
+    if isinstance(value, str):
+        from datetime import UTC, datetime
+
+        try:
+            parsed = datetime.fromisoformat(value)
+            when = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000
+        except (ValueError, OverflowError):
+            return 0
+        return round(when) if 0 <= when <= _LAST_MS else 0
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LAST_MS:
+        return int(value)
+    return 0
+
+
+def json_text(value: object) -> str:
+    """JSON text of a value that came out of JSON. Numbers beyond 64 bits are taken too."""
+    try:
+        return jsontext.dumps(value)
+    except (OverflowError, ValueError, RecursionError):
+        import json  # only for what msgspec will not write
+
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,249 @@
+"""Sessions of gemini-cli: `~/.gemini/tmp/<project>/chats/session-*.jsonl`, and the older `.json`, which is one ConversationRecord.
+
+In the lines a message is written again under its id whenever it grows; `$set` changes the head, or puts another list of messages in the
+place of the old one; `$rewindTo` takes back a message and all behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dragoman.messages import FileRef, Opaque, Part, Text, Thought, ToolCall
+from dragoman.record import ToolOutcome
+from dragoman.sessions.importers.draft import Answer, Draft, ResultPart, Step
+from dragoman.sessions.importers.foreign import Record, items, json_text, milliseconds, record, records, text, tokens
+from dragoman.usage import Usage
+
+NAME = "gemini-cli"
+DEPLOYMENT = "gemini"
+
+_OUTCOMES: dict[str, ToolOutcome] = {"success": "finished", "error": "failed", "cancelled": "cancelled"}
+_NOT_BEGUN = ("validating", "scheduled", "awaiting_approval")
+
+
+def is_ours(line: Record) -> bool:
+    return bool(text(line, "sessionId")) and ("projectHash" in line or isinstance(line.get("messages"), list))
+
+
+def read(lines: Sequence[Record], draft: Draft) -> None:
+    ledger = _Ledger(draft)
+    for line in lines:
+        ledger.read(line)
+    _Reader(draft, ledger.messages).read(ledger.path)
+
+
+class _Ledger:
+    """What the lines come to: each message as it was written last, and the order they were said and taken back in."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self.messages: dict[str, Record] = {}
+        self.path: list[tuple[str, bool]] = []
+        """Message ids in the order they were said; with True, a going back to behind that message (empty: to the beginning)."""
+        self._standing: dict[str, None] = {}
+
+    def read(self, line: Record) -> None:
+        if "$rewindTo" in line:
+            self._take_back(text(line, "$rewindTo"))
+        elif "$set" in line:
+            self._note_head(record(line, "$set"))
+            if isinstance(record(line, "$set").get("messages"), list):
+                self._replace(records(record(line, "$set"), "messages"))
+        elif text(line, "id") and text(line, "type"):
+            self._say(line)
+        elif text(line, "sessionId"):
+            self._note_head(line)
+            for message in records(line, "messages"):
+                self._say(message)
+        else:
+            self._draft.leave("a line of an unknown kind")
+
+    def _note_head(self, head: Record) -> None:
+        draft = self._draft
+        draft.source_id = text(head, "sessionId") or draft.source_id
+        draft.started_ms = draft.started_ms or milliseconds(head.get("startTime"))
+        draft.title = text(head, "summary") or draft.title
+        draft.directories = tuple(each for each in items(head, "directories") if isinstance(each, str)) or draft.directories
+        if head.get("memoryScratchpad"):
+            draft.leave("a memory scratchpad")
+
+    def _say(self, message: Record) -> None:
+        own_id = text(message, "id") or f"message {len(self.messages) + 1}"
+        self.messages[own_id] = message
+        if own_id not in self._standing:
+            self._standing[own_id] = None
+            self.path.append((own_id, False))
+
+    def _take_back(self, own_id: str) -> None:
+        """A message that is not there takes everything back, as gemini-cli itself does."""
+        self._keep(list(self._standing).index(own_id) if own_id in self._standing else 0)
+
+    def _replace(self, messages: Sequence[Record]) -> None:
+        """Messages that hold results alone may be missing from the new list: their calls have them too."""
+        wanted = [text(message, "id") for message in messages if not _is_results(message)]
+        spoken = [own_id for own_id in self._standing if not _is_results(self.messages[own_id])]
+        same = 0
+        while same < min(len(wanted), len(spoken)) and wanted[same] == spoken[same]:
+            same += 1
+        if same < len(spoken):
+            self._keep(list(self._standing).index(spoken[same]))
+        for message in messages:
+            self._say(message)
+
+    def _keep(self, count: int) -> None:
+        if count < len(self._standing):
+            kept = list(self._standing)[:count]
+            self._standing = dict.fromkeys(kept)
+            self.path.append((kept[-1] if kept else "", True))
+
+
+class _Reader:
+    def __init__(self, draft: Draft, messages: dict[str, Record]) -> None:
+        self._draft = draft
+        self._messages = messages
+
+    def read(self, path: Sequence[tuple[str, bool]]) -> None:
+        steps: dict[str, Step | None] = {"": None}
+        for own_id, goes_back in path:
+            if goes_back:
+                self._draft.rewind(steps.get(own_id), 0)
+                continue
+            message = self._messages[own_id]
+            match text(message, "type"):
+                case "user":
+                    self._read_user(message)
+                case "gemini" | "model" | "assistant":
+                    self._read_answer(message)
+                case kind:
+                    self._draft.leave(f"a message of the type {kind or '(none)'}")
+            steps[own_id] = self._draft.tip
+
+    def _read_user(self, message: Record) -> None:
+        when = milliseconds(message.get("timestamp"))
+        blocks = _blocks(message.get("content"))
+        responses = [record(block, "functionResponse") for block in blocks if "functionResponse" in block]
+        for response in responses:
+            call_id = text(response, "id")
+            if not self._draft.has_result(call_id):  # most versions have told it already, with the call
+                self._read_response(call_id, response, when)
+        said = tuple(self._user_parts([block for block in blocks if "functionResponse" not in block]))
+        if said or not responses:
+            self._draft.prompt(said, when)
+
+    def _read_answer(self, message: Record) -> None:
+        model, when = text(message, "model"), milliseconds(message.get("timestamp"))
+        calls = records(message, "toolCalls")
+        parts: list[Part] = [Thought(_thought(thought)) for thought in records(message, "thoughts")]
+        parts += self._answer_parts(_blocks(message.get("content")), model)
+        told = {part.id for part in parts if isinstance(part, ToolCall)}
+        for call in calls:
+            if text(call, "id") not in told:
+                signature = text(call, "thoughtSignature")
+                opaque = Opaque(DEPLOYMENT, json_text(signature), model) if signature else None
+                parts.append(ToolCall(text(call, "id"), text(call, "name"), json_text(call.get("args") or {}), opaque))
+        answer = Answer(tuple(parts), when, model, DEPLOYMENT if model else "", _usage(record(message, "tokens")))
+        if calls and all(text(call, "status") in _NOT_BEGUN for call in calls):
+            answer.unanswered = "not_run"
+        self._draft.answer(answer)
+        for call in calls:
+            self._read_result(call, when)
+
+    def _answer_parts(self, blocks: Sequence[Record], model: str) -> Iterator[Part]:
+        """As the Gemini protocol reads them: a signature stays on the part it came with."""
+        for block in blocks:
+            signature = text(block, "thoughtSignature")
+            opaque = Opaque(DEPLOYMENT, json_text(signature), model) if signature else None
+            if "functionCall" in block:
+                call = record(block, "functionCall")
+                yield ToolCall(text(call, "id"), text(call, "name"), json_text(call.get("args") or {}), opaque)
+            elif block.get("thought") is True or (signature and not text(block, "text")):
+                yield Thought(text(block, "text"), Opaque(DEPLOYMENT, json_text(block), model) if signature else None)
+            elif isinstance(block.get("text"), str):
+                yield Text(text(block, "text"), opaque)
+            elif "executableCode" in block or "codeExecutionResult" in block:
+                yield Thought(opaque=Opaque(DEPLOYMENT, json_text(block), model))
+            else:
+                yield from self._media(block)
+
+    def _user_parts(self, blocks: Sequence[Record]) -> Iterator[ResultPart]:
+        for block in blocks:
+            if isinstance(block.get("text"), str):
+                yield Text(text(block, "text"))
+            else:
+                yield from self._media(block)
+
+    def _media(self, block: Record) -> Iterator[ResultPart]:
+        if inline := record(block, "inlineData"):
+            yield self._draft.media(text(inline, "mimeType"), text(inline, "data"))
+        elif file := record(block, "fileData"):
+            yield FileRef(text(file, "mimeType"), text(file, "fileUri"))
+        else:
+            self._draft.leave(f"a part of a message ({', '.join(sorted(block))[:60] or 'empty'})")
+
+    # --- results
+
+    def _read_result(self, call: Record, when: int) -> None:
+        blocks = _blocks(call.get("result"))
+        response = next((record(block, "functionResponse") for block in blocks if "functionResponse" in block), None)
+        beside = [block for block in blocks if "functionResponse" not in block]
+        if response is None and not beside:
+            return
+        when = milliseconds(call.get("timestamp")) or when
+        outcome = _OUTCOMES.get(text(call, "status"))
+        self._read_response(text(call, "id"), response or {}, when, beside, outcome, text(call, "resultDisplay"))
+        if isinstance(call.get("resultDisplay"), dict):
+            self._draft.leave("how gemini-cli showed a result (resultDisplay)")
+
+    def _read_response(
+        self,
+        call_id: str,
+        response: Record,
+        when: int,
+        beside: Sequence[Record] = (),
+        outcome: ToolOutcome | None = None,
+        display: str = "",
+    ) -> None:
+        answer = record(response, "response")
+        is_error = "error" in answer or outcome in ("failed", "cancelled")
+        content: list[ResultPart] = []
+        if answer:
+            told = answer.get("error", answer.get("output")) if answer.keys() <= {"output", "error"} else answer
+            content.append(Text(told if isinstance(told, str) else json_text(told)))
+        content += self._user_parts([*records(response, "parts"), *beside])
+        self._draft.result(call_id, content, when, is_error=is_error, outcome=outcome, display=display)
+
+
+def _blocks(content: Any) -> list[Record]:
+    """A text, a part, or a list of either, as parts."""
+    match content:
+        case str():
+            return [{"text": content}] if content else []
+        case dict():
+            return [content]
+        case list():
+            return [block for item in content for block in (() if isinstance(item, list) else _blocks(item))]
+        case _:
+            return []
+
+
+def _is_results(message: Record) -> bool:
+    blocks = _blocks(message.get("content"))
+    return text(message, "type") == "user" and bool(blocks) and all("functionResponse" in block for block in blocks)
+
+
+def _thought(thought: Record) -> str:
+    subject, description = text(thought, "subject"), text(thought, "description")
+    return f"**{subject}**\n{description}" if subject else description
+
+
+def _usage(used: Record) -> Usage | None:
+    if not used:
+        return None
+    thought = tokens(used, "thoughts")
+    return Usage.from_total(
+        tokens(used, "input") + tokens(used, "tool"),
+        cache_read=tokens(used, "cached"),
+        output=tokens(used, "output") + thought,
+        thought=thought,
+    )

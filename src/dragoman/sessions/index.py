@@ -1,0 +1,340 @@
+"""What is known of all sessions without reading them: a table beside the logs that may be thrown away at any time.
+
+A row holds for as long as its file has the same inode, size and time; a file that grew is read from where it ended. Whatever goes
+wrong with the table (missing, damaged, of another version, locked, on a full disk), the answer comes from the files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.sessions.projects import is_log_name
+from dragoman.sessions.search_text import excerpt, fold, trigrams, words_of
+from dragoman.sessions.summary import Scanned, Spoken, Summary, open_log, scan
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+VERSION = 1
+"""Of the table. Another one found is thrown away."""
+_LOCKED_FOR_S = 2.0
+_MAX_TEXT_CHARS = 1_000_000
+_MAX_SEQ = 1 << 32
+
+_T = TypeVar("_T")
+_summary_decoder = msgspec.json.Decoder(Summary)
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A session in which something was found."""
+
+    summary: Summary
+    matches: int
+    """In how many of its prompts, answers and titles."""
+    seq: int
+    """The entry of the last of them."""
+    role: str
+    """`user`, `assistant` or `title`."""
+    excerpt: str
+
+
+class _File(msgspec.Struct, frozen=True):
+    """A log as the folder shows it."""
+
+    place: str
+    """`<project>/<name>`: what a row is found by."""
+    path: str
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+class _Row(msgspec.Struct):
+    id: int
+    file: tuple[int, int, int]
+    scanned: Scanned
+    searched: int
+    """How far its texts were read for searching."""
+
+
+class Index:
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self.path = os.path.join(root, "index.sqlite")
+
+    def summaries(self, project: str | None = None) -> list[Summary]:
+        """Every session of a project, or of all of them: the one that was used last comes first."""
+        files = self._files(project)
+        if not files:
+            return []
+        rows = self._using(lambda table: _refreshed(table, files, project))
+        return _newest_first(row.scanned.summary for row in rows.values())
+
+    def search(self, query: str, project: str | None = None, limit: int = 50) -> list[Hit]:
+        """Sessions with a prompt, an answer or a title that holds every word of the query, the one used last first."""
+        words, files = words_of(jsontext.valid_unicode(query)), self._files(project)
+        if not words or not files:
+            return []
+
+        def work(table: Connection) -> list[Hit]:
+            rows = _refreshed(table, files, project)
+            _read_texts(table, files, rows)
+            return _hits(table, {row.id: row.scanned.summary for row in rows.values()}, words, limit)
+
+        return self._using(work)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Nothing of these sessions is left in the table: who deletes one wants its words gone."""
+        places = [os.path.relpath(path, self._root) for path in paths]
+        if places and os.path.lexists(self.path):
+            self._using(lambda table: _forget(table, places))
+
+    # --- the files
+
+    def _files(self, project: str | None) -> dict[str, _File]:
+        projects = (
+            [project]
+            if project is not None
+            else sorted(entry.name for entry in _scandir(self._root) if entry.is_dir(follow_symlinks=False))
+        )
+        return {file.place: file for name in projects for file in self._files_of(name)}
+
+    def _files_of(self, project: str) -> list[_File]:
+        found: list[_File] = []
+        for entry in _scandir(os.path.join(self._root, project)):
+            if not is_log_name(entry.name):
+                continue
+            try:
+                about = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # it went away while we looked
+            if stat.S_ISREG(about.st_mode):
+                place = os.path.join(project, entry.name)
+                found.append(_File(place, entry.path, about.st_ino, about.st_size, about.st_mtime_ns))
+        return found
+
+    # --- the table
+
+    def _using(self, work: Callable[[Connection], _T]) -> _T:
+        """Work with the table on disk; with a new one where it is damaged; with one in memory where neither can be had."""
+        import sqlite3
+
+        for throw_away in (False, True):
+            try:
+                if throw_away:
+                    self._throw_away()
+                with closing(self._opened()) as table:
+                    return work(table)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    break
+            except (OSError, ValueError):
+                break
+        with closing(sqlite3.connect(":memory:")) as table:
+            _make_tables(table)
+            return work(table)
+
+    def _opened(self) -> Connection:
+        import sqlite3
+
+        # Made here, so that it is for the user's eyes alone; what SQLite puts beside it takes over its mode.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        table = sqlite3.connect(self.path, timeout=_LOCKED_FOR_S)
+        try:
+            (version,) = table.execute("PRAGMA user_version").fetchone()
+            if version != VERSION:
+                if table.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    raise sqlite3.DatabaseError("another version")
+                table.execute("PRAGMA journal_mode=WAL")
+                _make_tables(table)
+            table.execute("PRAGMA synchronous=NORMAL")
+            table.execute("PRAGMA secure_delete=ON")
+        except BaseException:
+            table.close()
+            raise
+        return table
+
+    def _throw_away(self) -> None:
+        for end in ("", "-wal", "-shm", "-journal"):
+            try:
+                os.unlink(self.path + end)
+            except FileNotFoundError:
+                pass
+
+
+def _scandir(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _newest_first(summaries: Iterable[Summary]) -> list[Summary]:
+    kept = [summary for summary in summaries if summary.entries]  # a file without a single entry is not a session
+    return sorted(kept, key=lambda summary: (summary.updated_ms, summary.session_id), reverse=True)
+
+
+# --- the table ----------------------------------------------------------------------------------------------------------
+
+
+def _make_tables(table: Connection) -> None:
+    import sqlite3
+
+    with table:
+        table.execute("BEGIN IMMEDIATE")
+        table.execute(
+            "CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, place TEXT UNIQUE NOT NULL, inode INTEGER, size INTEGER,"
+            " mtime_ns INTEGER, offset INTEGER, tail BLOB, searched INTEGER NOT NULL DEFAULT 0, summary BLOB)"
+        )
+        try:  # trigrams without their places: a third of the size, and what is found is checked anyway
+            table.execute(
+                "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(folded, original UNINDEXED, role UNINDEXED,"
+                " tokenize='trigram', detail=none)"
+            )
+        except sqlite3.OperationalError:  # an SQLite without them: every search reads every text
+            table.execute("CREATE TABLE IF NOT EXISTS texts (rowid INTEGER PRIMARY KEY, folded TEXT, original TEXT, role TEXT)")
+        table.execute(f"PRAGMA user_version={VERSION}")
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether a new table would help: not where this one is locked, or the disk is full or cannot be written."""
+    code = getattr(error, "sqlite_errorcode", 1) & 0xFF
+    return code in (1, 11, 17, 20, 24, 25, 26)  # ERROR, CORRUPT, SCHEMA, MISMATCH, FORMAT, RANGE, NOTADB
+
+
+def _refreshed(table: Connection, files: dict[str, _File], project: str | None) -> dict[str, _Row]:
+    """A true row for every file; the table follows suit."""
+    rows = _rows(table, project)
+    stale = [file for file in files.values() if file.place not in rows or rows[file.place].file != (file.inode, file.size, file.mtime_ns)]
+    gone = rows.keys() - files.keys()
+    if not stale and not gone:
+        return rows
+    read = [(file, scanned) for file in stale if (scanned := _scan(file, rows.get(file.place))) is not None]
+    with table:
+        table.execute("BEGIN IMMEDIATE")
+        _remove(table, gone)
+        for file, (scanned, is_anew) in read:
+            _write(table, file, scanned, is_anew)
+    unreadable = {file.place for file in stale} - {file.place for file, _ in read}
+    return {place: row for place, row in _rows(table, project).items() if place in files and place not in unreadable}
+
+
+def _rows(table: Connection, project: str | None) -> dict[str, _Row]:
+    where, values = ("", ())
+    if project is not None:  # a range and not LIKE: a folder may be called anything
+        where, values = " WHERE place >= ? AND place < ?", (f"{project}/", f"{project}0")
+    rows: dict[str, _Row] = {}
+    asked = f"SELECT place, id, inode, size, mtime_ns, searched, offset, tail, summary FROM sessions{where}"
+    for place, id, inode, size, mtime_ns, searched, offset, tail, summary in table.execute(asked, values):
+        try:
+            scanned = Scanned(_summary_decoder.decode(summary), offset, tail)
+        except (msgspec.DecodeError, TypeError, UnicodeError):
+            continue  # written anew, as if it were missing
+        rows[place] = _Row(id, (inode, size, mtime_ns), scanned, searched)
+    return rows
+
+
+def _scan(file: _File, row: _Row | None) -> tuple[Scanned, bool] | None:
+    """The log, read from where it ended last time if it is still the same one; and whether it was read anew. None: it cannot be read."""
+    try:
+        with open_log(file.path) as log:
+            if row is not None and row.file[0] == file.inode:
+                try:
+                    return scan(log, file.path, row.scanned), False
+                except ValueError:
+                    pass
+            return scan(log, file.path), True
+    except OSError:
+        return None
+
+
+def _write(table: Connection, file: _File, scanned: Scanned, is_anew: bool) -> None:
+    if is_anew:
+        _remove(table, [file.place])
+    table.execute(
+        "INSERT INTO sessions (place, inode, size, mtime_ns, offset, tail, summary) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (place) DO"
+        " UPDATE SET inode=excluded.inode, size=excluded.size, mtime_ns=excluded.mtime_ns, offset=excluded.offset, tail=excluded.tail,"
+        " summary=excluded.summary",
+        (file.place, file.inode, file.size, file.mtime_ns, scanned.offset, scanned.tail, msgspec.json.encode(scanned.summary)),
+    )
+
+
+def _remove(table: Connection, places: Iterable[str]) -> None:
+    for place in places:
+        for (id,) in table.execute("SELECT id FROM sessions WHERE place = ?", (place,)).fetchall():
+            table.execute("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", (id * _MAX_SEQ, (id + 1) * _MAX_SEQ))
+            table.execute("DELETE FROM sessions WHERE id = ?", (id,))
+
+
+def _forget(table: Connection, places: list[str]) -> None:
+    import sqlite3
+
+    with table:
+        table.execute("BEGIN IMMEDIATE")
+        _remove(table, places)
+        try:
+            table.execute("INSERT INTO texts (texts) VALUES ('optimize')")  # what was deleted stays in old segments until they are merged
+        except sqlite3.OperationalError:
+            pass  # a plain table has no segments
+    table.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+# --- searching ----------------------------------------------------------------------------------------------------------
+
+
+def _read_texts(table: Connection, files: dict[str, _File], rows: dict[str, _Row]) -> None:
+    """Bring the texts up to where the rows are. Only a search needs them, so only a search reads them."""
+    for place, row in rows.items():
+        if row.searched >= row.scanned.offset:
+            continue
+        spoken: list[Spoken] = []
+        try:
+            with open_log(files[place].path) as log:
+                nothing = Scanned(Summary(""), row.searched)
+                end = scan(log, files[place].path, nothing, spoken).offset
+        except OSError:
+            continue
+        with table:
+            table.execute("BEGIN IMMEDIATE")
+            table.executemany(
+                "INSERT OR REPLACE INTO texts (rowid, folded, original, role) VALUES (?, ?, ?, ?)",
+                ((row.id * _MAX_SEQ + each.seq, *_texts(each), each.role) for each in spoken if 0 <= each.seq < _MAX_SEQ),
+            )
+            table.execute("UPDATE sessions SET searched = ? WHERE id = ?", (end, row.id))
+
+
+def _texts(spoken: Spoken) -> tuple[str, str]:
+    text = jsontext.valid_unicode(spoken.text[:_MAX_TEXT_CHARS])
+    return fold(text), text
+
+
+def _hits(table: Connection, summaries: dict[int, Summary], words: list[str], limit: int) -> list[Hit]:
+    conditions = ["instr(folded, ?)" for _ in words]
+    values: list[str] = list(words)
+    if (grams := trigrams(words)) and _has_trigrams(table):
+        conditions.insert(0, "texts MATCH ?")
+        values.insert(0, " AND ".join('"{}"'.format(gram.replace('"', '""')) for gram in grams))
+    matches: dict[int, list[int]] = {}
+    for (rowid,) in table.execute(f"SELECT rowid FROM texts WHERE {' AND '.join(conditions)} ORDER BY rowid", values):
+        matches.setdefault(rowid // _MAX_SEQ, []).append(rowid)
+    found = {id: summary for id, summary in summaries.items() if id in matches}
+    ids = sorted(found, key=lambda id: (found[id].updated_ms, found[id].session_id), reverse=True)[:limit]
+    return [_hit(table, found[id], matches[id], words) for id in ids]
+
+
+def _hit(table: Connection, summary: Summary, rowids: list[int], words: list[str]) -> Hit:
+    role, original = table.execute("SELECT role, original FROM texts WHERE rowid = ?", (rowids[-1],)).fetchone()
+    return Hit(summary, len(rowids), rowids[-1] % _MAX_SEQ, role, excerpt(original, words))
+
+
+def _has_trigrams(table: Connection) -> bool:
+    (made,) = table.execute("SELECT sql FROM sqlite_master WHERE name = 'texts'").fetchone()
+    return "fts5" in made

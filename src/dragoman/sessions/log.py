@@ -1,0 +1,137 @@
+"""The lines of a session's log: one entry each, with a checksum, read back whatever became of the file.
+
+A line is the entry's JSON with `,"crc":"xxxxxxxx"` before its last brace and a newline after it; the checksum is the CRC-32 of the
+bytes before that comma. Lines part at newline bytes and at nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.record import Entry, Unknown, decode_entry, encode_entry
+from dragoman.sessions.private import open_file
+
+_CRC = b',"crc":"'
+_CRC_BYTES = len(_CRC) + 8 + len(b'"}\n')
+
+
+class Damaged(ValueError):
+    """A line that does not hold the entry that was written to it. Says why, in a few words."""
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """A line that could not be read. It stays in the file as it is."""
+
+    line_number: int
+    """Counted from 1."""
+    offset: int
+    """Where it begins, in bytes."""
+    reason: str
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """What a log holds."""
+
+    entries: tuple[Entry, ...]
+    damage: tuple[Damage, ...] = ()
+    """Lines in the middle that could not be read: what stood there is missing from the entries."""
+    torn: bytes = b""
+    """What follows the last whole line: a line that was being written, or what a crash left in its place."""
+    size: int = 0
+    """Bytes up to the end of the last whole line."""
+    torn_file: str = ""
+    """Where the torn tail is kept, once it has been set aside."""
+
+    def notices(self) -> tuple[str, ...]:
+        """What a person should be told of the state it was found in."""
+        told = [
+            f"line {each.line_number} of the session (byte {each.offset}) cannot be read ({each.reason}): "
+            "it stays in the file, and everything else was loaded"
+            for each in self.damage
+        ]
+        if self.torn:
+            kept = f"set aside in {self.torn_file}" if self.torn_file else "left as it is"
+            told.append(f"the session ends in {len(self.torn)} bytes that are no whole record: {kept}; everything before was loaded")
+        return tuple(told)
+
+
+def encode_line(entry: Entry) -> bytes:
+    """The line that stands for an entry, newline included."""
+    try:
+        body = encode_entry(entry)
+    except UnicodeEncodeError:  # half a surrogate pair in the text of an Unknown
+        body = jsontext.valid_unicode(entry.json).encode() if isinstance(entry, Unknown) else jsontext.encode(entry)
+    if isinstance(entry, Unknown) and (b"\n" in body or not body.endswith(b"}")):
+        body = jsontext.encode(jsontext.decode(body))
+    checked = body[:-1]
+    return b'%b,"crc":"%08x"}\n' % (checked, zlib.crc32(checked))
+
+
+def decode_line(line: bytes) -> Entry:
+    """The entry on a line. Raises Damaged."""
+    if not line.endswith(b"\n"):
+        raise Damaged("incomplete")
+    if len(line) < _CRC_BYTES or not line.startswith(_CRC, len(line) - _CRC_BYTES) or not line.endswith(b'"}\n'):
+        raise Damaged("no checksum")
+    checked = line[:-_CRC_BYTES]
+    if b"%08x" % zlib.crc32(checked) != line[-11:-3]:
+        raise Damaged("its checksum does not match")
+    try:
+        return decode_entry(checked + b"}")
+    except (jsontext.NotJSON, UnicodeError, RecursionError) as error:
+        raise Damaged(str(error)) from error
+
+
+def read_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes, Entry | Damaged]]:
+    """Each line as (line number, offset, its bytes, the entry or what is wrong with it)."""
+    offset = 0
+    last_seq = 0
+    for number, line in enumerate(file, 1):
+        try:
+            entry: Entry | Damaged = decode_line(line)
+        except Damaged as damaged:
+            entry = damaged
+        if not isinstance(entry, Damaged):
+            if number > 1 and entry.seq <= last_seq:
+                # A whole line, in the wrong place: two writers, or a copy gone wrong. Taking it in would tangle the history.
+                entry = Misplaced(f"entry {entry.seq} after entry {last_seq}")
+            else:
+                last_seq = entry.seq
+        yield number, offset, line, entry
+        offset += len(line)
+
+
+class Misplaced(Damaged):
+    """A whole line whose number does not follow."""
+
+
+def read_log(path: str | os.PathLike[str]) -> Loaded:
+    """Everything that can be read. Raises OSError, or InputError where it is a link or no ordinary file."""
+    with os.fdopen(open_file(os.fspath(path)), "rb", buffering=1 << 18) as file:
+        return read_file(file)
+
+
+def read_file(file: BinaryIO) -> Loaded:
+    """The same from a file that is open, read from where it stands."""
+    entries: list[Entry] = []
+    damage: list[Damage] = []
+    unread: list[tuple[Damage, bytes]] = []
+    size = 0
+    for number, offset, line, entry in read_lines(file):
+        if isinstance(entry, Damaged):
+            unread.append((Damage(number, offset, str(entry)), line))
+            if not isinstance(entry, Misplaced):
+                continue
+        else:
+            entries.append(entry)
+        # Whatever was unreadable before a whole line is damage; only what no whole line follows is a torn tail.
+        damage.extend(each for each, _ in unread)
+        unread.clear()
+        size = offset + len(line)
+    return Loaded(tuple(entries), tuple(damage), b"".join(line for _, line in unread), size)

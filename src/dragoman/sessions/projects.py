@@ -1,0 +1,57 @@
+"""Where sessions lie: `<root>/<project>/<session id>.jsonl`, a project for every folder that was worked in."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import unicodedata
+
+from dragoman.errors import InputError
+
+_SESSION_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}", re.ASCII)
+_ENDING = ".jsonl"
+_MAX_NAME_BYTES = 80
+
+
+def new_session_id() -> str:
+    """The time in UTC, which sorts, and four random bytes."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(4).hex()}"
+
+
+def is_session_id(text: str) -> bool:
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+def is_log_name(name: str) -> bool:
+    return name.endswith(_ENDING) and is_session_id(name.removesuffix(_ENDING))
+
+
+def log_name(session_id: str) -> str:
+    """The name of a session's log. Raises InputError for what is no id: whatever else was given, it never becomes part of a path."""
+    if not is_session_id(session_id):
+        raise InputError(
+            f"{shown(session_id)} is not a session id: they look like 20261115-120102-1a2b3c4d; `dragoman sessions list` shows them"
+        )
+    return session_id + _ENDING
+
+
+def project_hash(workspace: str | os.PathLike[str]) -> str:
+    """Of a folder's real path: however it was reached, it is the same project."""
+    from hashlib import sha256
+
+    return sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()
+
+
+def project_name(workspace: str | os.PathLike[str]) -> str:
+    """The folder's own name, for people, and of its hash what keeps it apart from others of that name."""
+    name = os.path.basename(os.path.realpath(workspace))
+    readable = "".join(char if char.isalnum() or char in "._" else "-" for char in unicodedata.normalize("NFC", name)).strip("-.")
+    short = readable.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
+    return f"{short or 'folder'}-{project_hash(workspace)[:12]}"
+
+
+def shown(text: str) -> str:
+    """What somebody typed, safe to repeat in a message."""
+    kept = "".join(char if char.isprintable() else "�" for char in text[:60])
+    return f"'{kept}{'…' if len(text) > 60 else ''}'"

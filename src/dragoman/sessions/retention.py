@@ -1,0 +1,39 @@
+"""Housekeeping: which sessions are old enough to go. Only what was read to its last byte and understood is ever chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.errors import InputError
+from dragoman.record import Started, Unknown
+from dragoman.sessions.log import read_log
+from dragoman.sessions.summary import KNOWN_FORMAT, Summary
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def choose_expired(
+    newest_first: Sequence[Summary], now_ms: int, *, age_days: float | None = None, count: int | None = None
+) -> list[Summary]:
+    """Sessions that were not used for so many days, and those beyond the newest so many. Without either: none."""
+    if (age_days is not None and age_days <= 0) or (count is not None and count < 0):
+        raise InputError("sessions are kept for a number of days above 0, and as many as a number of 0 or more says")
+    before_ms = now_ms - age_days * DAY_MS if age_days is not None else 0
+    return [
+        summary
+        for place, summary in enumerate(newest_first)
+        if (count is not None and place >= count) or 0 < summary.updated_ms < before_ms
+        if summary.is_understood
+    ]
+
+
+def is_whole(path: str) -> bool:
+    """Whether nothing in a log is damaged, torn, or from a version later than this one."""
+    try:
+        loaded = read_log(path)
+    except (OSError, InputError):
+        return False
+    if not loaded.entries or loaded.damage or loaded.torn:
+        return False
+    head = loaded.entries[0]
+    return isinstance(head, Started) and head.format <= KNOWN_FORMAT and not any(isinstance(entry, Unknown) for entry in loaded.entries)

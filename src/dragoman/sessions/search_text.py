@@ -1,0 +1,70 @@
+"""Text as it is searched: what a person would call the same is the same, in any script."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import islice
+
+from dragoman.sessions.titles import clusters, fit, one_line
+
+_EXCERPT_BEFORE = 30
+_EXCERPT_COLUMNS = 100
+_UNHEARD = dict.fromkeys(
+    (
+        *range(0x0300, 0x0370),  # accents of Latin, Greek and Cyrillic letters
+        *range(0x0591, 0x05C8),  # Hebrew points
+        *range(0x0610, 0x061B),
+        0x0640,  # the stroke that lengthens an Arabic word
+        *range(0x064B, 0x0660),  # Arabic vowels
+        0x0670,
+        *range(0xFE00, 0xFE10),  # text or emoji style
+    )
+)
+"""Marks that people leave out. Those of Indic scripts and of Kana make another letter and stay."""
+
+
+def fold(text: str) -> str:
+    """Case, accents, vowel points and forms of width do not matter. What was found in `fold(text)` was in the text."""
+    if text.isascii():
+        return text.lower().replace("\0", " ")
+    bare = unicodedata.normalize("NFKD", text).translate(_UNHEARD)
+    return unicodedata.normalize("NFC", bare.casefold()).replace("\0", " ")
+
+
+def words_of(query: str) -> list[str]:
+    """What must all be found, folded. Scripts without spaces make one word."""
+    return list(dict.fromkeys(fold(query).split()))
+
+
+def trigrams(words: list[str], at_most: int = 24) -> list[str]:
+    """Three letters each that any text with these words holds. Empty where every word is shorter."""
+    return list(islice(dict.fromkeys(word[start : start + 3] for word in words for start in range(len(word) - 2)), at_most))
+
+
+def excerpt(text: str, words: list[str]) -> str:
+    """One line of the text around the first of the words that it holds."""
+    found = _position(text, words)
+    begin = max(found - _EXCERPT_BEFORE * 8, 0)
+    lead = list(clusters(text[begin:found]))
+    kept = lead[-_EXCERPT_BEFORE:]
+    left_out = begin > 0 or len(lead) > len(kept)
+    line = one_line("".join(kept) + text[found : found + _EXCERPT_COLUMNS * 4])
+    return fit(f"…{line}" if left_out else line, _EXCERPT_COLUMNS)
+
+
+def _position(text: str, words: list[str]) -> int:
+    """Where in the text, not in its folded form, the first word begins."""
+    folded = fold(text)
+    places = [place for word in words if (place := folded.find(word)) >= 0]
+    if not places:
+        return 0
+    place = min(places)
+    if text.isascii():
+        return place
+    position = passed = 0
+    for cluster in clusters(text):
+        passed += len(fold(cluster))
+        if passed > place:
+            return position
+        position += len(cluster)
+    return 0

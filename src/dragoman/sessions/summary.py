@@ -1,0 +1,198 @@
+"""What a list tells of a session, folded from its log: entries in, Summary out. It goes on where it stopped, because logs only grow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from dragoman.errors import InputError
+from dragoman.record import Configured, Entry, ModelChanged, Said, Started, Titled
+from dragoman.sessions.log import Damaged, decode_line
+from dragoman.sessions.private import open_file
+from dragoman.sessions.titles import fit, one_line, title_of
+from dragoman.sessions.transcript import SETUP_BEGINS
+from dragoman.usage import Usage
+
+KNOWN_FORMAT = 1
+"""The newest format of a log that we know. What stands in a later one is not ours to judge."""
+MAX_LINE_BYTES = 256 * 1024 * 1024
+"""A longer line is not one of ours; it is passed over in pieces."""
+_PROMPT_COLUMNS = 400
+_TAIL_BYTES = 48
+"""Enough of what was read last to know it again: the end of a line with its checksum."""
+
+
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One row of a list."""
+
+    session_id: str
+    path: str = ""
+    workspace: str = ""
+    """The folder it was started in."""
+    title: str = ""
+    """The name it was given, else one made of its first prompt."""
+    first_prompt: str = ""
+    """On one line, and cut where it is long."""
+    started_ms: int = 0
+    updated_ms: int = 0
+    messages: int = 0
+    """Prompts and answers. Tool results are not counted, nor what the program tells the model of its surroundings."""
+    model: str = ""
+    """The one used last."""
+    usage: Usage = Usage()
+    size: int = 0
+    """Bytes of its log."""
+    entries: int = 0
+    last_seq: int = 0
+    damaged: int = 0
+    """Lines that could not be read."""
+    format: int = 0
+    """That of its head; 0 where the head is missing."""
+    forked_from: str = ""
+    imported_from: str = ""
+    has_given_title: bool = False
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether every line could be read and the format is one we know."""
+        return bool(self.entries) and not self.damaged and self.format == KNOWN_FORMAT
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """Something that can be searched for."""
+
+    seq: int
+    role: str
+    """`user`, `assistant` or `title`."""
+    text: str
+
+
+class Scanned(msgspec.Struct, frozen=True):
+    """How far a log was read, and what was found."""
+
+    summary: Summary
+    offset: int = 0
+    """Behind the last whole line."""
+    tail: bytes = b""
+    """What stood right before it."""
+
+
+def open_log(path: str) -> BinaryIO:
+    """A log to read. Raises OSError, also for what is no plain file (a link, a pipe that would never end)."""
+    try:
+        return os.fdopen(open_file(path), "rb", buffering=256 * 1024)
+    except InputError as error:
+        raise OSError(str(error)) from error
+
+
+def scan(log: BinaryIO, path: str, before: Scanned | None = None, spoken: list[Spoken] | None = None) -> Scanned:
+    """Read what is new in a log since `before`. With `spoken`, what was said is collected there as well.
+
+    Raises ValueError where it is not the log that was read before: something else stands where the reading ended.
+    """
+    offset, tail = (before.offset, before.tail) if before is not None else (0, b"")
+    log.seek(offset - len(tail))
+    if log.read(len(tail)) != tail:
+        raise ValueError("this is not the log that was read before")
+    fold = _Fold(before.summary if before is not None else Summary(os.path.basename(path).removesuffix(".jsonl")), spoken)
+    for line, length in _whole_lines(log):
+        offset += length
+        tail = line[-_TAIL_BYTES:]
+        fold.read(line)
+    return Scanned(fold.finish(path, os.fstat(log.fileno()).st_size), offset, tail)
+
+
+def _whole_lines(log: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Lines with the bytes they take. Of one that is too long only the end comes; what has no newline yet does not."""
+    length = 0
+    while piece := log.readline(MAX_LINE_BYTES):
+        length += len(piece)
+        if piece.endswith(b"\n"):
+            yield piece, length
+            length = 0
+
+
+class _Fold:
+    def __init__(self, before: Summary, spoken: list[Spoken] | None) -> None:
+        self._before = before
+        self._spoken = spoken
+        self._started: Started | None = None
+        self._given_title = before.title if before.has_given_title else ""
+        self._title = title_of(before.first_prompt) if before.has_given_title else before.title
+        self._first_prompt, self._model = before.first_prompt, before.model
+        self._started_ms, self._updated_ms = before.started_ms, before.updated_ms
+        self._messages, self._entries, self._damaged = before.messages, before.entries, before.damaged
+        self._last_seq = before.last_seq
+        self._usage = before.usage
+
+    def read(self, line: bytes) -> None:
+        try:
+            entry = decode_line(line)
+        except Damaged:
+            self._damaged += 1
+            return
+        if self._entries and entry.seq <= self._last_seq:  # a whole line in the wrong place: readers leave it out
+            self._damaged += 1
+            return
+        self._take(entry)
+
+    def _take(self, entry: Entry) -> None:
+        self._entries += 1
+        self._last_seq = entry.seq
+        self._started_ms = self._started_ms or entry.timestamp_ms
+        self._updated_ms = max(entry.timestamp_ms, self._updated_ms)  # a fork is newer than what it copied
+        match entry:
+            case Started():
+                self._started = entry
+            case Configured(model=model) | ModelChanged(model=model):
+                self._model = model or self._model
+            case Titled(title=title):
+                self._given_title = title_of(title)
+                self._collect(entry.seq, "title", title)
+            case Said():
+                self._say(entry)
+            case _:
+                pass
+
+    def _say(self, entry: Said) -> None:
+        role, text = entry.message.role, entry.message.text
+        if role == "user" and text.startswith(SETUP_BEGINS):
+            return
+        self._messages += 1
+        self._model = entry.model or self._model
+        if entry.usage is not None:
+            self._usage += entry.usage
+        if role == "user" and not self._first_prompt:
+            self._first_prompt = fit(one_line(text.lstrip()[: _PROMPT_COLUMNS * 8]), _PROMPT_COLUMNS)
+            self._title = title_of(text)
+        self._collect(entry.seq, role, text)
+
+    def _collect(self, seq: int, role: str, text: str) -> None:
+        if self._spoken is not None and text.strip():
+            self._spoken.append(Spoken(seq, role, text))
+
+    def finish(self, path: str, size: int) -> Summary:
+        before, head = self._before, self._started
+        return Summary(
+            session_id=before.session_id,
+            path=path,
+            workspace=before.workspace if head is None else "".join(head.directories[:1]),
+            title=self._given_title or self._title,
+            first_prompt=self._first_prompt,
+            started_ms=self._started_ms,
+            updated_ms=self._updated_ms,
+            messages=self._messages,
+            model=self._model,
+            usage=self._usage,
+            size=size,
+            entries=self._entries,
+            last_seq=self._last_seq,
+            damaged=self._damaged,
+            format=before.format if head is None else head.format,
+            forked_from=before.forked_from if head is None else head.forked_from,
+            imported_from=before.imported_from if head is None else head.imported_from,
+            has_given_title=bool(self._given_title),
+        )

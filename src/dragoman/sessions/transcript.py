@@ -1,0 +1,260 @@
+"""What a session looked like: entries in, the steps a person saw out, with what was rejected, cancelled or taken back."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from dragoman.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall
+from dragoman.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FilesRestored,
+    ModelChanged,
+    Pruned,
+    Rewound,
+    Said,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolOutcome,
+    ToolStarted,
+    Unknown,
+)
+from dragoman.usage import Usage
+
+SETUP_BEGINS = "This is Dragoman. We are setting up the context for our chat."
+"""How the message begins that tells the model where it is: nobody typed that."""
+_MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "paths")
+
+
+class _Step(msgspec.Struct, frozen=True):
+    seq: int
+    timestamp_ms: int
+    taken_back: bool
+    """A rewind went back to before it: the model no longer sees it."""
+
+
+class Prompt(_Step, frozen=True):
+    parts: tuple[Part, ...]
+    is_setup: bool = False
+    """Where the model finds itself, told by the program and not by a person."""
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+class Reply(_Step, frozen=True):
+    parts: tuple[Part, ...]
+    model: str = ""
+    usage: Usage | None = None
+    rejected: str = ""
+    """Why it does not count, where it does not."""
+    broken_off: str = ""
+    """`cancelled` or `broken off`, where it is not whole."""
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def thoughts(self) -> tuple[str, ...]:
+        return tuple(part.text for part in self.parts if isinstance(part, Thought) and part.text)
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Citation))
+
+
+class Call(_Step, frozen=True):
+    """A call with what became of it. The arguments are those it ran with."""
+
+    call: ToolCall
+    outcome: ToolOutcome
+    content: tuple[Text | Blob | FileRef, ...] = ()
+    display: str = ""
+    """What the person was shown, where that differs from what the model was told."""
+    finished_ms: int = 0
+
+    @property
+    def output(self) -> str:
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
+
+NoteKind = Literal["model", "pruned", "compressed", "rewound", "restored", "unknown"]
+
+
+class Note(_Step, frozen=True):
+    """Something that happened to the conversation and was not said in it."""
+
+    kind: NoteKind
+    about: str = ""
+
+
+Step = Prompt | Reply | Call | Note
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    steps: tuple[Step, ...]
+    session_id: str = ""
+    project: str = ""
+    directories: tuple[str, ...] = ()
+    title: str = ""
+    """Empty where nobody gave it one."""
+    model: str = ""
+    """The last one that was set."""
+    started_ms: int = 0
+    updated_ms: int = 0
+    usage: Usage = Usage()
+
+    @property
+    def first_prompt(self) -> str:
+        prompts = (step.text for step in self.steps if isinstance(step, Prompt) and not step.is_setup)
+        return next(prompts, "")
+
+
+def read_transcript(entries: Iterable[Entry]) -> Transcript:
+    kept = list(entries)
+    reading = _Reading(_standing(kept), {entry.said_seq: entry.reason for entry in kept if isinstance(entry, AnswerRejected)})
+    for entry in kept:
+        reading.take(entry)
+    return reading.finish(kept)
+
+
+def about(call: ToolCall) -> str:
+    """`read_file src/a.py`, `$ make test`: a call in one line, as long as its arguments are."""
+    args = call.args
+    if args is None:
+        return f"{call.name} {call.arguments}"
+    command = args.get("command")
+    if isinstance(command, str):
+        return f"$ {command}"
+    found = [args[name] for name in _MAIN_ARGUMENTS if args.get(name)][:2]
+    return " ".join([call.name, *(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found)])
+
+
+class _Reading:
+    def __init__(self, standing: set[int], rejected: dict[int, str]) -> None:
+        self._standing = standing
+        self._rejected = rejected
+        self._steps: list[Step] = []
+        self._places: dict[str, int] = {}
+        """Call ids → where in the steps the last call of that id stands."""
+        self._done: set[int] = set()
+        """Places of the calls that have their result."""
+        self._head = Started(0, 0, "")
+        self._session_id = self._title = self._model = ""
+        self._directories: tuple[str, ...] = ()
+        self._usage = Usage()
+
+    def take(self, entry: Entry) -> None:
+        match entry:
+            case Started():
+                self._head = entry
+            case Configured():
+                self._session_id = entry.session_id or self._session_id
+                self._directories = entry.directories or self._directories
+                self._change_model(entry, entry.model, entry.deployment)
+            case ModelChanged():
+                self._change_model(entry, entry.model, entry.deployment)
+            case Titled(title=title):
+                self._title = title
+            case Said(message=message) if message.role == "user":
+                self._steps.append(Prompt(*self._place(entry), message.parts, message.text.startswith(SETUP_BEGINS)))
+            case Said():
+                self._answer(entry)
+            case ToolStarted():
+                self._start(entry)
+            case ToolFinished():
+                self._finish(entry)
+            case Pruned(call_ids=call_ids):
+                self._note(entry, "pruned", str(len(call_ids)))
+            case Compressed(summary=summary):
+                self._note(entry, "compressed", summary.text)
+            case Rewound(to_seq=to_seq):
+                self._note(entry, "rewound", str(to_seq))
+            case FilesRestored(seqs=seqs):
+                self._note(entry, "restored", str(len(seqs)))
+            case Unknown(json=json):
+                self._note(entry, "unknown", json)
+            case _:
+                pass
+
+    def finish(self, entries: Sequence[Entry]) -> Transcript:
+        return Transcript(
+            tuple(self._steps),
+            session_id=self._head.session_id or self._session_id,
+            project=self._head.project,
+            directories=self._head.directories or self._directories,
+            title=self._title,
+            model=self._model,
+            started_ms=entries[0].timestamp_ms if entries else 0,
+            updated_ms=entries[-1].timestamp_ms if entries else 0,
+            usage=self._usage,
+        )
+
+    def _answer(self, entry: Said) -> None:
+        broken_off = entry.raw_finish if entry.raw_finish in ("cancelled", "broken off") else ""
+        rejected = self._rejected.get(entry.seq, "")
+        self._usage += entry.usage or Usage()
+        place = self._place(entry)
+        parts = tuple(part for part in entry.message.parts if not isinstance(part, ToolCall))
+        self._steps.append(Reply(*place, parts, entry.model, entry.usage, rejected, broken_off))
+        for call in entry.message.calls:
+            self._places[call.id] = len(self._steps)
+            self._steps.append(Call(*place, call, "not_run"))
+
+    def _start(self, entry: ToolStarted) -> None:
+        """From here on it may have taken effect, whatever is known of its end."""
+        index, step = self._open(entry.call_id)
+        if step is not None and step.outcome == "not_run":
+            call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
+            self._steps[index] = msgspec.structs.replace(step, call=call, outcome="unknown")
+
+    def _finish(self, entry: ToolFinished) -> None:
+        index, step = self._open(entry.result.call_id)
+        if step is None or index in self._done:  # a call has one result, the first
+            return
+        self._done.add(index)
+        outcome = "failed" if entry.outcome == "finished" and entry.result.is_error else entry.outcome
+        self._steps[index] = msgspec.structs.replace(
+            step, outcome=outcome, content=entry.result.content, display=entry.display, finished_ms=entry.timestamp_ms
+        )
+
+    def _open(self, call_id: str) -> tuple[int, Call | None]:
+        index = self._places.get(call_id, -1)
+        step = self._steps[index] if index >= 0 else None
+        return index, step if isinstance(step, Call) else None
+
+    def _change_model(self, entry: Configured | ModelChanged, model: str, deployment: str) -> None:
+        if self._model and model != self._model:
+            self._note(entry, "model", f"{deployment}/{model}" if deployment else model)
+        self._model = model
+
+    def _note(self, entry: Entry, kind: NoteKind, about: str) -> None:
+        self._steps.append(Note(*self._place(entry), kind, about))
+
+    def _place(self, entry: Entry) -> tuple[int, int, bool]:
+        return entry.seq, entry.timestamp_ms, entry.seq not in self._standing
+
+
+def _standing(entries: Sequence[Entry]) -> set[int]:
+    """The seqs that led to where the session is now: after a rewind, what came after its target did not."""
+    follows: dict[int, int] = {}
+    head = 0
+    for entry in entries:
+        follows[entry.seq] = min(entry.to_seq if isinstance(entry, Rewound) else head, entry.seq - 1)
+        head = entry.seq
+    known = sorted(follows)
+    standing: set[int] = set()
+    while head in follows and head not in standing:
+        standing.add(head)
+        before = bisect_right(known, follows[head])  # an entry that was lost: what stood before it
+        head = known[before - 1] if before else 0
+    return standing

@@ -1,0 +1,507 @@
+"""`dragoman sessions`, as a user runs it, over logs as a run leaves them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.session_list import age, size
+from dragoman.history import History
+from dragoman.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, result, user
+from dragoman.record import Entry, FileChange, Rewound
+from dragoman.sessions.log import encode_line, read_log
+from dragoman.sessions.store import Session, Store
+from dragoman.usage import Usage
+from program import Place
+
+NOW_MS = 1_794_744_062_123
+EVIL = "\x1b]0;owned\x07\x1b[2J\rover"
+
+
+class Kept:
+    """The sessions of a place, written as a run would."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.store = Store(place.home / "dragoman" / "data" / "sessions")
+
+    def session(
+        self, prompt: str = "Read the file", answer: str = "It says hello.", *, at_ms: int = NOW_MS, work: Path | None = None
+    ) -> Session:
+        """Entries: 1 started, 2 configured, 3 prompt, 4 answer with a call, 5 and 6 the call, 7 answer."""
+        made = self.store.create(work or self.place.work, versions=("dragoman test",))
+        history = History(made.journal, entries=made.loaded.entries, now_ms=lambda: at_ms)
+        history.configure("claude-opus-5", "Be good.", session_id=made.session_id, deployment="anthropic")
+        history.say(user(prompt))
+        call = ToolCall("call_1", "read_file", '{"file_path":"a.txt"}')
+        said = assistant(Thought("Looking"), "I will read it.", call)
+        history.answer(Response(said, FinishReason.TOOL_CALLS, usage=Usage(1_000, 234, 0, 56)))
+        history.start_tool(call)
+        history.finish_tool(result(call, "hello\nworld"), display="2 lines")
+        history.answer(Response(assistant(answer, Citation("https://example.org", "Example")), FinishReason.STOP))
+        made.journal.close()
+        return made
+
+    def entries(self, session: Session) -> tuple[Entry, ...]:
+        return read_log(session.path).entries
+
+    def go_on(self, session: Session) -> tuple[History, Session]:
+        opened = self.store.open(session.path)
+        return History(opened.journal, entries=opened.loaded.entries, now_ms=lambda: NOW_MS), opened
+
+
+@pytest.fixture
+def kept(place: Place) -> Kept:
+    return Kept(place)
+
+
+# --- list
+
+
+def test_no_session_yet(place: Place) -> None:
+    assert "No session was kept in this folder" in place.run("sessions").out
+    assert place.run("sessions", "list", "--all").out == "No session was kept yet.\n"
+    assert place.run("sessions", "--output-format", "json").json == {"sessions": []}
+    place.run("sessions", "show", "latest").complaint(42, "no session")
+    assert not (place.home / "dragoman" / "data").exists(), "looking makes nothing"
+
+
+def test_list_shows_number_age_title_messages_model_and_size(place: Place, kept: Kept) -> None:
+    kept.session("the first thing", at_ms=NOW_MS - 86_400_000 * 3)
+    last = kept.session("重构解析器 مرحبا 👩‍👩‍👧")
+    done = place.run("sessions")
+    assert done.code == 0
+    assert done.err == ""
+    head, newest, oldest = done.out.splitlines()
+    assert head.split() == ["#", "age", "title", "messages", "model", "size"]
+    assert newest.startswith("1 ")
+    assert "重构解析器 مرحبا 👩‍👩‍👧" in newest
+    assert oldest.split()[0] == "2"
+    assert oldest.split()[2:] == ["the", "first", "thing", "3", "claude-opus-5", *oldest.split()[-2:]]
+    assert oldest.endswith("kB")
+    assert place.run("sessions", "list").out == done.out
+    first = place.run("sessions", "list", "--output-format", "json").json["sessions"][0]
+    assert (first["number"], first["session_id"], first["messages"]) == (1, last.session_id, 3)
+    assert first["usage"] == {"fresh_tokens": 1000, "cache_read_tokens": 234, "output_tokens": 56}
+
+
+def test_list_keeps_folders_apart_unless_all_is_asked_for(place: Place, kept: Kept, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    kept.session("mine")
+    theirs = kept.session("theirs", work=other)
+    assert "theirs" not in place.run("sessions").out
+    everywhere = place.run("sessions", "--all").out
+    assert theirs.session_id in everywhere
+    assert str(other)[-10:] in everywhere
+    assert "theirs" in place.run("-C", str(other), "sessions").out
+    assert "theirs" in place.run("sessions", "show", theirs.session_id).out
+
+
+def test_ages_and_sizes_are_short() -> None:
+    assert [age(ms * 1000) for ms in (-5, 0, 59, 60, 7_200, 86_400 * 3, 86_400 * 20, 86_400 * 800)] == [
+        "0s",
+        "0s",
+        "59s",
+        "1m",
+        "2h",
+        "3d",
+        "2w",
+        "2y",
+    ]
+    assert [size(count) for count in (0, 999, 1_000, 12_345, 999_999, 60_000_000, 5 * 10**9)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "12 kB",
+        "1.0 MB",
+        "60 MB",
+        "5.0 GB",
+    ]
+
+
+# --- show
+
+
+def test_show_is_what_was_seen(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    done = place.run("sessions", "show", "latest")
+    assert done.err == ""
+    assert done.out.splitlines()[0] == "Read the file"
+    assert session.session_id in done.out
+    assert "1,234 tokens in, 56 out" in done.out
+    assert "› Read the file\n" in done.out
+    assert "● read_file a.txt ✓ 2 lines\n" in done.out
+    assert "It says hello.\n" in done.out
+    assert "source: Example https://example.org" in done.out
+    for which in ("1", session.session_id, session.session_id[:12], session.session_id[-8:]):
+        assert place.run("sessions", "show", which).out == done.out
+
+
+def test_show_marks_what_was_rejected_cancelled_and_taken_back(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    history, opened = kept.go_on(session)
+    history.reject(history.answer(Response(assistant("half"), FinishReason.OTHER, "broken off")), "the stream was cut")
+    call = ToolCall("call_2", "run_shell", '{"command":"make"}')
+    history.answer(Response(assistant("stopped", call), FinishReason.OTHER, "cancelled"))
+    history.finish_tool(result(call, "x", is_error=True), "cancelled")
+    mark = history.entries[-1]
+    history.say(user("the wrong way"))
+    history.rewind(mark)
+    opened.journal.close()
+    out = place.run("sessions", "show", "1").out
+    assert "⚠ broken off, rejected: the stream was cut\nhalf\n" in out
+    assert "⚠ cancelled\nstopped\n● $ make … cancelled\n" in out
+    assert f"[{mark.seq + 1}] 2026-11-15 12:01:02 UTC (taken back)\n› the wrong way" in out
+    assert f"Went back to entry {mark.seq}." in out
+
+
+def test_show_and_list_and_search_let_nothing_act_on_the_terminal(place: Place, kept: Kept) -> None:
+    session = kept.session(f"prompt {EVIL}", f"answer {EVIL}")
+    history, opened = kept.go_on(session)
+    call = ToolCall("c", f"tool {EVIL}", f'{{"command":"{json.dumps(EVIL)[1:-1]}"}}')
+    history.say(Message("assistant", (call,)))
+    history.finish_tool(result(call, EVIL), display=EVIL)
+    history.title(f"title {EVIL}")
+    history.change_model(f"model {EVIL}", EVIL)
+    opened.journal.close()
+    for words in (["list"], ["show", "1"], ["search", "prompt"], ["export", "1"], ["list", "--all"]):
+        done = place.run("sessions", *words)
+        assert done.code == 0
+        assert not set(done.out + done.err) & set("\x1b\x07\r"), words
+    html = place.run("sessions", "export", "1", "--as", "html").out
+    assert "\x1b" not in html
+
+
+def test_show_as_json(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    told = place.run("sessions", "show", "1", "--output-format", "json").json
+    assert (told["session_id"], told["title"], told["model"]) == (session.session_id, "Read the file", "claude-opus-5")
+    assert [step["type"] for step in told["steps"]] == ["prompt", "answer", "call", "answer"]
+    assert told["steps"][2]["outcome"] == "finished"
+    assert told["steps"][2]["output"] == "hello\nworld"
+
+
+def test_a_damaged_log_is_shown_with_a_word_about_it(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    lines = Path(session.path).read_bytes().split(b"\n")
+    lines[2] = lines[2].replace(b"Read", b"Raed")
+    Path(session.path).write_bytes(b"\n".join(lines)[:-20])
+    before = Path(session.path).read_bytes()
+    done = place.run("sessions", "show", "1")
+    assert done.code == 0
+    assert "I will read it." in done.out
+    assert "line 3" in done.err
+    assert "no whole record" in done.err
+    assert Path(session.path).read_bytes() == before, "looking changes nothing"
+
+
+# --- search
+
+
+@pytest.mark.parametrize("text", ["解析", "مرحبا", "👩‍👩‍👧", "PARSER"])
+def test_search_in_any_script(place: Place, kept: Kept, text: str) -> None:
+    kept.session("something else")
+    session = kept.session("重构解析器 مرحبا 👩‍👩‍👧 the parser")
+    done = place.run("sessions", "search", text)
+    assert done.out.splitlines()[0].startswith(session.session_id)
+    assert "[3] prompt:" in done.out
+    (hit,) = place.run("sessions", "search", text, "--output-format", "json").json["hits"]
+    assert (hit["session"]["session_id"], hit["seq"], hit["role"]) == (session.session_id, 3, "user")
+
+
+def test_a_search_that_finds_nothing_says_so(place: Place, kept: Kept) -> None:
+    kept.session()
+    assert "--all" in place.run("sessions", "search", "zebra").out
+    assert place.run("sessions", "search", "zebra", "--output-format", "json").json == {"hits": []}
+
+
+# --- fork, rewind, delete
+
+
+def test_fork_makes_a_copy_up_to_an_entry(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    done = place.run("sessions", "fork", "latest", "--at", "3")
+    assert done.code == 0, done
+    fork_id = done.out.split()[2].rstrip(";")
+    fork = kept.store.find(fork_id, place.work)
+    assert [entry.seq for entry in read_log(fork.path).entries] == [1, 2, 3]
+    assert fork.forked_from == session.session_id
+    assert len(kept.entries(session)) == 7
+    whole = place.run("sessions", "fork", session.session_id)
+    assert len(read_log(kept.store.find(whole.out.split()[2].rstrip(";"), place.work).path).entries) == 7
+    place.run("sessions", "fork", session.session_id, "--at", "99").complaint(42, "99", "show")
+
+
+def test_rewind_appends_and_erases_nothing(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    before = Path(session.path).read_bytes()
+    done = place.run("sessions", "rewind", "1", "--to", "3")
+    assert done.code == 0, done
+    after = Path(session.path).read_bytes()
+    assert after.startswith(before)
+    last = kept.entries(session)[-1]
+    assert isinstance(last, Rewound)
+    assert (last.seq, last.to_seq) == (8, 3)
+    assert [message.text for message in History(entries=kept.entries(session)).curated()] == ["Read the file"]
+    place.run("sessions", "rewind", "1").complaint(42, "--to")
+    place.run("sessions", "rewind", "1", "--to", "50").complaint(42, "50")
+    assert Path(session.path).read_bytes() == after
+
+
+def test_a_session_in_use_is_not_changed(place: Place, kept: Kept) -> None:
+    """SS05: the second is told who holds it, and offered to look or to fork."""
+    session = kept.session()
+    opened = kept.store.open(session.path)
+    try:
+        place.run("sessions", "rewind", "1", "--to", "3").complaint(42, f"pid {os.getpid()}", "fork")
+        place.run("sessions", "delete", "1", "--yes").complaint(42, f"pid {os.getpid()}")
+        assert place.run("sessions", "show", "1").code == 0
+        assert place.run("sessions", "fork", "1").code == 0
+    finally:
+        opened.journal.close()
+    assert len(kept.entries(session)) == 7
+
+
+def test_delete_asks_and_without_anybody_needs_yes(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    place.run("sessions", "delete", "1").complaint(42, "--yes")
+    place.run("sessions", "delete", "1", stdin="y\n").complaint(42, "--yes")
+    assert Path(session.path).exists()
+    assert session.session_id in place.run("sessions", "delete", "1", "--yes").out
+    assert not Path(session.path).exists()
+    place.run("sessions", "delete", session.session_id, "--yes").complaint(42, "no session")
+
+
+@pytest.mark.parametrize("which", ["../../../etc/passwd", "/etc/passwd", "x" * 5000, "\x1b[2J", "-1", "0", "9"])
+def test_what_names_no_session_is_refused(place: Place, kept: Kept, which: str) -> None:
+    kept.session()
+    told = place.run("sessions", "show", "--", which).complaint(42)
+    assert "\x1b" not in told
+    assert len(told) < 400
+
+
+# --- export
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [("markdown", "# Read the file\n"), ("html", "<!DOCTYPE html>"), ("json", '{"format":'), ("record", '{"sessionId":')],
+)
+def test_export_in_every_format(place: Place, kept: Kept, form: str, begins: str) -> None:
+    kept.session()
+    done = place.run("sessions", "export", "latest", "--as", form)
+    assert done.code == 0
+    assert done.out.startswith(begins)
+    assert "It says hello." in done.out
+    assert done.out.endswith("\n")
+
+
+@pytest.mark.parametrize(("name", "begins"), [("s.md", b"# "), ("s.html", b"<!DOCTYPE"), ("s.json", b'{"format"'), ("s", b"# ")])
+def test_a_file_is_for_the_users_eyes_alone_and_is_not_written_over(place: Place, kept: Kept, name: str, begins: bytes) -> None:
+    """SE02: 0600 whatever the umask."""
+    kept.session()
+    before = os.umask(0)
+    try:
+        done = place.run("sessions", "export", "1", "-o", name)
+    finally:
+        os.umask(before)
+    assert done.code == 0, done
+    file = place.work / name
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_bytes().startswith(begins)
+    file.write_text("precious")
+    place.run("sessions", "export", "1", "-o", name).complaint(42, "--yes")
+    assert file.read_text() == "precious"
+    assert place.run("sessions", "export", "1", "-o", name, "--yes").code == 0
+    assert file.read_bytes().startswith(begins)
+    assert [each.name for each in place.work.iterdir()] == [name], "nothing is left beside it"
+
+
+def test_a_link_planted_at_the_target_is_not_followed(place: Place, kept: Kept) -> None:
+    """SE02."""
+    kept.session()
+    victim = place.home / "victim"
+    (place.work / "out.md").symlink_to(victim)
+    place.run("sessions", "export", "1", "-o", "out.md").complaint(42, "--yes")
+    assert not victim.exists()
+    victim.write_text("precious")
+    assert place.run("sessions", "export", "1", "-o", "out.md", "--yes").code == 0
+    assert victim.read_text() == "precious"
+    assert not (place.work / "out.md").is_symlink()
+
+
+def test_a_target_that_cannot_be_written_is_told(place: Place, kept: Kept) -> None:
+    kept.session()
+    place.run("sessions", "export", "1", "-o", "nowhere/out.md").complaint(42, "nowhere/out.md")
+    (place.work / "folder").mkdir()
+    place.run("sessions", "export", "1", "-o", "folder", "--yes").complaint(42, "directory")
+
+
+# --- import
+
+
+def test_our_json_comes_back_as_another_session(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    history, opened = kept.go_on(session)
+    image = opened.blobs.put("image/png", b"\x89PNG")
+    history.say(user("look", image))
+    opened.journal.close()
+    place.run("sessions", "export", "1", "-o", "s.json")
+    elsewhere = place.home / "elsewhere"
+    elsewhere.mkdir()
+    done = place.run("-C", str(elsewhere), "sessions", "import", str(place.work / "s.json"))
+    assert done.code == 0, done
+    assert done.err == ""
+    found = kept.store.find("latest", elsewhere)
+    assert found.session_id in done.out
+    head, configured, *rest = read_log(found.path).entries
+    source = kept.entries(session)
+    assert rest == list(source[2:])
+    assert getattr(configured, "session_id", "") == found.session_id != session.session_id
+    assert found.imported_from.startswith(f"dragoman {session.session_id}")
+    assert found.workspace == str(elsewhere.resolve())
+    assert head.seq == 1
+    assert kept.store.blobs_beside(found.path).get(image.sha256) == b"\x89PNG"
+    assert "It says hello." in place.run("-C", str(elsewhere), "sessions", "show", "1").out
+
+
+def test_a_copied_log_can_be_imported(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    (place.work / "copy.jsonl").write_bytes(Path(session.path).read_bytes() + b"torn")
+    done = place.run("sessions", "import", "copy.jsonl")
+    assert done.code == 0, done
+    assert "4 bytes" in done.err
+    assert len(kept.store.list(place.work)) == 2
+
+
+def test_a_conversation_record_goes_out_and_comes_in(place: Place, kept: Kept) -> None:
+    kept.session()
+    place.run("sessions", "export", "1", "--as", "record", "-o", "record.json")
+    done = place.run("sessions", "import", "record.json")
+    assert done.code == 0, done
+    assert "gemini-cli" in done.out
+    imported = next(each for each in kept.store.list(place.work) if each.imported_from)
+    said = [message.text for message in History(entries=read_log(imported.path).entries).curated()]
+    assert said[0] == "Read the file"
+    assert said[-1] == "It says hello."
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.txt", b"no session"), ("empty.json", b""), ("bad.json", b'{"format":"dragoman-session","entries":[7]}'), ("none.jsonl", None)],
+)
+def test_what_cannot_be_imported_is_told_and_nothing_is_kept(place: Place, kept: Kept, name: str, data: bytes | None) -> None:
+    if data is not None:
+        (place.work / name).write_bytes(data)
+    place.run("sessions", "import", name).complaint(42, name if data is None or b"format" not in data else "export")
+    assert kept.store.list() == []
+
+
+def test_a_pipe_is_not_waited_for(place: Place, kept: Kept) -> None:
+    os.mkfifo(place.work / "pipe")
+    place.run("sessions", "import", "pipe", timeout_s=10).complaint(42, "not a regular file")
+    place.run("sessions", "import", ".").complaint(42)
+
+
+# --- undo
+
+
+def changed(kept: Kept, session: Session, file: Path, before: bytes | None, after: bytes) -> None:
+    """A run in which a call wrote a file."""
+    history, opened = kept.go_on(session)
+    call = ToolCall(f"write_{len(history.entries)}", "write_file", "{}")
+    history.say(user("write it"))
+    history.say(assistant(call))
+    history.start_tool(call)
+    old = opened.blobs.put("", before).sha256 if before is not None else ""
+    new = opened.blobs.put("", after).sha256
+    file.write_bytes(after)
+    history.change_files(call.id, [FileChange(str(file), old, new, 0o644 if before is not None else 0)])
+    history.finish_tool(result(call, "written"))
+    opened.journal.close()
+
+
+def test_undo_puts_files_back_run_by_run(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    old, new = (place.work / "old.txt").resolve(), (place.work / "new.txt").resolve()
+    old.write_bytes(b"before")
+    changed(kept, session, new, None, b"created")
+    changed(kept, session, old, b"before", b"after")
+    history, opened = kept.go_on(session)
+    history.say(user("what did you do?"))
+    history.say(assistant("I wrote files."))
+    opened.journal.close()
+    done = place.run("sessions", "undo", "latest")
+    assert done.code == 0, done
+    assert f"put back {old}" in done.out
+    assert old.read_bytes() == b"before"
+    assert new.read_bytes() == b"created"
+    assert f"removed {new}" in place.run("sessions", "undo", "latest").out
+    assert not new.exists()
+    assert "no run of this session" in place.run("sessions", "undo", "latest").out
+    assert "Files were put back" in place.run("sessions", "show", "1").out
+
+
+def test_undo_refuses_what_was_changed_since_unless_forced(place: Place, kept: Kept) -> None:
+    session = kept.session()
+    file = (place.work / "a.txt").resolve()
+    changed(kept, session, file, b"before", b"after")
+    file.write_bytes(b"mine now")
+    place.run("sessions", "undo", "1").complaint(42, str(file), "--force")
+    assert file.read_bytes() == b"mine now"
+    assert place.run("sessions", "undo", "1", "--force").code == 0
+    assert file.read_bytes() == b"before"
+
+
+# --- the words of the command
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["shwo", "1"], ["shwo", "did you mean show?"]),
+        (["resume", "1"], ["--resume"]),
+        (["show"], ["needs ID"]),
+        (["show", "1", "2"], ["'2'"]),
+        (["list", "--at", "3"], ["--at", "sessions list"]),
+        (["show", "1", "--yes"], ["--yes", "sessions show"]),
+        (["rewind", "1", "--to", "x"], ["--to", "'x'"]),
+        (["export", "1", "--as", "pdf"], ["'pdf'", "markdown, html, json or record"]),
+        (["export", "1", "--output-format", "json"], ["--output-format"]),
+        (["--output-format", "stream-json"], ["text and json"]),
+    ],
+)
+def test_a_mistake_is_named(place: Place, words: list[str], told: list[str]) -> None:
+    done = place.run("sessions", *words)
+    text = done.complaint(42) if "json" not in words else done.out + done.err
+    assert done.code == 42
+    assert all(word in text for word in told), done
+
+
+def test_a_mistake_in_json_is_told_in_json(place: Place) -> None:
+    done = place.run("sessions", "show", "latest", "--output-format", "json")
+    assert done.code == 42
+    assert "no session" in done.json["error"]["message"]
+
+
+def test_everything_that_is_made_is_the_users_alone(place: Place, kept: Kept) -> None:
+    """SE02."""
+    before = os.umask(0)
+    try:
+        kept.session()
+        place.run("sessions", "search", "hello")
+        place.run("sessions", "fork", "1")
+    finally:
+        os.umask(before)
+    for path in (place.home / "dragoman" / "data").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_line_of_a_fork_is_a_line_of_a_log(kept: Kept) -> None:
+    session = kept.session()
+    assert Path(session.path).read_bytes() == b"".join(map(encode_line, kept.entries(session)))

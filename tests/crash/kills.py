@@ -1,0 +1,165 @@
+"""Kills a session's writer at random moments, over and over, and looks at what is left: `python kills.py FOLDER KILLS [SEED]`.
+
+Each round forks a child that opens the log (or makes it) and appends entries of very different sizes, synced after every few; after
+each sync it tells its parent the last number that is safe. It is killed without warning: by its parent, whatever it is doing, or by a
+thread of its own a few microseconds after it has gone into a write or a sync. The parent reads the log, and goes on with the next child
+in the same log. One line of JSON at the end says what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from dragoman.record import Entry
+from dragoman.sessions import journal as journal_room
+from dragoman.sessions.journal import SessionJournal
+from dragoman.sessions.log import Loaded, read_log
+from dragoman.sessions.opening import create, open_for_writing
+from sessions.entries import entry, started
+
+IDLE, OPENING, WRITING, SYNCING = range(4)
+ANYWHERE = IDLE
+DOING = ("idle", "opening", "writing", "syncing")
+LOG_LASTS_KILLS = 10
+"""Then another is begun, so that reading it back stays quick and making one is struck too."""
+LARGE = 1_000_000
+
+
+def main(folder: str, kills: int, seed: int) -> dict[str, int]:
+    chance = random.Random(seed)
+    seen = {"kills": 0, "lost": 0, "wrong": 0, "refused": 0, "acknowledged": 0, "torn": 0, "logs": 0, **dict.fromkeys(DOING, 0)}
+    doing = mmap.mmap(-1, 1)
+    path = Path()
+    safe = 0
+    while seen["kills"] < kills:
+        if seen["kills"] % LOG_LASTS_KILLS == 0:
+            if path.name:
+                path.unlink(missing_ok=True)
+            path, safe = Path(folder) / f"log-{seen['logs']}" / "20261115-120102-1a2b3c4d.jsonl", 0
+            seen["logs"] += 1
+        doing[0] = OPENING
+        aim = chance.choice((ANYWHERE, ANYWHERE, SYNCING, WRITING, WRITING))
+        told, tell = os.pipe()
+        child = os.fork()
+        if not child:
+            live(path, tell, doing, aim, random.Random(chance.random()))
+        os.close(tell)
+        if aim == ANYWHERE:
+            time.sleep(chance.uniform(0, 0.06))
+            os.kill(child, signal.SIGKILL)
+        chance.random()  # the child's, so that the next one's differ
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            seen["refused"] += 1  # it ended by itself: it could not open the log, or append to it
+        seen["kills"] += 1
+        seen[DOING[doing[0]]] += 1
+        with os.fdopen(told, "rb") as pipe:
+            numbers = pipe.read().split(b"\n")[:-1]
+        seen["acknowledged"] += len(numbers)
+        safe = max(safe, *map(int, numbers)) if numbers else safe
+        look(path, safe, seen)
+    return seen
+
+
+def look(path: Path, safe: int, seen: dict[str, int]) -> None:
+    if not path.exists():
+        seen["lost"] += safe
+        return
+    loaded = read_log(path)
+    seen["torn"] += bool(loaded.torn)
+    seen["lost"] += max(0, safe - len(loaded.entries))
+    seen["wrong"] += bool(loaded.damage) + sum(each != expected(number) for number, each in enumerate(loaded.entries, 1))
+
+
+def expected(seq: int) -> Entry:
+    if seq == 1:
+        return started()
+    size = (10, 200, 200, 200, 5000, 5000, 70_000, LARGE)[seq * 7919 % 31 % 8]
+    return entry(seq, f"{seq} " * (size // (len(str(seq)) + 1)))
+
+
+class Trap:
+    """Kills this process a moment after it has been sprung, wherever the rest of it is by then."""
+
+    def __init__(self, doing: mmap.mmap, aim: int, chance: random.Random) -> None:
+        self.doing = doing
+        self.aim = aim
+        self.calls_left = chance.randint(1, 8)
+        self.delay_s = chance.uniform(0, 0.0004)
+        self.sprung = threading.Event()
+        if aim != ANYWHERE:
+            threading.Thread(target=self.wait, daemon=True).start()
+
+    def wait(self) -> None:
+        self.sprung.wait()
+        until = time.perf_counter() + self.delay_s
+        while time.perf_counter() < until:
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    @contextmanager
+    def within(self, what: int) -> Iterator[None]:
+        self.doing[0] = what
+        if what == self.aim:
+            self.calls_left -= 1
+            if not self.calls_left:
+                self.sprung.set()
+        yield
+        self.doing[0] = IDLE
+
+
+def live(path: Path, tell: int, doing: mmap.mmap, aim: int, chance: random.Random) -> NoReturn:
+    """The child. It ends by being killed; if it ends otherwise, something is wrong."""
+    trap = Trap(doing, aim, chance)
+    write, sync = journal_room.write_whole, journal_room.sync_file
+
+    def watched_write(descriptor: int, data: bytes) -> None:
+        with trap.within(WRITING):
+            write(descriptor, data)
+
+    def watched_sync(descriptor: int) -> None:
+        with trap.within(SYNCING):
+            sync(descriptor)
+
+    journal_room.write_whole, journal_room.sync_file = watched_write, watched_sync
+
+    async def append_for_ever(journal: SessionJournal, seq: int) -> None:
+        while True:
+            for _ in range(chance.randint(1, 3)):
+                seq += 1
+                journal.append(expected(seq))
+            await journal.sync()
+            if not journal.saved:
+                os._exit(3)
+            os.write(tell, b"%d\n" % seq)
+
+    try:
+        journal, loaded = open_or_create(path)
+        asyncio.run(append_for_ever(journal, len(loaded.entries)))
+    except BaseException as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    os._exit(2)
+
+
+def open_or_create(path: Path) -> tuple[SessionJournal, Loaded]:
+    if path.exists() and read_log(path).entries:
+        return open_for_writing(path)
+    # Killed before its head was written, so nothing was ever acknowledged: it is made anew.
+    path.unlink(missing_ok=True)
+    return create(path, started()), Loaded((started(),))
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)))

@@ -1,0 +1,370 @@
+"""Exports: what was said stays what was said, whatever it looks like, and our own JSON comes back as it went."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from dragoman.blobs import MemoryBlobs
+from dragoman.context.environment import GREETING
+from dragoman.errors import InputError
+from dragoman.history import History
+from dragoman.messages import Citation, FileRef, FinishReason, Response, Text, Thought, ToolCall, assistant, result, user
+from dragoman.record import Entry, FileChange, Unknown, encode_entry
+from dragoman.sessions.export import FORMAT, from_json, is_json_export, to_conversation_record, to_html, to_json, to_markdown
+from dragoman.sessions.export_words import shown
+from dragoman.sessions.transcript import SETUP_BEGINS, Call, Note, Prompt, Reply, read_transcript
+from dragoman.usage import Usage
+
+NOW_MS = 1_794_744_062_123
+ID = "20261115-120102-1a2b3c4d"
+tricky = st.lists(
+    st.one_of(
+        st.text(max_size=12),
+        st.sampled_from(
+            ["```", "`", "````\n", "\n## Prompt\n", "<script>alert(1)</script>", "</div>", "<!--", "]]>", "&lt;", "![x](http://x/y)"]
+        ),
+        st.sampled_from(["\n", "\r\n", "\r", "\x00", "\x1b[2J", "\u2028", "> ", "[a]: http://x", "~~~\n", "    ", "---\n", "\t"]),
+    ),
+    max_size=8,
+).map("".join)
+
+
+def lived(
+    prompt: str = "Read the file", answer: str = "It says hello.", output: str = "hello", arguments: str = '{"file_path":"a.txt"}'
+) -> History:
+    """A session with a bit of everything."""
+    history = History(now_ms=lambda: NOW_MS)
+    history.start(ID, "f00d", ("/work/here",), ("dragoman 1",))
+    history.configure("claude-opus-5", "Be good.", session_id=ID, deployment="anthropic")
+    history.say(user(f"{GREETING}\n\nToday's date is …"))
+    history.say(user(prompt))
+    call = ToolCall("call_1", "read_file", arguments)
+    history.answer(
+        Response(assistant(Thought("**Looking**\nat it"), "I will read it.", call), FinishReason.TOOL_CALLS, usage=Usage(10, 20, 0, 9, 4))
+    )
+    history.start_tool(call)
+    history.finish_tool(result(call, output), display="1 line")
+    history.answer(Response(assistant(answer, Citation("https://example.org", "Example")), FinishReason.STOP))
+    return history
+
+
+def kinds(history: History) -> list[str]:
+    return [type(step).__name__ for step in read_transcript(history.entries).steps]
+
+
+# --- the transcript
+
+
+def test_the_setup_message_is_known_by_how_it_begins() -> None:
+    assert SETUP_BEGINS == GREETING
+    steps = read_transcript(lived().entries).steps
+    assert [step.is_setup for step in steps if isinstance(step, Prompt)] == [True, False]
+
+
+def test_a_session_is_read_as_it_looked() -> None:
+    transcript = read_transcript(lived().entries)
+    assert kinds(lived()) == ["Prompt", "Prompt", "Reply", "Call", "Reply"]
+    assert (transcript.session_id, transcript.project, transcript.model) == (ID, "f00d", "claude-opus-5")
+    assert transcript.first_prompt == "Read the file"
+    assert transcript.usage == Usage(10, 20, 0, 9, 4)
+    call = transcript.steps[3]
+    assert isinstance(call, Call)
+    assert (call.outcome, call.output, call.display) == ("finished", "hello", "1 line")
+
+
+def test_rejected_cancelled_and_interrupted_are_marked() -> None:
+    history = lived()
+    history.reject(history.answer(Response(assistant(""), FinishReason.STOP)), "the model gave an empty answer")
+    calls = [ToolCall(f"c{number}", "run_shell", '{"command":"make"}') for number in range(3)]
+    history.answer(Response(assistant("Half an ans", *calls), FinishReason.OTHER, "cancelled"))
+    history.start_tool(calls[0], '{"command":"make -n"}')
+    history.start_tool(calls[1])
+    history.finish_tool(result(calls[1], "stopped", is_error=True), "cancelled")
+    steps = read_transcript(history.entries).steps[5:]
+    empty, half, *ends = steps
+    assert isinstance(empty, Reply)
+    assert empty.rejected == "the model gave an empty answer"
+    assert isinstance(half, Reply)
+    assert half.broken_off == "cancelled"
+    assert [each.outcome for each in ends if isinstance(each, Call)] == ["unknown", "cancelled", "not_run"]
+    assert isinstance(ends[0], Call)
+    assert ends[0].call.arguments == '{"command":"make -n"}'
+
+
+def test_what_a_rewind_took_back_is_marked_and_stays() -> None:
+    history = lived()
+    before = history.entries[3]
+    history.rewind(before)
+    history.say(user("another way"))
+    steps = read_transcript(history.entries).steps
+    taken_back = [(type(step).__name__, step.taken_back) for step in steps]
+    assert taken_back == [
+        ("Prompt", False),
+        ("Prompt", False),
+        ("Reply", True),
+        ("Call", True),
+        ("Reply", True),
+        ("Note", False),
+        ("Prompt", False),
+    ]
+
+
+def test_a_lost_entry_or_a_wild_number_does_not_hold_up_the_reading() -> None:
+    history = lived()
+    history.rewind(history.entries[4])
+    entries = [entry for entry in history.entries if entry.seq != 5]
+    assert read_transcript(entries).steps[1].taken_back is False
+    far = Unknown(10**18, 10**18, '{"seq":1000000000000000000,"timestamp_ms":1000000000000000000,"kind":"later"}')
+    assert "later" in to_markdown([*entries, far])
+    assert read_transcript([]).steps == ()
+
+
+def test_notes_say_what_happened_to_the_conversation() -> None:
+    history = lived()
+    history.prune(["call_1"])
+    history.compress(history.entries[-1], user("A summary."))
+    history.change_model("gemini-3.8-flash", "gemini")
+    changed = history.change_files("call_1", [FileChange("/work/here/a.txt", "a" * 64, "b" * 64)])
+    history.restore_files([changed])
+    notes = [(step.kind, step.about) for step in read_transcript(history.entries).steps if isinstance(step, Note)]
+    assert notes == [("pruned", "1"), ("compressed", "A summary."), ("model", "gemini/gemini-3.8-flash"), ("restored", "1")]
+    for text in (to_markdown(history.entries), to_html(history.entries)):
+        assert "A summary." in text
+        assert "gemini" in text
+
+
+# --- Markdown
+
+
+class Blocks:
+    """Markdown as a strict reader sees it: quotations, fences, and the rest, which must all be ours."""
+
+    def __init__(self, text: str) -> None:
+        self.contents: list[str] = []
+        self.ours: list[str] = []
+        lines = text.split("\n")
+        while lines:
+            line = lines.pop(0)
+            if line.startswith("```"):
+                fence = line.rstrip("json")
+                end = next(number for number, each in enumerate(lines) if each.startswith(fence) and not each.strip("`"))
+                self.contents.append("\n".join(lines[:end]))
+                del lines[: end + 1]
+            elif line.startswith("> "):
+                quoted = [line]
+                while lines and lines[0].startswith("> "):
+                    quoted.append(lines.pop(0))
+                self.contents.append("\n".join(each[2:] for each in quoted))
+            else:
+                self.ours.append(line)
+
+
+@hypothesis.given(tricky, tricky, tricky)
+def test_markdown_holds_what_was_said_and_nothing_gets_out(prompt: str, answer: str, output: str) -> None:
+    text = to_markdown(lived(prompt, answer, output).entries)
+    blocks = Blocks(text)
+    said = [each for each in (prompt, "I will read it.") if each.strip()]
+    for each in [*said, answer, output]:
+        assert not shown(each).strip() or shown(each) in blocks.contents
+    headings = [line for line in blocks.ours if line.startswith("#")]
+    assert headings[1:] == ["## Setup", "## Prompt", "## Answer", "## Answer"]
+    assert not any("<" in line.replace("\\<", "") for line in blocks.ours if not line.startswith(("- ", "**Call**")))
+
+
+@pytest.mark.parametrize("active", ["<b>", "![x](http://x/y)", "[x](javascript:alert(1))", "[x]: http://x", "<!--"])
+def test_text_that_markdown_would_act_on_is_fenced(active: str) -> None:
+    text = to_markdown(lived(answer=f"See {active} there").entries)
+    assert f"```\nSee {active} there\n```" in text
+    assert "> I will read it." in text, "plain prose is quoted, so that it reads as prose"
+
+
+@hypothesis.given(st.text(alphabet="`a \n", max_size=30))
+def test_a_fence_is_longer_than_any_run_inside(output: str) -> None:
+    contents = Blocks(to_markdown(lived(output=output).entries)).contents
+    assert not output or output in contents
+
+
+@hypothesis.given(tricky)
+def test_a_tools_own_words_stay_on_their_line(command: str) -> None:
+    arguments = json.dumps({"command": command})
+    text = to_markdown(lived(arguments=arguments).entries)
+    (line,) = [line for line in text.split("\n") if line.startswith("**Call** ")]
+    assert line.endswith(": done")
+    assert not any(line.startswith("## ") and line not in ("## Setup", "## Prompt", "## Answer") for line in Blocks(text).ours)
+
+
+# --- HTML
+
+
+class Page(HTMLParser):
+    """The texts in a page's elements of class `text`, and every tag and attribute there is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.texts: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.title = ""
+        self._stack: list[tuple[str, bool]] = []
+        self.feed(text)
+        self.close()
+        assert not self._stack, "every element that was opened is closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+        if tag in ("meta", "img"):
+            return
+        is_text = "text" in (dict(attrs).get("class") or "").split()
+        if is_text:
+            self.texts.append("")
+        self._stack.append((tag, is_text))
+
+    def handle_endtag(self, tag: str) -> None:
+        opened, _ = self._stack.pop()
+        assert opened == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._stack and self._stack[-1][1]:
+            self.texts[-1] += data
+        if self._stack and self._stack[-1][0] == "title":
+            self.title += data
+
+
+OUR_TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "dl", "dt", "dd", "section", "div", "details", "summary"}
+OUR_TAGS |= {"bdi", "small", "span", "ul", "li", "img"}
+
+
+@hypothesis.given(tricky, tricky, tricky)
+def test_html_parsed_back_gives_the_same_text(prompt: str, answer: str, output: str) -> None:
+    page = Page(to_html(lived(prompt, answer, output, json.dumps({"command": prompt})).entries))
+    for each in (prompt, answer, output):
+        assert not each.strip() or shown(each) in page.texts
+    assert page.tags <= OUR_TAGS
+    assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir"}
+
+
+def test_control_characters_are_shown_and_not_meant() -> None:
+    assert shown("a\x1b[2Jb\x00\x9b\r\nc\td\x7f") == "a␛[2Jb␀\ufffd\nc\td␡"
+    assert shown("你好 مرحبا 👩‍👩‍👧 \ud83d") == "你好 مرحبا 👩‍👩‍👧 \ufffd"
+
+
+def test_the_page_needs_nothing_and_runs_nothing() -> None:
+    text = to_html(lived(answer="<script>alert(1)</script><img src=x onerror=alert(1)>").entries)
+    assert "default-src &#x27;none&#x27;" in text
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "http://" not in text
+    assert "src=" not in text.replace("src=x", "")
+
+
+def test_images_are_in_the_page_and_documents_that_could_act_are_not() -> None:
+    blobs = MemoryBlobs()
+    history = History(now_ms=lambda: NOW_MS)
+    history.say(
+        user(
+            "look",
+            blobs.put("image/png", b"\x89PNG"),
+            blobs.put("image/svg+xml", b"<svg onload='x'/>"),
+            FileRef("text/html", "http://x/<y>"),
+        )
+    )
+    text = to_html(history.entries, blobs)
+    assert text.count("<img") == 1
+    assert "data:image/png;base64,iVBORw==" in text
+    assert "image/svg+xml, 17 bytes" in text
+    assert "http://x/&lt;y&gt;" in text
+    assert "<img" not in to_html(history.entries)
+
+
+# --- JSON
+
+
+@hypothesis.given(tricky, tricky, tricky)
+def test_our_json_comes_back_as_it_went(prompt: str, answer: str, output: str) -> None:
+    history = lived(prompt, answer, output)
+    history.rewind(history.entries[3])
+    later = Unknown(99, 5, '{"seq":99, "timestamp_ms": 5,"kind":"later","x":[1, 2.50]}')
+    entries: list[Entry] = [*history.entries, later]
+    data = to_json(entries).encode()
+    assert is_json_export(data)
+    back = from_json(data).entries
+    assert [encode_entry(entry) for entry in back] == [encode_entry(entry) for entry in entries]
+    assert list(back) == entries
+    assert json.loads(data)["format"] == FORMAT
+
+
+def test_attachments_travel_with_the_json() -> None:
+    blobs = MemoryBlobs()
+    history = History()
+    image = blobs.put("image/png", b"\x89PNG")
+    call = ToolCall("c", "read_file")
+    history.say(user(image))
+    history.say(assistant(call))
+    history.finish_tool(result(call, blobs.put("image/gif", b"GIF89a")))
+    package = from_json(to_json(history.entries, blobs))
+    assert sorted(package.blobs.values()) == [("image/gif", b"GIF89a"), ("image/png", b"\x89PNG")]
+    assert package.blobs[image.sha256] == ("image/png", b"\x89PNG")
+
+
+def test_an_entry_laid_out_over_lines_becomes_one_line() -> None:
+    text = '{"format":"dragoman-session","entries":[{"seq":1,\n"timestamp_ms":2,\n"kind":"later"}]}'
+    (entry,) = from_json(text).entries
+    assert isinstance(entry, Unknown)
+    assert b"\n" not in encode_entry(entry)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"format":"other","entries":[]}',
+        '{"format":"dragoman-session"}',
+        '{"format":"dragoman-session","entries":[5]}',
+        '{"format":"dragoman-session","entries":[{"seq":2,"timestamp_ms":0,"kind":"x"},{"seq":1,"timestamp_ms":0,"kind":"x"}]}',
+        '{"format":"dragoman-session","entries":[],"blobs":{"a":["b","not base64"]}}',
+    ],
+)
+def test_what_is_no_export_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        from_json(text)
+
+
+# --- the seed's record
+
+
+def test_conversation_record_has_the_seeds_fields() -> None:
+    """S003 1: sessionId, projectHash, startTime, lastUpdated, messages[id, timestamp, type, content, thoughts, tokens, model]."""
+    record = to_conversation_record(lived().entries)
+    assert list(record) == ["sessionId", "projectHash", "startTime", "lastUpdated", "messages"]
+    assert (record["sessionId"], record["projectHash"]) == (ID, "f00d")
+    assert record["startTime"] == record["lastUpdated"] == "2026-11-15T12:01:02.123Z"
+    prompt, answer, last = record["messages"]
+    assert prompt == {"id": "4", "timestamp": "2026-11-15T12:01:02.123Z", "type": "user", "content": [{"text": "Read the file"}]}
+    assert (answer["type"], answer["model"], answer["content"]) == ("gemini", "claude-opus-5", [{"text": "I will read it."}])
+    assert answer["thoughts"] == [{"subject": "Looking", "description": "at it", "timestamp": "2026-11-15T12:01:02.123Z"}]
+    assert answer["tokens"] == {"input": 30, "output": 5, "cached": 20, "thoughts": 4, "tool": 0, "total": 39}
+    (call,) = answer["toolCalls"]
+    assert (call["id"], call["name"], call["args"], call["status"]) == ("call_1", "read_file", {"file_path": "a.txt"}, "success")
+    assert call["result"][0]["functionResponse"]["response"] == {"output": "hello"}
+    assert last["content"] == [{"text": "It says hello."}]
+
+
+def test_conversation_record_holds_what_stands() -> None:
+    history = lived()
+    history.reject(history.answer(Response(assistant("bad", ToolCall("c9", "x")), FinishReason.STOP)), "no")
+    history.rewind(history.entries[3])
+    assert [message["type"] for message in to_conversation_record(history.entries)["messages"]] == ["user"]
+
+
+def test_text_parts_keep_their_order() -> None:
+    history = History()
+    history.say(user(Text("a"), FileRef("image/png", "gs://x"), Text("b")))
+    (message,) = to_conversation_record(history.entries)["messages"]
+    assert message["content"] == [{"text": "a"}, {"fileData": {"mimeType": "image/png", "fileUri": "gs://x"}}, {"text": "b"}]

@@ -1,0 +1,76 @@
+"""What is sent after a resume is, byte for byte, what the live session would have sent."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from destinations import MAIN, connection
+from dragoman.history import History
+from dragoman.messages import user
+from dragoman.record import Started
+from dragoman.sessions.importers import import_session
+from dragoman.sessions.opening import create, open_for_writing, open_read_only
+from property.test_fold import lived
+
+ID = "20261115-120000-0123abcd"
+
+
+def no_fault(message: str) -> None:
+    raise AssertionError(message)
+
+
+def kept(live: History, path: Path) -> None:
+    """The session as it would lie on disk, had it been kept from the start."""
+    journal = create(str(path), Started(0, 0, ID), no_fault)
+    for entry in live.entries:
+        journal.append(entry)
+    asyncio.run(journal.sync())
+    journal.close()
+
+
+def resumed(path: Path) -> History:
+    journal, loaded = open_for_writing(str(path), no_fault)
+    assert not loaded.damage
+    return History(journal, entries=loaded.entries)
+
+
+@pytest.mark.parametrize("where", MAIN)
+@given(data=st.data())
+def test_a_resumed_session_sends_the_same_bytes(where: str, data: st.DataObject) -> None:
+    """Pruned, compressed, switched, cancelled, rejected and rewound entries included."""
+    live = lived(data).history
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"{ID}.jsonl")
+        kept(live, path)
+        again = resumed(path)
+        provider = connection(where)
+        for history in (live, again):
+            history.say(user("next"))
+        assert provider.prepare(again.request).body == provider.prepare(live.request).body
+        assert [message for message in again.transcript()] == [message for message in live.transcript()]
+        assert again.usage == live.usage
+        third = History(entries=open_read_only(str(path)).entries)
+        assert third.request == live.request, "what was said after the resume is in the same file"
+
+
+def traces(corpora: Path) -> list[Path]:
+    return sorted([*(corpora / "traces" / "claude-code").glob("*.jsonl"), *(corpora / "traces" / "pi-mono").glob("*.jsonl")])
+
+
+@pytest.mark.parametrize("where", MAIN)
+def test_every_importable_trace_sends_the_same_bytes_after_a_resume(where: str, corpora: Path, tmp_path: Path) -> None:
+    for trace in traces(corpora):
+        live = History(entries=import_session(str(trace)).entries)
+        path = tmp_path / f"{trace.stem[:8]}-{ID}.jsonl"
+        kept(live, path)
+        again = resumed(path)
+        provider = connection(where)
+        for history in (live, again):
+            history.say(user("next"))
+        assert provider.prepare(again.request).body == provider.prepare(live.request).body, trace.name

@@ -1,0 +1,130 @@
+"""Housekeeping: off unless asked for, and only for what was understood to its last byte."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import InputError
+from dragoman.messages import Message, user
+from dragoman.record import Said, Unknown
+from dragoman.sessions.blobs import FileBlobs
+from dragoman.sessions.log import encode_line
+from dragoman.sessions.store import Store
+from sessions.stores import add, append, session_id, store, workspace
+
+__all__ = ["store", "workspace"]
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def add_old(store: Store, workspace: Path, number: int, days: float) -> Path:
+    """A session that was used last so many days ago."""
+    return add(store, workspace, number, started_ms=int(time.time() * 1000 - days * DAY_MS) - number * 1_000_000 - 4000)
+
+
+def left(store: Store) -> set[str]:
+    return {each.session_id for each in store.list()}
+
+
+def test_without_a_rule_everything_stays(store: Store, workspace: Path) -> None:
+    add_old(store, workspace, 1, 10_000)
+    assert store.retain().session_ids == ()
+    assert left(store) == {session_id(1)}
+
+
+def test_what_was_not_used_for_so_long_goes(store: Store, workspace: Path) -> None:
+    for number, days in enumerate((0.5, 29.9, 30.1, 400)):
+        add_old(store, workspace, number, days)
+    removed = store.retain(age_days=30)
+    assert set(removed.session_ids) == {session_id(2), session_id(3)}
+    assert left(store) == {session_id(0), session_id(1)}
+    assert removed.freed_bytes > 0
+
+
+def test_the_newest_so_many_stay_in_each_folder(store: Store, workspace: Path, tmp_path: Path) -> None:
+    for number, days in enumerate((5, 1, 3, 2, 4)):
+        add_old(store, workspace, number, days)
+    add_old(store, tmp_path, 9, 100)
+    store.retain(count=2)
+    assert left(store) == {session_id(1), session_id(3), session_id(9)}
+    store.retain(workspace, count=0)
+    assert left(store) == {session_id(9)}
+
+
+def test_an_old_session_that_was_used_again_stays(store: Store, workspace: Path) -> None:
+    path = add_old(store, workspace, 1, 100)
+    append(path, Said(5, int(time.time() * 1000), user("again")))
+    assert store.retain(age_days=30).session_ids == ()
+
+
+def test_what_is_open_stays(store: Store, workspace: Path) -> None:
+    path = add_old(store, workspace, 1, 100)
+    add_old(store, workspace, 2, 100)
+    session = store.open(path)
+    assert store.retain(age_days=30).session_ids == (session_id(2),)
+    session.journal.close()
+    assert store.retain(age_days=30).session_ids == (session_id(1),)
+
+
+@pytest.mark.parametrize(
+    "harm", ["a byte", "garbage line", "torn tail", "no head", "later kind", "later format", "empty", "foreign", "side file"]
+)
+def test_what_cannot_be_read_to_the_end_stays(store: Store, workspace: Path, harm: str) -> None:
+    path = add_old(store, workspace, 1, 100)
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    match harm:
+        case "a byte":
+            path.write_bytes(whole.replace(b"Answer", b"Answfr"))
+        case "garbage line":
+            path.write_bytes(whole + b"garbage\n" + encode_line(Said(9, 9, user("x"))))
+        case "torn tail":
+            path.write_bytes(whole + b'{"seq":9')
+        case "no head":
+            path.write_bytes(b"".join(lines[1:]))
+        case "later kind":
+            append(path, Unknown(9, 9, '{"seq":9,"timestamp_ms":9,"kind":"of_tomorrow"}'))
+        case "later format":
+            body = lines[0].rsplit(b',"crc"', 1)[0] + b',"format":2}'
+            path.write_bytes(encode_line(Unknown(1, 1, body.decode())) + b"".join(lines[1:]))
+        case "empty":
+            path.write_bytes(b"")
+        case "foreign":
+            path.write_bytes(b'{"type":"user","message":"from another program"}\n')
+        case "side file":
+            path.with_name(f"{path.stem}.torn-1").write_bytes(b"what was cut off")
+    before = path.read_bytes()
+    os.utime(path, (0, 0))
+    assert store.retain(age_days=30, count=0).session_ids == ()
+    assert path.read_bytes() == before
+
+
+def test_a_byte_that_changed_behind_the_indexs_back_saves_the_session(store: Store, workspace: Path) -> None:
+    path = add_old(store, workspace, 1, 100)
+    store.list()
+    about = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"Answer", b"Answfr"))
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert store.retain(age_days=30).session_ids == ()
+    assert path.exists()
+
+
+def test_blobs_go_with_the_last_session_that_names_them(store: Store, workspace: Path) -> None:
+    blobs = FileBlobs(Path(store.directory_of(workspace)) / "blobs")
+    shared, own = blobs.put("text/plain", b"shared"), blobs.put("text/plain", b"own")
+    for number, named in ((1, (shared, own)), (2, (shared, own)), (3, (shared,))):
+        append(add_old(store, workspace, number, 100 - number), Said(5, 5, Message("user", named)))
+    assert store.retain(count=1).blobs == 1
+    assert os.listdir(blobs.directory) == [shared.sha256]
+
+
+@pytest.mark.parametrize("rule", [{"age_days": 0}, {"age_days": -1}, {"count": -1}])
+def test_a_rule_that_makes_no_sense_deletes_nothing(store: Store, workspace: Path, rule: dict[str, int]) -> None:
+    add_old(store, workspace, 1, 100)
+    with pytest.raises(InputError):
+        store.retain(**rule)
+    assert left(store) == {session_id(1)}
