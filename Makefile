@@ -29,7 +29,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test check check-fast fmt catalog bench lock clean
+.PHONY: help run test check check-fast fmt catalog bench crash lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -58,6 +58,9 @@ catalog: $(DEV) ## Make catalog.json from catalog.toml
 
 bench: $(DEV) ## Run the benchmarks: make bench ARGS='name'
 	$(BIN)/python -m benchmarks $(ARGS)
+
+crash: $(DEV) ## Kill a session at random moments and look for what is lost: make crash KILLS=1000
+	DRAGOMAN_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest -q -s tests/crash
 
 lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE=1 takes the newest versions
 	$(COMPILE) pyproject.toml --output-file requirements/run.txt

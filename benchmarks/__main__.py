@@ -15,6 +15,7 @@ SUBJECTS = {
     "first_byte": "from the start of a process to the first byte of its request",
     "decode": "reading a long stream: without a network, and over loopback HTTP",
     "render": "making a request of a long history: cold, warm, and with two new messages",
+    "sessions": "sessions on disk: list of 1,000, append, resume of 20,000 messages",
 }
 
 

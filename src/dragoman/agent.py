@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from dragoman.background import Background
     from dragoman.keeping import Keeping
+    from dragoman.sessions.checkpoints import Checkpoints
     from dragoman.sessions.store import Store
 
 Connect = Callable[[str, BlobStore], Provider]
@@ -118,6 +119,7 @@ class Agent:
         self._memory = tuple(memory)
         self._asked: Message | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._checkpoints: Checkpoints | None = None
         self._background: Background | None = None
 
     # --- asking it
@@ -218,7 +220,18 @@ class Agent:
         return before
 
     def scheduler(self, emit: Callable[[TurnEvent], None]) -> Scheduler:
-        return Scheduler(self.registry, self._ledger(), self.approvals.decide, emit, outputs=self.outputs)
+        return Scheduler(self.registry, self.ledger, self.approvals.decide, emit, outputs=self.outputs)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where calls are written down: with what they did to files, where that can be undone later."""
+        if self._keeping is None:
+            return self.history
+        if self._checkpoints is None:
+            from dragoman.sessions.checkpoints import Checkpoints
+
+            self._checkpoints = Checkpoints(self.history, self.blobs, self._writes, on_fault=self._not_kept)
+        return self._checkpoints
 
     def enter(self, run: Run) -> None:
         if self._running is not None:
@@ -253,20 +266,15 @@ class Agent:
         else:
             self._untold.append(event)  # told when the next run begins
 
+    def _not_kept(self, message: str) -> None:
+        self._saving(SavingChanged(True, message))
+
     def _own_model(self) -> str:
         """The model the conversation was held with."""
         view = self.history.view
         if not view.model:
             raise InputError("no model is named, and there is no conversation that had one: give a model")
         return f"{view.deployment}/{view.model}" if view.deployment else view.model
-
-    def _ledger(self) -> Ledger:
-        """Where calls are written down: with what they did to files, where that can be undone later."""
-        if self._keeping is None:
-            return self.history
-        from dragoman.sessions.checkpoints import Checkpoints
-
-        return Checkpoints(self.history, self.blobs, self._writes, on_fault=lambda message: self._saving(SavingChanged(True, message)))
 
     def _writes(self, call: ToolCall, arguments: str) -> tuple[str, ...]:
         tool = self.registry.get(call.name)

@@ -94,7 +94,10 @@ class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file before and after: the SHA-256 of its bytes, kept as blobs; empty where there was no such file."""
+    """A file before and after: the SHA-256 of its bytes, kept as blobs; empty where there was no such file.
+
+    `after` is `unknown` in an entry written ahead of the call; `stat:…` stands for bytes that were not kept (too large, no regular file).
+    """
 
     path: str
     before: str = ""

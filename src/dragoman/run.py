@@ -105,9 +105,14 @@ class Run:
         self._unwanted = True
 
     def tell(self, event: TurnEvent) -> None:
-        """Something happened that those who watch this run should hear of."""
-        if not self._ended:
+        """Something happened that those who watch this run should hear of. May be called from any thread."""
+        if self._task is None or self._task.done():
+            return
+        loop = self._task.get_loop()
+        if asyncio._get_running_loop() is loop:
             self._emit(event)
+        else:
+            loop.call_soon_threadsafe(self._emit, event)
 
     def cancel_call(self, call_id: str) -> bool:
         """End one call and leave the others. False where no such call is under way."""
@@ -286,7 +291,7 @@ class Run:
         if call.id in scheduler.abandoned:
             text = f"{text} {STILL_RUNNING}"
         closed: ToolResult = result(call, text, is_error=True)
-        self._agent.history.finish_tool(closed, "cancelled")
+        self._agent.ledger.finish_tool(closed, "cancelled")
         if call.id not in self._requested:
             return []
         finished = ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled")

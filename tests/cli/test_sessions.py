@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dragoman.cli.session_list import age, size
+from dragoman.cli.session_list import age, as_table, size
+from dragoman.cli.sessions import ask
+from dragoman.errors import InputError
 from dragoman.history import History
 from dragoman.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, result, user
 from dragoman.record import Entry, FileChange, Rewound
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.store import Session, Store
+from dragoman.sessions.summary import Summary
+from dragoman.sessions.titles import clusters, width_of
 from dragoman.usage import Usage
-from program import Place
+from program import Place, Service
 
 NOW_MS = 1_794_744_062_123
 EVIL = "\x1b]0;owned\x07\x1b[2J\rover"
@@ -97,9 +103,19 @@ def test_list_keeps_folders_apart_unless_all_is_asked_for(place: Place, kept: Ke
     assert "theirs" not in place.run("sessions").out
     everywhere = place.run("sessions", "--all").out
     assert theirs.session_id in everywhere
-    assert str(other)[-10:] in everywhere
+    assert everywhere.splitlines()[1].endswith("/other")
     assert "theirs" in place.run("-C", str(other), "sessions").out
     assert "theirs" in place.run("sessions", "show", theirs.session_id).out
+
+
+def test_columns_line_up_whatever_the_script() -> None:
+    titles = ["plain", "重构解析器", "👩‍👩‍👧 family", "é" * 3, "wide 字 " * 40]
+    found = [Summary(f"20261115-120102-{number:08x}", title=title, model="m", messages=3) for number, title in enumerate(titles)]
+    lines = as_table(found, now_ms=0, everywhere=False).splitlines()
+    before = [line[: line.rindex("  m")] for line in lines]
+    assert len({sum(map(width_of, clusters(line))) for line in before[1:]}) == 1
+    assert max(sum(map(width_of, clusters(line))) for line in lines) <= 120
+    assert as_table(found[:1], now_ms=0, everywhere=True).splitlines()[1].startswith("20261115-120102-00000000")
 
 
 def test_ages_and_sizes_are_short() -> None:
@@ -275,6 +291,18 @@ def test_delete_asks_and_without_anybody_needs_yes(place: Place, kept: Kept) -> 
     assert session.session_id in place.run("sessions", "delete", "1", "--yes").out
     assert not Path(session.path).exists()
     place.run("sessions", "delete", session.session_id, "--yes").complaint(42, "no session")
+
+
+@pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("YES\n", True), ("\n", False), ("n\n", False), ("", False)])
+def test_a_question_is_answered_by_yes_alone(answer: str, agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = io.StringIO(answer)
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", typed)
+    if agrees:
+        ask("Sure?")
+        return
+    with pytest.raises(InputError, match="nothing was done"):
+        ask("Sure?")
 
 
 @pytest.mark.parametrize("which", ["../../../etc/passwd", "/etc/passwd", "x" * 5000, "\x1b[2J", "-1", "0", "9"])
@@ -458,6 +486,24 @@ def test_undo_refuses_what_was_changed_since_unless_forced(place: Place, kept: K
     assert file.read_bytes() == b"before"
 
 
+# --- a run, and then
+
+
+def test_what_a_run_said_and_did_is_listed_shown_and_exported(place: Place, serve: Callable[..., Service]) -> None:
+    (place.work / "a.txt").write_text("hello")
+    serve('call: read_file {"file_path": "a.txt"}\n---\ntext: It says hello.')
+    assert place.ask("what does a.txt say?").code == 0
+    (row,) = place.run("sessions", "--output-format", "json").json["sessions"]
+    assert row["title"] == "what does a.txt say?"
+    assert row["messages"] == 3
+    shown = place.run("sessions", "show", "latest").out
+    assert "what the model was told of its surroundings" in shown
+    assert "› what does a.txt say?\n" in shown
+    assert "● read_file a.txt ✓" in shown
+    assert shown.endswith("It says hello.\n")
+    assert "It says hello." in place.run("sessions", "export", "latest", "--as", "html").out
+
+
 # --- the words of the command
 
 
@@ -465,7 +511,7 @@ def test_undo_refuses_what_was_changed_since_unless_forced(place: Place, kept: K
     ("words", "told"),
     [
         (["shwo", "1"], ["shwo", "did you mean show?"]),
-        (["resume", "1"], ["--resume"]),
+        (["resume", "1", "2"], ["resume"]),
         (["show"], ["needs ID"]),
         (["show", "1", "2"], ["'2'"]),
         (["list", "--at", "3"], ["--at", "sessions list"]),

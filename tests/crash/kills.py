@@ -50,7 +50,7 @@ def main(folder: str, kills: int, seed: int) -> dict[str, int]:
             path, safe = Path(folder) / f"log-{seen['logs']}" / "20261115-120102-1a2b3c4d.jsonl", 0
             seen["logs"] += 1
         doing[0] = OPENING
-        aim = chance.choice((ANYWHERE, ANYWHERE, SYNCING, WRITING, WRITING))
+        aim = chance.choice((ANYWHERE, SYNCING, WRITING, WRITING, WRITING, WRITING))
         told, tell = os.pipe()
         child = os.fork()
         if not child:
@@ -96,8 +96,10 @@ class Trap:
     def __init__(self, doing: mmap.mmap, aim: int, chance: random.Random) -> None:
         self.doing = doing
         self.aim = aim
-        self.calls_left = chance.randint(1, 8)
-        self.delay_s = chance.uniform(0, 0.0004)
+        self.calls_left = chance.randint(1, 6)
+        # A short write is over before anything can happen in it, so most of those that are struck are long ones.
+        self.least_bytes = 50_000 if aim == WRITING and chance.random() < 0.8 else 0
+        self.delay_s = chance.uniform(0, 0.0002) if aim == SYNCING or self.least_bytes else 0
         self.sprung = threading.Event()
         if aim != ANYWHERE:
             threading.Thread(target=self.wait, daemon=True).start()
@@ -110,9 +112,9 @@ class Trap:
         os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
-    def within(self, what: int) -> Iterator[None]:
+    def within(self, what: int, size: int = 0) -> Iterator[None]:
         self.doing[0] = what
-        if what == self.aim:
+        if what == self.aim and size >= self.least_bytes:
             self.calls_left -= 1
             if not self.calls_left:
                 self.sprung.set()
@@ -126,7 +128,7 @@ def live(path: Path, tell: int, doing: mmap.mmap, aim: int, chance: random.Rando
     write, sync = journal_room.write_whole, journal_room.sync_file
 
     def watched_write(descriptor: int, data: bytes) -> None:
-        with trap.within(WRITING):
+        with trap.within(WRITING, len(data)):
             write(descriptor, data)
 
     def watched_sync(descriptor: int) -> None:

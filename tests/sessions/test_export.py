@@ -289,6 +289,10 @@ def test_images_are_in_the_page_and_documents_that_could_act_are_not() -> None:
 def test_our_json_comes_back_as_it_went(prompt: str, answer: str, output: str) -> None:
     history = lived(prompt, answer, output)
     history.rewind(history.entries[3])
+    history.title(prompt)
+    history.prune(["call_1"], 3, output)
+    history.compress(history.entries[3], user(answer))
+    history.restore_files([history.change_files("call_1", [FileChange(output, "a" * 64, "", 0o600)])])
     later = Unknown(99, 5, '{"seq":99, "timestamp_ms": 5,"kind":"later","x":[1, 2.50]}')
     entries: list[Entry] = [*history.entries, later]
     data = to_json(entries).encode()

@@ -119,7 +119,7 @@ def test_going_back_in_claude_code_is_a_rewind_here(write: Write) -> None:
     assert shown(imported) == ["user: one", "assistant: first", "user: instead", "assistant: second"]
     assert len(of(Said, imported)) == 6
     assert len(of(Rewound, imported)) == 1
-    assert imported.not_carried == ("1 × a system line (note)",)
+    assert imported.not_carried == ("1 × a line of the kind system (note)",)
 
 
 def test_a_compaction_of_claude_code_is_one_here(write: Write) -> None:
@@ -139,7 +139,7 @@ def test_a_compaction_of_claude_code_is_one_here(write: Write) -> None:
 def test_sub_agents_attachments_and_own_lines_are_listed_with_their_counts(write: Write) -> None:
     path = write(
         {"type": "summary", "summary": "A  title\nin two lines", "leafUuid": "9"},
-        claude("user", "1", None, "hi"),
+        claude("user", "1", None, "hi", mood="good"),
         claude("user", "s1", None, "sub", isSidechain=True),
         claude("assistant", "s2", "s1", say("sub says"), isSidechain=True),
         claude("attachment", "at", "1", attachment={"type": "file", "content": "x"}),
@@ -155,13 +155,23 @@ def test_sub_agents_attachments_and_own_lines_are_listed_with_their_counts(write
     assert shown(imported) == ["user: hi", "assistant: hello", "user: look"]
     assert set(imported.not_carried) == {
         "2 × a message of a sub-agent (sidechain)",
-        "1 × a attachment line (file)",
+        "1 × a line of the kind attachment (file)",
         "1 × a block of an answer (novelty)",
         "1 × a block of a message (novelty)",
         "1 × a line that was there already",
         "1 × a result whose call is not in the file",
         "1 × a line that is not JSON",
+        "1 × a field we have no place for: mood (1)",
     }
+
+
+def test_words_of_the_file_are_shown_without_controls(write: Write) -> None:
+    path = write(claude("user", "1", None, "hi"), {"type": "\x1b[2Jx", "uuid": "2"}, {"type": "summary", "summary": "a\x1b]0;b\x07"})
+    imported = import_session(path)
+    assert len(imported.not_carried) == 1
+    assert imported.title.isprintable()
+    assert imported.not_carried[0].isprintable()
+    assert imported.not_carried[0].startswith("1 × a line of the kind")
 
 
 def test_an_error_claude_code_wrote_itself_is_kept_and_not_shown_to_the_model(write: Write) -> None:
@@ -226,6 +236,20 @@ def test_branches_of_pi_are_rewinds_and_the_last_one_stands(write: Write) -> Non
     assert imported.title == "Names"
 
 
+def test_the_model_of_a_branch_that_was_left_is_left_with_it(write: Write) -> None:
+    other: dict[str, Any] = {"provider": "openai", "api": "openai-responses", "model": "gpt-5"}
+    lines = [
+        PI_HEAD,
+        pi("1", None, "user", "one"),
+        pi("2", "1", "assistant", say("first")),
+        pi("3", "2", "assistant", say("gone"), **other),
+        pi("4", "2", "user", "instead"),
+    ]
+    assert History(entries=import_session(write(*lines)).entries).view.model == "claude-sonnet-4-5"
+    again = import_session(write(*lines, pi("5", "4", "assistant", say("second"), **other)))
+    assert History(entries=again.entries).view.model == "gpt-5"
+
+
 def test_a_compaction_of_pi_keeps_what_pi_kept(write: Write) -> None:
     path = write(
         PI_HEAD,
@@ -283,9 +307,12 @@ def test_calls_of_an_answer_that_was_broken_off_were_not_run(write: Write) -> No
         pi("2", "1", "assistant", [{"type": "toolCall", "id": "c", "name": "bash", "arguments": {}}], stopReason="aborted"),
         pi("3", "2", "user", "go on"),
         pi("4", "3", "assistant", [{"type": "toolCall", "id": "c", "name": "bash", "arguments": {}}], stopReason="toolUse"),
+        pi("5", "4", "toolResult", say("of the second"), toolCallId="c"),
+        pi("6", "5", "assistant", [{"type": "toolCall", "id": "d", "name": "bash", "arguments": {}}], stopReason="toolUse"),
     )
     imported = import_session(path)
-    assert [(entry.result.call_id, entry.outcome) for entry in of(ToolFinished, imported)] == [("c", "not_run"), ("c-2", "unknown")]
+    ended = [(entry.result.call_id, entry.outcome) for entry in of(ToolFinished, imported)]
+    assert ended == [("c", "not_run"), ("c-2", "finished"), ("d", "unknown")]
     assert imported.not_carried == ("2 × a result that the file does not have (its call is closed as interrupted)",)
     assert_valid_everywhere(imported)
 
@@ -409,6 +436,7 @@ def test_thought_signatures_of_gemini_cli_stay_on_their_part(write: Write) -> No
     sealed = [part.opaque.json for part in of(Said, imported)[1].message.parts]
     assert sealed == [json.dumps(parts[0], separators=(",", ":")), '"dGV4dA=="', '"Y2FsbA=="']
     assert len(of(Said, imported)) == 2, "a message of results alone is no prompt"
+    assert not imported.not_carried
     assert of(ToolFinished, imported)[0].result.content == (Text("no such file"),)
     assert of(ToolFinished, imported)[0].outcome == "failed"
     assert_valid_everywhere(imported)
@@ -474,8 +502,18 @@ def test_items_of_one_answer_of_codex_stay_together(write: Write) -> None:
         "1 × an item of the conversation (ghost_snapshot)",
         "1 × a message of the role developer",
         "1 × an event for the screen (agent_message)",
+        "1 × a field we have no place for: own (1)",
     }
     assert_valid_everywhere(imported, blobs)
+
+
+def test_what_an_answer_used_ends_it_and_is_told_once(write: Write) -> None:
+    def used(tokens: int) -> dict[str, object]:
+        return codex("event_msg", type="token_count", info={"last_token_usage": {"input_tokens": tokens, "output_tokens": 1}})
+
+    imported = import_session(write(CODEX_HEAD, CODEX_TURN, prompt("hi"), reply("a"), used(5), used(7), reply("b"), used(9)))
+    answers = [entry for entry in of(Said, imported) if entry.message.role == "assistant"]
+    assert [(entry.message.text, entry.usage.input_tokens) for entry in answers] == [("a", 5), ("b", 9)]
 
 
 def test_what_codex_rolled_back_is_rewound(write: Write) -> None:
@@ -537,6 +575,13 @@ def test_a_file_that_is_no_session_is_refused_with_its_name_and_what_to_do(write
         assert words in str(refused.value)
         assert str(path) in str(refused.value)
         assert refused.value.exit_code == 42
+
+
+def test_a_line_nested_too_deep_is_listed(write: Write) -> None:
+    deep = ['{"type":"message","message":{"role":"user","content":"deep","x":' + "[" * by + "]" * by + "}}\n" for by in (80, 5_000)]
+    imported = import_session(write(PI_HEAD, pi("1", None, "user", "one"), *deep))
+    assert shown(imported) == ["user: one"]
+    assert imported.not_carried == ("2 × a line that is not JSON",)
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_resumed_session_sends_the_same_bytes(where: str, data: st.DataObject)
         for history in (live, again):
             history.say(user("next"))
         assert provider.prepare(again.request).body == provider.prepare(live.request).body
-        assert [message for message in again.transcript()] == [message for message in live.transcript()]
+        assert again.transcript() == live.transcript()
         assert again.usage == live.usage
         third = History(entries=open_read_only(str(path)).entries)
         assert third.request == live.request, "what was said after the resume is in the same file"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from dragoman.cli.arguments import BadArguments, Options, parse
 from dragoman.cli.words import choose_language, help_for, say
 from dragoman.errors import DragomanError, InputError
@@ -47,6 +49,8 @@ def _command(options: Options) -> int:
             text, code = examine(options)
             _print(text)
             return code
+        case "sessions" if options.words[:1] == ("resume",) and len(options.words) < 3:
+            return _run(replace(options, command="run", words=(), resume=(*options.words, "latest")[1]))
         case "sessions":
             from dragoman.cli.sessions import do
 

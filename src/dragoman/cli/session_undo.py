@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.chat import CUT_NOTE, MALFORMED_NOTE
 from dragoman.cli.output import one_line
 from dragoman.cli.words import say
 from dragoman.errors import InputError
 from dragoman.record import Entry, FilesChanged, FilesRestored, ToolFinished
-from dragoman.run import LOOP_NOTE
+from dragoman.run import is_note
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
 
 if TYPE_CHECKING:
-    from dragoman.messages import Message
     from dragoman.sessions.store import Session
 
-_NOTES = tuple(note.partition("{")[0] for note in (CUT_NOTE, MALFORMED_NOTE, LOOP_NOTE))
-"""How messages begin that the program itself put in during a run."""
 _SHOWN = 5
 
 
@@ -49,7 +45,7 @@ def _last_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
         return []
     last = standing[-1].seq
     return changes_of_last_run(
-        [each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)], is_note=_is_note
+        [each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)], is_note=is_note
     )
 
 
@@ -58,7 +54,3 @@ def _refusal(refused: UndoRefused) -> str:
     more = "; …" if len(refused.conflicts) > _SHOWN else ""
     force = say("undo_force") if any(each.can_force for each in refused.conflicts) else ""
     return say("undo_refused", conflicts=shown + more, force=force)
-
-
-def _is_note(message: Message) -> bool:
-    return message.text.startswith(_NOTES)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from dragoman import jsontext
 from dragoman.cli.arguments import Options
 from dragoman.cli.output import Messages, one_line
-from dragoman.cli.places import find_places
 from dragoman.cli.setup import set_up
 from dragoman.cli.words import say
 from dragoman.errors import InputError
@@ -67,8 +66,7 @@ def do(options: Options) -> str:
     from dragoman.sessions.store import Store
 
     setup = set_up(options)
-    store = Store(os.path.join(find_places(setup.env).data, "sessions"))
-    return action.does(Desk(options, store, setup.workspace))
+    return action.does(Desk(options, Store(setup.places.sessions), setup.workspace))
 
 
 def tell(notices: tuple[str, ...]) -> None:
@@ -137,7 +135,7 @@ def _rewind(desk: Desk) -> str:
 def _delete(desk: Desk) -> str:
     found = desk.find()
     if not desk.options.yes:
-        _ask(say("delete_it", id=found.session_id, title=one_line(found.title, 60)))
+        ask(say("delete_it", id=found.session_id, title=one_line(found.title, 60)))
     desk.store.delete(found.path)
     return say("session_deleted", id=found.session_id) + "\n"
 
@@ -195,8 +193,6 @@ def _check(name: str, action: Action, options: Options) -> None:
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
-    if name == "resume":
-        return say("session_resume")
     close = get_close_matches(name[:60], ACTIONS, n=1)
     hint = say("did_you_mean", name=close[0]) if close else ""
     return say("session_unknown_action", name=one_line(name, 60), hint=hint, known=", ".join(ACTIONS))
@@ -224,7 +220,7 @@ def _require_seq(entries: tuple[Entry, ...], seq: int, flag: str, found: Summary
         raise InputError(say("session_no_seq", flag=flag, seq=seq, last=last, id=found.session_id))
 
 
-def _ask(question: str) -> None:
+def ask(question: str) -> None:
     """Returns where the answer is yes."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("nobody_to_ask"))

@@ -342,7 +342,6 @@ ENGLISH |= {
     "hit_title": "title",
     "session_needs": "dragoman sessions {action} needs {operand}; see dragoman sessions --help",
     "session_unknown_action": "dragoman sessions cannot {name}{hint}; it can {known}",
-    "session_resume": "to go on with a session, write dragoman --resume ID",
     "session_no_seq": "{flag} {seq}: the session has no such entry (the last is {last}); dragoman sessions show {id} prints the numbers",
     "rewind_where": "say where to go back to with --to NUMBER; dragoman sessions show {id} prints the numbers",
     "session_rewound": "Session {id} stands again as it did after entry {seq}; nothing was removed from it. Files were not touched: "

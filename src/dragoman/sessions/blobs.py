@@ -54,7 +54,7 @@ class FileBlobs:
             for digest, data in list(self._waiting.items()):
                 self._write(digest, data)
                 self._on_disk.add(digest)
-                del self._waiting[digest]
+                self._waiting.pop(digest, None)
         except OSError as error:
             self._note(error.strerror or str(error))
             return False

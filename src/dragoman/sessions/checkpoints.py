@@ -5,7 +5,8 @@ runs their bytes are in the blob store and an entry names them; when the call en
 
     ToolStarted → FilesChanged(after unknown) → sync → the tool runs → FilesChanged → ToolFinished → sync
 
-The first FilesChanged is written ahead. It counts only where the program died in between: `undo.file_changes` sorts that out.
+The first FilesChanged is written ahead. It counts only where nothing is known of how the call ended, because the program died in between:
+`undo.file_changes` sorts that out. The second is written only where something changed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, look_at
 
 UNKNOWN = "unknown"
 """What a file is after a call that has not ended."""
+
+UNSURE: tuple[ToolOutcome, ...] = ("cancelled", "unknown")
+"""How calls end of which it is not clear what they did, unless an entry says so."""
 
 Writes = Callable[[ToolCall, str], tuple[str, ...]]
 """The files a call would change, given the arguments a person edited, or none."""
@@ -54,7 +58,10 @@ class Checkpoints:
         return started
 
     def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> object:
-        if files := self._changed(self._open.pop(result.call_id, {})):
+        before = self._open.pop(result.call_id, {})
+        files = self._changed(before)
+        # A cancelled call may also be closed by somebody who cannot tell what it did, so one that did nothing has to be told apart.
+        if files or (before and outcome in UNSURE):
             self._ledger.change_files(result.call_id, files)
         return self._ledger.finish_tool(result, outcome, display, extras)
 
@@ -104,8 +111,8 @@ class Checkpoints:
                 continue
             try:
                 self._blobs.put("application/octet-stream", before.data)
-            except OSError as error:
-                faults.append(f"no copy of {before.path} could be kept ({error.strerror or error}): what is done to it cannot be undone")
+            except Exception as error:  # whatever it is, it is no reason not to run a call
+                faults.append(f"no copy of {before.path} could be kept ({error}): what is done to it cannot be undone")
             before.data = None
         return faults
 

@@ -53,6 +53,8 @@ def is_hash(content: str) -> bool:
 
 def look_at(path: str) -> FileState:
     """Never raises for what is there, or is not."""
+    if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:
+        return FileState("error:path")  # nothing of ours: paths are kept absolute and resolved
     try:
         with open_place(path) as place:
             return _look(place)
@@ -62,8 +64,6 @@ def look_at(path: str) -> FileState:
         return FileState(BLOCKED)
     except OSError as error:
         return FileState(f"error:{error.errno}")
-    except ValueError:  # a NUL in it: there is no such name
-        return FileState()
 
 
 def _look(place: Place) -> FileState:

@@ -27,6 +27,8 @@ VERSION = 1
 _LOCKED_FOR_S = 2.0
 _MAX_TEXT_CHARS = 1_000_000
 _MAX_SEQ = 1 << 32
+_AT_ONCE = 50
+"""Logs whose texts are written in one go: fewer are slower, more keep other processes waiting."""
 
 _T = TypeVar("_T")
 _summary_decoder = msgspec.json.Decoder(Summary)
@@ -292,23 +294,26 @@ def _forget(table: Connection, places: list[str]) -> None:
 
 def _read_texts(table: Connection, files: dict[str, _File], rows: dict[str, _Row]) -> None:
     """Bring the texts up to where the rows are. Only a search needs them, so only a search reads them."""
-    for place, row in rows.items():
-        if row.searched >= row.scanned.offset:
-            continue
-        spoken: list[Spoken] = []
-        try:
-            with open_log(files[place].path) as log:
-                nothing = Scanned(Summary(""), row.searched)
-                end = scan(log, files[place].path, nothing, spoken).offset
-        except OSError:
-            continue
+    behind = [(files[place], row) for place, row in rows.items() if row.searched < row.scanned.offset]
+    for start in range(0, len(behind), _AT_ONCE):
         with table:
             table.execute("BEGIN IMMEDIATE")
-            table.executemany(
-                "INSERT OR REPLACE INTO texts (rowid, folded, original, role) VALUES (?, ?, ?, ?)",
-                ((row.id * _MAX_SEQ + each.seq, *_texts(each), each.role) for each in spoken if 0 <= each.seq < _MAX_SEQ),
-            )
-            table.execute("UPDATE sessions SET searched = ? WHERE id = ?", (end, row.id))
+            for file, row in behind[start : start + _AT_ONCE]:
+                _add_texts(table, file, row)
+
+
+def _add_texts(table: Connection, file: _File, row: _Row) -> None:
+    spoken: list[Spoken] = []
+    try:
+        with open_log(file.path) as log:
+            end = scan(log, file.path, Scanned(Summary(""), row.searched), spoken).offset
+    except OSError:
+        return
+    table.executemany(
+        "INSERT OR REPLACE INTO texts (rowid, folded, original, role) VALUES (?, ?, ?, ?)",
+        ((row.id * _MAX_SEQ + each.seq, *_texts(each), each.role) for each in spoken if 0 <= each.seq < _MAX_SEQ),
+    )
+    table.execute("UPDATE sessions SET searched = ? WHERE id = ?", (end, row.id))
 
 
 def _texts(spoken: Spoken) -> tuple[str, str]:

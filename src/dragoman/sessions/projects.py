@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import time
-import unicodedata
 
 from dragoman.errors import InputError
 
 _SESSION_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}", re.ASCII)
 _ENDING = ".jsonl"
 _MAX_NAME_BYTES = 80
+BLOBS = "blobs"
+"""The folder in a project that its sessions share."""
+LISTED = "`dragoman sessions list` shows those there are"
 
 
 def new_session_id() -> str:
@@ -45,8 +47,10 @@ def project_hash(workspace: str | os.PathLike[str]) -> str:
 
 def project_name(workspace: str | os.PathLike[str]) -> str:
     """The folder's own name, for people, and of its hash what keeps it apart from others of that name."""
+    from unicodedata import normalize
+
     name = os.path.basename(os.path.realpath(workspace))
-    readable = "".join(char if char.isalnum() or char in "._" else "-" for char in unicodedata.normalize("NFC", name)).strip("-.")
+    readable = "".join(char if char.isalnum() or char in "._" else "-" for char in normalize("NFC", name)).strip("-.")
     short = readable.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
     return f"{short or 'folder'}-{project_hash(workspace)[:12]}"
 

@@ -12,10 +12,9 @@ from dragoman.errors import InputError
 from dragoman.sessions.blobs import is_digest
 from dragoman.sessions.lock import InUse, held
 from dragoman.sessions.private import sync_directory
-from dragoman.sessions.projects import is_log_name
+from dragoman.sessions.projects import BLOBS, is_log_name
 from dragoman.sessions.summary import open_log
 
-BLOBS = "blobs"
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PIECE_BYTES = 1 << 20
 

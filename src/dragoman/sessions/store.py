@@ -5,24 +5,35 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.errors import InputError
 from dragoman.record import Entry, Started
 from dragoman.sessions.blobs import FileBlobs
-from dragoman.sessions.index import Hit, Index
 from dragoman.sessions.journal import OnFault, SessionJournal
-from dragoman.sessions.log import Damaged, Loaded, encode_line, read_lines
+from dragoman.sessions.lock import session_id_of
+from dragoman.sessions.log import Loaded, encode_line
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
-from dragoman.sessions.private import create_file, make_directory, sync_directory, sync_file
-from dragoman.sessions.projects import is_log_name, log_name, new_session_id, project_hash, project_name, shown
-from dragoman.sessions.removal import BLOBS, Removed, remove, side_files
-from dragoman.sessions.retention import choose_expired, is_whole
-from dragoman.sessions.summary import Summary, open_log
+from dragoman.sessions.projects import (
+    BLOBS,
+    LISTED,
+    is_log_name,
+    log_name,
+    new_session_id,
+    project_hash,
+    project_name,
+    shown,
+)
+
+if TYPE_CHECKING:  # a session that begins needs none of these
+    from dragoman.sessions.index import Hit, Index
+    from dragoman.sessions.removal import Removed
+    from dragoman.sessions.summary import Summary
 
 Folder = str | os.PathLike[str]
-LISTED = "`dragoman sessions list` shows those there are"
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -41,7 +52,12 @@ class Store:
 
     def __init__(self, root: Folder) -> None:
         self.root = os.path.abspath(root)
-        self._index = Index(self.root)
+
+    @cached_property
+    def _index(self) -> Index:
+        from dragoman.sessions.index import Index
+
+        return Index(self.root)
 
     # --- places
 
@@ -80,7 +96,7 @@ class Store:
         """Go on with a session. Raises InUse where another process writes it."""
         path = self._own(path)
         journal, loaded = open_for_writing(path, on_fault)
-        return Session(_id_of(path), path, journal, self.blobs_beside(path, on_fault), loaded)
+        return Session(session_id_of(path), path, journal, self.blobs_beside(path, on_fault), loaded)
 
     def read(self, path: Folder) -> Loaded:
         """Look at a session, whoever writes it."""
@@ -88,18 +104,20 @@ class Store:
         try:
             return open_read_only(path)
         except FileNotFoundError as error:
-            raise InputError(f"there is no session {_id_of(path)}: {LISTED}") from error
+            raise InputError(f"there is no session {session_id_of(path)}: {LISTED}") from error
         except OSError as error:
-            raise InputError(f"session {_id_of(path)} cannot be read: {error.strerror or error} ({path})") from error
+            raise InputError(f"session {session_id_of(path)} cannot be read: {error.strerror or error} ({path})") from error
 
     def keep(self, workspace: Folder, entries: Iterable[Entry]) -> str:
         """A session made elsewhere, whole or not at all: entries that begin with Started. Returns its path."""
+        from dragoman.sessions.copies import write_log
+
         head, *rest = entries
         if not isinstance(head, Started):
             raise InputError("a session begins with its head, a Started entry")
         path = self.path_of(head.session_id, workspace)
         head = msgspec.structs.replace(head, project=project_hash(workspace))
-        _write_whole_log(path, map(encode_line, (head, *rest)))
+        write_log(path, map(encode_line, (head, *rest)))
         return path
 
     def fork(self, path: Folder, upto: int | None = None, session_id: str = "") -> str:
@@ -108,23 +126,11 @@ class Store:
         The entries keep their numbers, so what refers to them still does. A session that is open can be forked; damaged lines and a
         torn tail are not copied.
         """
+        from dragoman.sessions.copies import fork_log
+
         path = self._own(path)
-        fork_id = session_id or new_session_id()
-        target = os.path.join(os.path.dirname(path), log_name(fork_id))
-        try:
-            with open_log(path) as log:
-                kept = ((line, entry) for _, _, line, entry in read_lines(log) if not isinstance(entry, Damaged))
-                first = next(kept, None)
-                if first is None:
-                    raise InputError(f"session {_id_of(path)} holds nothing that can be read: there is nothing to fork")
-                line, entry = first
-                if upto is not None and upto < entry.seq:
-                    raise InputError(f"session {_id_of(path)} begins with entry {entry.seq}: there is none up to {upto}")
-                _write_whole_log(target, _forked(line, entry, kept, upto, fork_id, _id_of(path)))
-        except FileNotFoundError as error:
-            raise InputError(f"there is no session {_id_of(path)}: {LISTED}") from error
-        except OSError as error:
-            raise InputError(f"session {_id_of(path)} cannot be read: {error.strerror or error}") from error
+        target = os.path.join(os.path.dirname(path), log_name(session_id or new_session_id()))
+        fork_log(path, target, upto)
         return target
 
     # --- all of them
@@ -159,15 +165,18 @@ class Store:
         """Delete a session with everything that is its own. Raises InUse where it is open."""
         path = self._own(path)
         try:
-            return self._remove(os.path.dirname(path), [_id_of(path)])
+            return self._remove(os.path.dirname(path), [session_id_of(path)])
         except FileNotFoundError as error:
-            raise InputError(f"there is no session {_id_of(path)}: {LISTED}") from error
+            raise InputError(f"there is no session {session_id_of(path)}: {LISTED}") from error
 
     def retain(self, workspace: Folder | None = None, *, age_days: float | None = None, count: int | None = None) -> Removed:
         """Delete what was not used for `age_days`, and what is beyond the newest `count`: of a folder, or of each.
 
         Without either, nothing. What is open, damaged, or from a later version is never deleted.
         """
+        from dragoman.sessions.removal import Removed, side_files
+        from dragoman.sessions.retention import choose_expired, is_whole
+
         if age_days is None and count is None:
             return Removed()
         by_directory: dict[str, list[Summary]] = {}
@@ -203,6 +212,8 @@ class Store:
         return found[0]
 
     def _remove(self, directory: str, session_ids: Sequence[str], *, skip_open: bool = False) -> Removed:
+        from dragoman.sessions.removal import remove
+
         removed = remove(directory, session_ids, skip_open=skip_open)
         self._index.forget(os.path.join(directory, log_name(session_id)) for session_id in removed.session_ids)
         return removed
@@ -212,48 +223,5 @@ def _is_meant(which: str, session_id: str) -> bool:
     return session_id.startswith(which) or session_id[-8:].startswith(which)
 
 
-def _id_of(path: str) -> str:
-    return os.path.basename(path).removesuffix(".jsonl")
-
-
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _forked(
-    line: bytes, first: Entry, rest: Iterable[tuple[bytes, Entry]], upto: int | None, fork_id: str, source_id: str
-) -> Iterable[bytes]:
-    """The lines of a fork: a head of its own, and behind it those of the source as they stand."""
-    if isinstance(first, Started):
-        yield encode_line(msgspec.structs.replace(first, timestamp_ms=_now_ms(), session_id=fork_id, forked_from=source_id))
-    else:  # the head was lost
-        yield encode_line(Started(min(first.seq - 1, 1), _now_ms(), fork_id, forked_from=source_id))
-        yield line
-    for line, entry in rest:
-        if upto is not None and entry.seq > upto:
-            return
-        yield line
-
-
-def _write_whole_log(path: str, lines: Iterable[bytes]) -> None:
-    """A log that is there with all its lines or not at all, whenever we are stopped."""
-    directory = os.path.dirname(path)
-    unfinished = os.path.join(directory, f".{_id_of(path)}-{os.urandom(4).hex()}.tmp")
-    if os.path.lexists(path):
-        raise InputError(f"session {_id_of(path)} is there already: {LISTED}")
-    try:
-        changed = make_directory(directory)
-        with os.fdopen(create_file(unfinished), "wb", buffering=1 << 18) as file:
-            file.writelines(lines)
-            file.flush()
-            sync_file(file.fileno())
-        os.rename(unfinished, path)
-        for each in changed:
-            sync_directory(each)
-    except OSError as error:
-        raise InputError(f"the session cannot be saved in {path}: {error.strerror or error}") from error
-    finally:
-        try:
-            os.unlink(unfinished)
-        except OSError:
-            pass  # it has its name, or was never made

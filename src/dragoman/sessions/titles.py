@@ -34,6 +34,8 @@ def one_line(text: str) -> str:
 
 def fit(line: str, columns: int) -> str:
     """As much of a line as fits, ending in `…` where something was left out."""
+    if line.isascii():
+        return line if len(line) <= columns else line[: columns - 1].rstrip() + "…"
     kept: list[str] = []
     used = room_before_sign = 0
     for cluster in clusters(line):

@@ -17,7 +17,7 @@ import msgspec
 from dragoman.contracts import BlobStore
 from dragoman.messages import Message
 from dragoman.record import Entry, FileChange, FilesChanged, FilesRestored, Rewound, Said, ToolFinished
-from dragoman.sessions.checkpoints import UNKNOWN
+from dragoman.sessions.checkpoints import UNKNOWN, UNSURE
 from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, look_at
 
 PRIVATE = 0o600
@@ -29,7 +29,7 @@ PRIVATE = 0o600
 def file_changes(entries: Iterable[Entry]) -> list[FilesChanged]:
     """What calls did to files and nobody has undone, in the order it happened.
 
-    An entry written ahead counts only where its call never ended, or where nobody knows how.
+    An entry written ahead counts only where its call never ended, or where none says what it had done by its end.
     """
     changes, ahead, restored = list[FilesChanged](), dict[str, FilesChanged](), set[int]()
     for entry in entries:
@@ -44,14 +44,14 @@ def file_changes(entries: Iterable[Entry]) -> list[FilesChanged]:
                 ahead[call_id] = entry
             case ToolFinished(result=result, outcome=outcome):
                 before = ahead.pop(result.call_id, None)
-                if before is not None and outcome == "unknown":
+                if before is not None and outcome in UNSURE:
                     changes.append(before)
             case FilesRestored(seqs=seqs):
                 restored.update(seqs)
             case _:
                 pass
     changes += ahead.values()
-    return sorted((change for change in changes if change.seq not in restored), key=lambda change: change.seq)
+    return sorted((change for change in changes if change.files and change.seq not in restored), key=lambda change: change.seq)
 
 
 def is_ahead(change: FilesChanged) -> bool:
@@ -183,7 +183,7 @@ def obstacle(step: Step, now: FileState, blobs: BlobStore) -> str:
     if now.content == BLOCKED:
         return "a link or a file has taken the place of its folder: move that out of the way"
     if now.content.startswith("error:"):
-        return "it cannot be looked at: check the permissions of its folder"
+        return "it cannot be looked at: check its path, and the permissions of its folder"
     if S_ISDIR(now.mode):
         return "there is a folder in its place: move that out of the way"
     if now.mode and not now.is_regular and not S_ISLNK(now.mode):

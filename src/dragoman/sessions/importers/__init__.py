@@ -11,11 +11,12 @@ from typing import Protocol
 
 import msgspec
 
+from dragoman import jsontext
 from dragoman.contracts import BlobStore
 from dragoman.errors import InputError
 from dragoman.record import Entry
 from dragoman.sessions.importers import claude_code, codex, gemini_cli, pi
-from dragoman.sessions.importers.draft import Draft
+from dragoman.sessions.importers.draft import Draft, printable
 from dragoman.sessions.importers.foreign import Foreign, Record, read_records, text
 
 
@@ -36,8 +37,6 @@ class Importer(Protocol):
 
 IMPORTERS: tuple[Importer, ...] = (claude_code, codex, gemini_cli, pi)
 NAMES = ", ".join(importer.NAME for importer in IMPORTERS)
-
-_TITLE_CHARS = 200
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -69,16 +68,17 @@ def import_session(path: str | os.PathLike[str], blobs: BlobStore | None = None,
     draft.leave("a line that is not JSON", foreign.unreadable)
     if draft.is_empty:
         raise InputError(f"{foreign.path} is a session of {importer.NAME} in which nothing was said: there is nothing to import")
-    draft.title = " ".join(draft.title.split())[:_TITLE_CHARS]
-    entries = draft.entries(importer.NAME, foreign.path, session_id)
-    left_out = tuple(f"{count} × {what}" for what, count in draft.left_out.most_common())
-    return Imported(entries, importer.NAME, left_out, draft.title)
+    draft.title = printable(draft.title)
+    where = jsontext.valid_unicode(os.path.abspath(foreign.path))
+    entries = draft.entries(importer.NAME, where, session_id)
+    return Imported(entries, importer.NAME, draft.not_carried, draft.title)
 
 
 def _importer_of(foreign: Foreign) -> Importer:
     for record in foreign.records:
         if text(record, "kind") == "started" and text(record, "session_id"):
-            raise InputError(f"{foreign.path} is a session of Dragoman already: resume it with --resume {text(record, 'session_id')}")
+            own_id = printable(text(record, "session_id"))
+            raise InputError(f"{foreign.path} is a session of Dragoman already: resume it with --resume {own_id}")
         for importer in IMPORTERS:
             if importer.is_ours(record):
                 return importer

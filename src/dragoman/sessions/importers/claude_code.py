@@ -25,6 +25,29 @@ _FINISH = {
     "refusal": FinishReason.REFUSAL,
 }
 
+_LINE = frozenset(
+    [
+        "type",
+        "uuid",
+        "parentUuid",
+        "logicalParentUuid",
+        "sessionId",
+        "timestamp",
+        "cwd",
+        "version",
+        "message",
+        "isSidechain",
+        "isMeta",
+        "isCompactSummary",
+        "isApiErrorMessage",
+        "toolUseResult",
+    ]
+)
+_MESSAGE = frozenset(["id", "type", "role", "model", "content", "usage", "stop_reason"])
+_USAGE = frozenset(
+    ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens", "output_tokens_details", "cache_creation"]
+)
+
 
 def is_ours(line: Record) -> bool:
     """Whether a line could only be Claude Code's."""
@@ -62,7 +85,6 @@ class _Reader:
             self._draft.title = text(line, "summary") or text(line, "customTitle") or text(line, "aiTitle") or self._draft.title
         elif kind == "system" and text(line, "subtype") == "compact_boundary":
             self._pre_tokens = tokens(record(line, "compactMetadata"), "preTokens")
-            parent = self._draft.tip  # its parent is null: the conversation goes on from the summary
         else:
             self._leave(line, kind)
         if uuid:
@@ -77,9 +99,14 @@ class _Reader:
         if (version := text(line, "version")) and not draft.versions:
             draft.versions = (f"{NAME} {version}",)
 
+    def _leave_fields(self, line: Record, message: Record) -> None:
+        self._draft.leave_fields(line, _LINE)
+        self._draft.leave_fields(message, _MESSAGE)
+        self._draft.leave_fields(record(message, "usage"), _USAGE)
+
     def _leave(self, line: Record, kind: str) -> None:
         inner = text(line, "subtype") or text(record(line, "attachment"), "type")
-        self._draft.leave(f"a {kind or 'nameless'} line{f' ({inner})' if inner else ''}")
+        self._draft.leave(f"a line of the kind {kind or '(none)'}{f' ({inner})' if inner else ''}")
 
     # --- answers
 
@@ -88,6 +115,7 @@ class _Reader:
         model, response_id = text(message, "model"), text(message, "id")
         stop, when = text(message, "stop_reason"), milliseconds(line.get("timestamp"))
         parts = tuple(self._answer_parts(message, model))
+        self._leave_fields(line, message)
         answer = self._answers.get(response_id)
         if answer is None:
             self._go_back_to(parent, when)
@@ -129,6 +157,7 @@ class _Reader:
             summary = content if isinstance(content, str) else "".join(text(block, "text") for block in records(message, "content"))
             self._draft.compress(summary, when, original_tokens=self._pre_tokens)
             return self._draft.tip
+        self._leave_fields(line, message)
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else records(message, "content")
         results = [block for block in blocks if text(block, "type") == "tool_result"]
         for block in results:
@@ -177,5 +206,6 @@ def _usage(usage: Record) -> Usage:
         cache_read_tokens=tokens(usage, "cache_read_input_tokens"),
         cache_write_tokens=tokens(usage, "cache_creation_input_tokens"),
         output_tokens=tokens(usage, "output_tokens"),
+        thought_tokens=tokens(record(usage, "output_tokens_details"), "thinking_tokens"),
         cache_write_1h_tokens=tokens(record(usage, "cache_creation"), "ephemeral_1h_input_tokens"),
     )

@@ -28,6 +28,25 @@ _ITEMS = {
     "local_shell_call_output",
     "web_search_call",
 }
+_ITEM = frozenset(
+    [
+        "type",
+        "id",
+        "role",
+        "content",
+        "phase",
+        "summary",
+        "encrypted_content",
+        "call_id",
+        "name",
+        "arguments",
+        "input",
+        "action",
+        "status",
+        "output",
+        "timestamp",
+    ]
+)
 _REASONING_FIELDS = ("type", "id", "summary", "content", "encrypted_content")
 _SURROUNDINGS = ("<environment_context>", "<user_instructions>", "# AGENTS.md")
 """How messages begin that Codex put in a person's name."""
@@ -77,7 +96,7 @@ class _Reader:
             case _ if kind in _ITEMS:
                 self._read_item(line)
             case _:
-                self._draft.leave(f"a {kind} line")
+                self._draft.leave(f"a line of the kind {kind}")
 
     def _note_head(self, head: Record) -> None:
         draft = self._draft
@@ -101,6 +120,8 @@ class _Reader:
 
     def _read_item(self, item: Record) -> None:
         kind, role = text(item, "type"), text(item, "role")
+        if kind in _ITEMS:
+            self._draft.leave_fields(item, _ITEM)
         match kind:
             case "message" if role == "user":
                 self._open = None

@@ -7,7 +7,7 @@ answer, every call has exactly one, and call ids are unique. What has no place i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, assert_never
 
 import msgspec
@@ -28,11 +28,15 @@ from dragoman.record import (
     ToolFinished,
     ToolOutcome,
 )
+from dragoman.sessions.titles import fit, one_line
 from dragoman.usage import Usage
 
 INTERRUPTED = "interrupted, outcome unknown"
 OPENING = "(The beginning of this conversation was not imported.)"
 NOT_RUN = "not run: the answer was broken off"
+
+_NOTHING: tuple[object, ...] = (None, False, "", [], {})
+_MOST_COLUMNS = 100
 
 ResultPart = Text | Blob | FileRef
 
@@ -108,6 +112,7 @@ class Draft:
         self.tip: Step | None = None
         """The last step of the conversation as it now stands: after a rewind an earlier one."""
         self.left_out: Counter[str] = Counter()
+        self.fields_left_out: Counter[str] = Counter()
         self._blobs = blobs
         self._events: list[_Event] = []
         self._taken: set[str] = set()
@@ -120,6 +125,18 @@ class Draft:
         """Say that something is not carried."""
         if count > 0:
             self.left_out[what] += count
+
+    def leave_fields(self, record: Mapping[str, object], known: frozenset[str]) -> None:
+        """Say which fields of a record that is carried are not: those beyond the known that hold something."""
+        self.fields_left_out.update(key for key in record.keys() - known if record[key] not in _NOTHING)
+
+    @property
+    def not_carried(self) -> tuple[str, ...]:
+        lines = [f"{count} × {printable(what)}" for what, count in self.left_out.most_common()]
+        if self.fields_left_out:
+            named = ", ".join(f"{printable(name)} ({count})" for name, count in sorted(self.fields_left_out.items()))
+            lines.append(f"{self.fields_left_out.total()} × a field we have no place for: {named}")
+        return tuple(lines)
 
     def prompt(self, parts: Iterable[Part], timestamp_ms: int) -> Prompt:
         return self._add(Prompt(tuple(parts), timestamp_ms))
@@ -294,6 +311,11 @@ class _Clock:
         self.seq += 1
         self._timestamp_ms = step.timestamp_ms or self._timestamp_ms
         return self.seq, self._timestamp_ms
+
+
+def printable(text: str) -> str:
+    """Words out of a foreign file as they may be shown on a terminal."""
+    return fit(one_line(text), _MOST_COLUMNS)
 
 
 def _model_of(event: _Event) -> tuple[str, str] | None:

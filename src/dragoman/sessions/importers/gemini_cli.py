@@ -21,6 +21,9 @@ DEPLOYMENT = "gemini"
 _OUTCOMES: dict[str, ToolOutcome] = {"success": "finished", "error": "failed", "cancelled": "cancelled"}
 _NOT_BEGUN = ("validating", "scheduled", "awaiting_approval")
 
+_MESSAGE = frozenset(["id", "timestamp", "type", "content", "thoughts", "tokens", "model", "toolCalls"])
+_CALL = frozenset(["id", "name", "args", "result", "status", "timestamp", "resultDisplay", "thoughtSignature"])
+
 
 def is_ours(line: Record) -> bool:
     return bool(text(line, "sessionId")) and ("projectHash" in line or isinstance(line.get("messages"), list))
@@ -120,6 +123,7 @@ class _Reader:
             steps[own_id] = self._draft.tip
 
     def _read_user(self, message: Record) -> None:
+        self._draft.leave_fields(message, _MESSAGE)
         when = milliseconds(message.get("timestamp"))
         blocks = _blocks(message.get("content"))
         responses = [record(block, "functionResponse") for block in blocks if "functionResponse" in block]
@@ -134,6 +138,9 @@ class _Reader:
     def _read_answer(self, message: Record) -> None:
         model, when = text(message, "model"), milliseconds(message.get("timestamp"))
         calls = records(message, "toolCalls")
+        self._draft.leave_fields(message, _MESSAGE)
+        for call in calls:
+            self._draft.leave_fields(call, _CALL)
         parts: list[Part] = [Thought(_thought(thought)) for thought in records(message, "thoughts")]
         parts += self._answer_parts(_blocks(message.get("content")), model)
         told = {part.id for part in parts if isinstance(part, ToolCall)}

@@ -20,8 +20,33 @@ _FINISH = {
     "length": FinishReason.LENGTH,
     "toolUse": FinishReason.TOOL_CALLS,
 }
+_CARRIED = ("user", "assistant", "toolResult", "custom", "bashExecution")
 _BROKEN_OFF = ("aborted", "error")
 _DEPLOYMENTS = {"google": "gemini", "google-gemini-cli": "gemini", "google-vertex": "vertex"}
+
+_MESSAGE = frozenset(
+    [
+        "role",
+        "content",
+        "api",
+        "provider",
+        "model",
+        "usage",
+        "stopReason",
+        "rawStopReason",
+        "errorMessage",
+        "responseId",
+        "timestamp",
+        "toolCallId",
+        "toolName",
+        "isError",
+        "details",
+        "command",
+        "output",
+        "excludeFromContext",
+        "summary",
+    ]
+)
 
 
 def is_ours(line: Record) -> bool:
@@ -62,7 +87,7 @@ class _Reader:
                 model, provider = text(line, "modelId"), text(line, "provider")
                 self._draft.choose_model(model, _deployment(provider, ""), _when(line, {}))
             case kind:
-                self._draft.leave(f"a {kind or 'nameless'} entry")
+                self._draft.leave(f"an entry of the kind {kind or '(none)'}")
         self._steps_by_line.append(step)
         if own_id and text(line, "type") != "session":
             self._steps[own_id] = step
@@ -88,6 +113,8 @@ class _Reader:
 
     def _read_message(self, message: Record, line: Record, parent: Step | None) -> Step | None:
         when = _when(line, message)
+        if text(message, "role") in _CARRIED:
+            self._draft.leave_fields(message, _MESSAGE)
         match text(message, "role"):
             case "user" | "custom":
                 return self._say(self._content(message), line, parent)
