@@ -298,7 +298,8 @@ def test_every_key_is_documented_with_its_default() -> None:
     assert [key for key, *_ in rows] == list(keys())
     for key, _, default, _ in rows:
         value = value_of(Config(), key)
-        shown = "" if value in ("", None, {}) else f"`{list(value) if isinstance(value, tuple) else value}`"
+        written = list(value) if isinstance(value, tuple) else str(value).lower() if isinstance(value, bool) else value
+        shown = "" if value in ("", None, {}) else f"`{written}`"
         assert default.strip() == shown, key
 
 

@@ -317,7 +317,8 @@ def test_a_reader_that_leaves_in_mid_stream_ends_the_run(place: Place, serve: Se
     with place.start("-m", "anthropic", "-p", "hi", "--output-format", "stream-json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stdout.readline()
+        while b'"assistant"' not in process.stdout.readline():
+            pass
         process.stdout.close()
         began = time.monotonic()
         assert process.wait(20) == 141

@@ -158,3 +158,26 @@ def test_where_nothing_can_be_saved_the_answer_comes_and_the_user_is_told(place:
 def test_nothing_is_kept_of_a_prompt_that_was_never_sent(place: Place) -> None:
     assert place.ask("a", model="nonsense/x").code == 52
     assert logs(place) == []
+
+
+def test_sessions_can_be_turned_off(place: Place) -> None:
+    config = place.home / "dragoman" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[sessions]\nkeep = false\n")
+    with service("text: One.") as place.service:
+        assert place.ask("a").code == 0
+    assert logs(place) == []
+
+
+def test_what_is_beyond_the_limit_is_deleted_when_the_work_is_done(place: Place) -> None:
+    config = place.home / "dragoman" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[sessions]\nmax_count = 2\n")
+    with service("text: One.\n---\ntext: Two.\n---\ntext: Three.") as place.service:
+        for prompt in "abc":
+            place.ask(prompt)
+    assert len(logs(place)) == 2
+    assert [summary["first_prompt"] for summary in json.loads(place.run("sessions", "--output-format", "json").out)["sessions"]] == [
+        "c",
+        "b",
+    ]

@@ -69,6 +69,14 @@ class ToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     call: tuple[str, ...] = ()
 
 
+class SessionsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether conversations are kept, and for how long. Nothing is ever deleted unless one of the limits is set."""
+
+    keep: bool = True
+    max_age_days: Annotated[float, Meta(gt=0)] | None = None
+    max_count: Count | None = None
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     approval: Approval = "default"
@@ -81,6 +89,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: AnswersTable = AnswersTable()
     loop_guard: LoopGuardTable = LoopGuardTable()
     tools: ToolsTable = ToolsTable()
+    sessions: SessionsTable = SessionsTable()
     deployments: dict[str, dict[str, object]] = {}
 
 
@@ -114,8 +123,9 @@ MAX_FILE_BYTES = 1_000_000
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
 VARIABLES = {"DRAGOMAN_MODEL": "model", "DRAGOMAN_APPROVAL": "approval", "DRAGOMAN_MAX_TURNS": "max_turns", "DRAGOMAN_LANG": "lang"}
 FLAGS = {"model": "--model", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
-NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call")
-"""What a folder may not set, trusted or not: where requests go and with what key, what is read from elsewhere, what runs by itself."""
+NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "sessions")
+"""What a folder may not set, trusted or not: where requests go and with what key, what is read from elsewhere, what runs by itself, and
+what is kept or deleted of the user's own."""
 _LOOSER = {"plan": 0, "default": 1, "auto-edit": 2, "auto": 3}
 
 

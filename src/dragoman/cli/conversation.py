@@ -13,7 +13,7 @@ from dragoman.cli.keys import Keyboard
 from dragoman.cli.line_prompt import LinePrompt
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
-from dragoman.cli.setup import Setup, connected, make_agent
+from dragoman.cli.setup import Setup, connected, make_agent, tidy_sessions
 from dragoman.cli.signals import Interrupted
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
@@ -24,6 +24,8 @@ from dragoman.usage import Usage
 
 EXIT_HUNG_UP = 129
 CLOSING_S = 1.0
+RECALLED_LINES = 60
+"""How much of a resumed conversation is shown again."""
 
 
 class Conversation:
@@ -76,6 +78,19 @@ class Conversation:
         self.screen.message(say("banner_hint"), "dim")
         for notice in self._notices:
             self.screen.message(say("banner_notice", text=notice), "yellow")
+        if self._setup.options.resume is not None:
+            self._recall()
+
+    def _recall(self) -> None:
+        """What was said before, as it looked; of a long conversation, its end."""
+        from dragoman.cli.session_show import as_lines
+        from dragoman.sessions.transcript import read_transcript
+
+        lines = as_lines(read_transcript(self.agent.history.entries))
+        if len(lines) > RECALLED_LINES:
+            self.screen.message(say("recalled_end", count=len(lines) - RECALLED_LINES, id=self.agent.session_id), "dim")
+        for line in lines[-RECALLED_LINES:]:
+            self.screen.line(line)
 
     def _talk(self) -> int:
         interrupted = False
@@ -201,6 +216,7 @@ class Conversation:
             loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S))
         self.screen.close()
         loop.close()
+        tidy_sessions(self._setup)
 
 
 async def _within(closing: Any) -> None:

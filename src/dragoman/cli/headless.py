@@ -13,7 +13,7 @@ from dragoman.cli.call_lines import title
 from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed, outcome_of
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for
-from dragoman.cli.setup import Setup, discover_tools, make_agent, set_up
+from dragoman.cli.setup import Setup, discover_tools, make_agent, set_up, tidy_sessions
 from dragoman.cli.signals import Interrupts
 from dragoman.cli.startup import all_is_told
 from dragoman.cli.words import say
@@ -80,7 +80,9 @@ class Headless:
         for notice in notices:
             self._notice(notice)
         self._agent = agent
-        return _driven(lambda: self._answered(setup, agent, prompt))
+        outcome = _driven(lambda: self._answered(setup, agent, prompt))
+        tidy_sessions(setup)
+        return outcome
 
     async def _answered(self, setup: Setup, agent: Agent, prompt: str) -> Outcome:
         loop = asyncio.get_running_loop()

@@ -26,10 +26,13 @@ def as_text(transcript: Transcript) -> str:
         transcript.model,
         say("show_tokens", input=f"{usage.input_tokens:,}", output=f"{usage.output_tokens:,}") if usage.total_tokens else "",
     ]
-    lines = [one_line(heading(transcript)), one_line(" · ".join(filter(None, facts)))]
-    for step in transcript.steps:
-        lines += _lines(step)
-    return "\n".join(lines) + "\n"
+    head = [one_line(heading(transcript)), one_line(" · ".join(filter(None, facts)))]
+    return "\n".join(head + as_lines(transcript)) + "\n"
+
+
+def as_lines(transcript: Transcript) -> list[str]:
+    """What was said and done, without the head."""
+    return [line for step in transcript.steps for line in _lines(step)]
 
 
 def _lines(step: Step) -> list[str]:

@@ -12,7 +12,7 @@ from dragoman.cli.arguments import Options
 from dragoman.cli.config import Config, Loaded, load
 from dragoman.cli.places import Places, find_places
 from dragoman.cli.words import choose_language, say
-from dragoman.errors import ConfigError, InputError, SandboxError, Unauthorized
+from dragoman.errors import ConfigError, DragomanError, InputError, SandboxError, Unauthorized
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent, Limits
@@ -108,7 +108,7 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
     agent = Agent(
         _model_to_begin_with(setup),
         connect=lambda model, blobs: connected(setup, blobs, model),
-        sessions=setup.places.sessions,
+        sessions=setup.places.sessions if config.sessions.keep or setup.options.resume is not None else None,
         resume="" if setup.options.resume is None else setup.options.resume or "latest",
         system=_system(setup),
         workspace=setup.workspace,
@@ -137,6 +137,19 @@ def _model_to_begin_with(setup: Setup) -> str | None:
 def is_local(setup: Setup, deployment: str) -> bool:
     """Whether it is served on this machine, where nobody expects the catalog to know its models."""
     return catalog_of(setup)[deployment].local
+
+
+def tidy_sessions(setup: Setup) -> None:
+    """Delete what the user does not want kept any longer: when the work is done, so that nobody waits for it."""
+    limits = setup.config.sessions
+    if limits.max_age_days is None and limits.max_count is None:
+        return
+    from dragoman.sessions.store import Store
+
+    try:
+        Store(setup.places.sessions).retain(age_days=limits.max_age_days, count=limits.max_count)
+    except (DragomanError, OSError):
+        pass  # another time
 
 
 async def discover_tools(setup: Setup, agent: Agent) -> None:

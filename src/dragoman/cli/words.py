@@ -323,6 +323,7 @@ Ctrl-C or Esc stops a run. Up and Down bring back what you wrote before.
 # --- dragoman sessions
 
 ENGLISH |= {
+    "recalled_end": "({count} lines before this; dragoman sessions show {id} prints them all)",
     "sessions_none": "No session was kept in this folder yet; --all lists those of other folders.",
     "sessions_none_at_all": "No session was kept yet.",
     "sessions_number": "#",
