@@ -176,6 +176,13 @@ def test_a_session_that_lost_lines_is_listed_and_says_so(store: Store, workspace
     assert not told.is_understood
 
 
+def test_a_line_in_the_wrong_place_counts_as_damage_as_it_does_for_readers(store: Store, workspace: Path) -> None:
+    path = add(store, workspace, 1)
+    append(path, Said(2, NOW_MS, user("from another writer")), Said(5, NOW_MS, user("third")))
+    (told,) = store.list(workspace)
+    assert (told.damaged, told.messages) == (len(store.read(path).damage), 3) == (1, 3)
+
+
 def test_a_file_that_cannot_be_opened_is_left_out(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(store, workspace, 1)
     bad = add(store, workspace, 2)
@@ -240,13 +247,13 @@ def test_whatever_happened_to_the_index_the_list_is_true(store: Store, workspace
             file.mkdir()
         case "a link":
             file.unlink()
-            (tmp_path / "elsewhere").write_text("mine")
+            (tmp_path / "elsewhere").touch()
             file.symlink_to(tmp_path / "elsewhere")
     assert list(store.list(workspace)) == before
     assert len(store.search("prompt 2")) == 12
     assert list(store.list(workspace)) == before
     if harm == "a link":
-        assert (tmp_path / "elsewhere").read_text() == "mine"
+        assert (tmp_path / "elsewhere").read_bytes() == b""
 
 
 def test_while_another_process_writes_the_index_the_list_is_true(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,11 +263,12 @@ def test_while_another_process_writes_the_index_the_list_is_true(store: Store, w
     monkeypatch.setattr("dragoman.sessions.index._LOCKED_FOR_S", 0.0)
     other = sqlite3.connect(index_file(store), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
+    before = index_file(store).stat().st_ino
     assert titles(store, workspace) == ["Question 2", "Question 1"]
     assert len(store.search("Question")) == 2
     other.execute("ROLLBACK")
     other.close()
-    assert index_file(store).exists()
+    assert index_file(store).stat().st_ino == before
 
 
 def test_without_trigrams_search_still_finds(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,6 +316,7 @@ SAID = {
     "chinese": "请帮我修复解析器中的错误，谢谢",
     "arabic": "اُكتُبْ لي برنامجاً يقرأ الملفّات",
     "emoji": "Ship it 🚀 now 👩🏽‍💻 with ❤️ please",
+    "heart": "I ♥ it, العــربية too",
     "german": "Die Straße nach München ist GESPERRT",
     "russian": "Почини ёлку, пожалуйста",
     "hindi": "नमस्ते दुनिया, कोड ठीक करो",
@@ -332,6 +341,8 @@ SAID = {
         ("👩🏽‍💻", "emoji"),
         ("❤", "emoji"),
         ("❤️", "emoji"),
+        ("♥️", "heart"),
+        ("العربية", "heart"),
         ("strasse", "german"),
         ("STRASSE", "german"),
         ("munchen", "german"),
@@ -405,14 +416,22 @@ def test_search_keeps_to_a_folder_and_to_a_limit(store: Store, workspace: Path, 
 
 
 def test_deleting_a_session_leaves_nothing_of_it_in_the_index(store: Store, workspace: Path) -> None:
-    path = add(store, workspace, 1, "my password is xyzzy-plugh-1234")
+    """Also while another process has the index open, which keeps the files beside it there."""
+    path = add(store, workspace, 1, "my password is xyzzy-plugh-1234 " + "filler " * 3000)
     add(store, workspace, 2, "something else")
     assert store.search("xyzzy")
+    reader = sqlite3.connect(index_file(store))
+    reader.execute("SELECT * FROM sessions").fetchall()
+    assert b"xyzzy-plugh" in _bytes_of_the_index(store)
     store.delete(path)
-    left = b"".join(file.read_bytes() for file in Path(store.root).glob("index.sqlite*"))
-    assert b"xyzzy" not in left
-    assert b"password" not in left
+    left = _bytes_of_the_index(store)
+    reader.close()
+    assert [part for part in (b"xyzzy", b"password", b"plu", b"-pl", b"y-p", b"rd ", b"fil") if part in left] == []
     assert len(store.search("something")) == 1
+
+
+def _bytes_of_the_index(store: Store) -> bytes:
+    return b"".join(file.read_bytes() for file in Path(store.root).glob("index.sqlite*"))
 
 
 @given(st.text(max_size=200), st.data())

@@ -227,6 +227,7 @@ def test_a_hostile_name_finds_nothing(store: Store, workspace: Path, which: str)
 def test_a_fork_has_a_head_of_its_own_and_the_same_entries(store: Store, workspace: Path) -> None:
     path = add(store, workspace, 1, "prompt", "answer")
     append(path, Unknown(7, 7, '{"seq":7,"timestamp_ms":7,"kind":"of_tomorrow","x":[1, 2.50]}'), Rewound(9, 9, 3))
+    add(store, workspace, 2)
     before = path.read_bytes()
     fork = store.fork(path)
     source, copy = store.read(path), store.read(fork)
