@@ -85,6 +85,7 @@ class Run:
         self._unwanted = False
         """Cancelled, be it before its task took a step."""
         self._underway = False
+        self._begun = False
         self._from_entry = len(agent.history.entries)
         self._began_s = time.monotonic()
         self._before: Entry | None = None
@@ -186,19 +187,22 @@ class Run:
         self._before = await agent.begin(self._prompt)
         await agent.history.sync()
         self._emit(PromptAccepted(agent.session_id))
-        self._scheduler = agent.scheduler(self._emit)
+        self._begun = True
         for _ in range(agent.limits.max_turns):
             answer = await self._turn(Chat(agent.provider, agent.history, agent.limits.answers))
             if answer is None:
                 continue  # it was broken off for repeating itself
             if not answer.message.calls:
                 return _check_end(answer)
-            try:
-                reports = await self._scheduler.run(answer.message.calls)
-            finally:
-                self._reports.extend(self._scheduler.reports)
-            self._watch(reports)
+            self._watch(await self._carry_out(answer.message.calls))
         raise TurnLimit(f"stopped after {agent.limits.max_turns} turns: say `go on` to continue, or raise --max-turns")
+
+    async def _carry_out(self, calls: Sequence[ToolCall]) -> Sequence[CallReport]:
+        scheduler = self._scheduler = self._scheduler or self._agent.scheduler(self._emit)
+        try:
+            return await scheduler.run(calls)
+        finally:
+            self._reports.extend(scheduler.reports)
 
     async def _turn(self, chat: Chat) -> Response | None:
         self._turns += 1
@@ -280,15 +284,16 @@ class Run:
         """Every call that is still open gets its one result; then the run says how it ended. Told once it is on disk."""
         self._error = error
         told: list[TurnEvent] = []
-        if self._scheduler is not None:  # else nothing was run, and open calls are another run's
+        if self._begun:  # else open calls are another run's
             for call in self._agent.history.view.open_calls:
-                told += self._close(call, self._scheduler)
+                told += self._close(call)
         return [*told, event]
 
-    def _close(self, call: ToolCall, scheduler: Scheduler) -> list[TurnEvent]:
-        by_user, running = isinstance(self._error, Cancelled), call.id in scheduler.started
+    def _close(self, call: ToolCall) -> list[TurnEvent]:
+        scheduler = self._scheduler
+        by_user, running = isinstance(self._error, Cancelled), scheduler is not None and call.id in scheduler.started
         text = (CANCELLED_RUNNING if running else CANCELLED) if by_user else (ENDED_RUNNING if running else ENDED)
-        if call.id in scheduler.abandoned:
+        if scheduler is not None and call.id in scheduler.abandoned:
             text = f"{text} {STILL_RUNNING}"
         closed: ToolResult = result(call, text, is_error=True)
         self._agent.ledger.finish_tool(closed, "cancelled")
