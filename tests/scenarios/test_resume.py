@@ -181,3 +181,12 @@ def test_what_is_beyond_the_limit_is_deleted_when_the_work_is_done(place: Place)
         "c",
         "b",
     ]
+
+
+def test_where_its_model_is_not_to_be_had_another_may_be_named(place: Place) -> None:
+    with service("text: One.\n---\ntext: Two.") as place.service:
+        place.ask("a", model=PROTOCOLS["anthropic"])
+        done = place.run("--resume", "-p", "b", env={"ANTHROPIC_API_KEY": ""})
+        assert done.code == 41
+        assert all(words in done.err for words in ("claude-opus-5", "ANTHROPIC_API_KEY", "-m"))
+        assert place.run("--resume", "-p", "b", "-m", PROTOCOLS["gemini"], env={"ANTHROPIC_API_KEY": ""}).out == "Two.\n"

@@ -107,7 +107,7 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
     memory, notices = read_memory(setup)
     agent = Agent(
         _model_to_begin_with(setup),
-        connect=lambda model, blobs: connected(setup, blobs, model),
+        connect=lambda model, blobs: _connected_again(setup, blobs, model),
         sessions=setup.places.sessions if config.sessions.keep or setup.options.resume is not None else None,
         resume="" if setup.options.resume is None else setup.options.resume or "latest",
         system=_system(setup),
@@ -132,6 +132,16 @@ def _model_to_begin_with(setup: Setup) -> str | None:
     if setup.options.resume is not None and not setup.options.model:
         return None
     return choose_model(setup, catalog_of(setup)).model
+
+
+def _connected_again(setup: Setup, blobs: BlobStore, model: str) -> Connection:
+    """Where the model of a resumed session is not to be had, another may be."""
+    try:
+        return connected(setup, blobs, model)
+    except (ConfigError, Unauthorized) as error:
+        if setup.options.resume is None or setup.options.model:
+            raise
+        raise type(error)(say("resume_with_another", model=model, reason=error)) from error
 
 
 def is_local(setup: Setup, deployment: str) -> bool:

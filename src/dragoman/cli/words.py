@@ -323,6 +323,7 @@ Ctrl-C or Esc stops a run. Up and Down bring back what you wrote before.
 # --- dragoman sessions
 
 ENGLISH |= {
+    "resume_with_another": "this session was held with {model}, which is not to be had ({reason}); name another model with -m",
     "recalled_end": "({count} lines before this; dragoman sessions show {id} prints them all)",
     "sessions_none": "No session was kept in this folder yet; --all lists those of other folders.",
     "sessions_none_at_all": "No session was kept yet.",
