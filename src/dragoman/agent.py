@@ -118,6 +118,8 @@ class Agent:
         self._environment = environment
         self._memory = tuple(memory)
         self._asked: Message | None = None
+        self._former: list[Provider] = []
+        """Providers the conversation went on from; their connections are closed with the agent."""
         self._connecting: asyncio.Task[None] | None = None
         self._checkpoints: Checkpoints | None = None
         self._background: Background | None = None
@@ -142,6 +144,7 @@ class Agent:
     def change_model(self, model: str | Provider) -> None:
         """The same conversation with another model, from the next answer on."""
         provider, name = self._connected(model)
+        self._former.append(self.provider)
         self.provider, self.model = provider, name
         if self.history.view.model:
             self.history.change_model(name, provider.name)
@@ -185,7 +188,8 @@ class Agent:
             self._connecting.cancel()
         if self._keeping is not None:
             self._keeping.close()
-        await self.provider.aclose()
+        for provider in (*self._former, self.provider):
+            await provider.aclose()
 
     def close(self) -> None:
         """For code that is not async: end the thread of `run_sync`."""
