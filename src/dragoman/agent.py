@@ -23,7 +23,7 @@ from dragoman.parts import to_parts
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
-from dragoman.record import Entry, Said, ToolStarted
+from dragoman.record import Entry, FilesChanged, Said, ToolStarted
 from dragoman.run import Result, Run, is_note
 from dragoman.surroundings import look_around, temporary_directory
 from dragoman.tools.builtin import Bench, builtin_tools
@@ -155,15 +155,42 @@ class Agent:
         Only of a conversation that is kept (`sessions=`), and only what tools wrote: what a command did is its own. Raises InputError,
         having touched nothing, where somebody else has changed one of the files since, unless it is forced.
         """
-        from dragoman.sessions.restore import restore
-        from dragoman.sessions.undo import changes_of_last_run, plan_undo
+        from dragoman.sessions.undo import changes_of_last_run
 
-        plan = plan_undo(changes_of_last_run(self.history.entries, runs, is_note=is_note), self.blobs)
+        return self._put_back(changes_of_last_run(self.history.entries, runs, is_note=is_note), force=force)
+
+    def rewind(self, seq: int, *, files: bool = False, force: bool = False) -> tuple[str, ...]:
+        """Go back to how things stood after entry `seq`; the record keeps everything. With `files`, what tools wrote since is undone first.
+
+        Returns the paths of files that were put back. Raises InputError where there is no such entry, or as `undo` does.
+        """
+        entry = next((entry for entry in self.history.entries if entry.seq == seq), None)
+        if entry is None:
+            raise InputError(f"there is no entry {seq}: the last is {self.history.entries[-1].seq if self.history.entries else 0}")
+        self._require_idle()
+        changed: tuple[str, ...] = ()
+        if files:
+            from dragoman.sessions.undo import changes_after
+
+            changed = self._put_back(changes_after(self.history.entries, seq), force=force)
+        self.history.rewind(entry)
+        return changed
+
+    def _put_back(self, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
+        from dragoman.sessions.restore import restore
+        from dragoman.sessions.undo import plan_undo
+
+        self._require_idle()
+        plan = plan_undo(changes, self.blobs)
         if not plan.changes:
             return ()
         restored = restore(plan, force=force)
         self.history.restore_files(plan.changes)
         return tuple(file.path for file in restored.files)
+
+    def _require_idle(self) -> None:
+        if self._running is not None:
+            raise InputError("this agent is already running: wait for it, cancel it, or make another agent")
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -238,8 +265,7 @@ class Agent:
         return self._checkpoints
 
     def enter(self, run: Run) -> None:
-        if self._running is not None:
-            raise InputError("this agent is already running: wait for it, cancel it, or make another agent")
+        self._require_idle()
         self._running = run
         for event in self._untold:
             run.tell(event)

@@ -106,6 +106,32 @@ def test_what_a_run_did_to_files_is_undone(tmp_path: Path) -> None:
     play(go)
 
 
+def test_going_back_takes_the_files_along_where_that_is_wanted(tmp_path: Path) -> None:
+    async def go() -> None:
+        script = """
+            text: One.
+            ---
+            call: write_file {"file_path": "b.txt", "content": "b"}
+            ---
+            text: Two.
+            ---
+            text: Three.
+        """
+        async with keeping(script, tmp_path) as agent:
+            await agent.run("first")
+            here = agent.history.entries[-1].seq
+            await agent.run("second")
+            made = tmp_path / "work" / "b.txt"
+            assert [Path(path).name for path in agent.rewind(here, files=True)] == ["b.txt"]
+            assert not made.exists()
+            assert [message.text for message in agent.history.view.messages][1:] == ["first", "One."]
+            assert (await agent.run("third")).text == "Three."
+            with pytest.raises(InputError, match="no entry 999"):
+                agent.rewind(999)
+
+    play(go)
+
+
 def test_what_somebody_changed_since_is_not_undone_unless_forced(tmp_path: Path) -> None:
     async def go() -> None:
         async with keeping('call: write_file {"file_path": "b.txt", "content": "b"}\n---\ntext: Done.', tmp_path) as agent:

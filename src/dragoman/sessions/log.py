@@ -55,6 +55,8 @@ class Loaded(msgspec.Struct, frozen=True):
             "it stays in the file, and everything else was loaded"
             for each in self.damage
         ]
+        if strange := sum(isinstance(entry, Unknown) for entry in self.entries):
+            told.append(f"entries of a kind this version does not know, perhaps a later one's: they are kept, and not shown ({strange})")
         if self.torn:
             kept = f"set aside in {self.torn_file}" if self.torn_file else "left as it is"
             told.append(f"the session ends in {len(self.torn)} bytes that are no whole record: {kept}; everything before was loaded")
