@@ -594,3 +594,24 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+# --- going on with a session
+
+
+def test_a_resumed_conversation_is_shown_again_and_its_figures_go_on(place: Place, serve: Serve) -> None:
+    serve(script("text: Hello there.", "text: And again."))
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.ask("remember the sea")
+        shown.prompt()
+        shown.send(b"\x04")
+        shown.ended()
+    with terminal(place, "--resume") as shown:
+        said = shown.prompt() + shown.prompt()  # the first is what was asked then
+        assert "› remember the sea" in said
+        assert "\nHello there.\n" in said
+        shown.ask("once more")
+        assert "\nAnd again.\n" in shown.prompt()
+        shown.ask("/usage")
+        assert re.search(r"\b2\b", shown.prompt()), "the run before counts"

@@ -19,6 +19,7 @@ from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
 from dragoman.cli.words import say
 from dragoman.errors import DragomanError
+from dragoman.record import Said
 from dragoman.run import Run
 from dragoman.usage import Usage
 
@@ -82,15 +83,26 @@ class Conversation:
             self._recall()
 
     def _recall(self) -> None:
-        """What was said before, as it looked; of a long conversation, its end."""
+        """What was said before, as it looked; of a long conversation, its end. Tokens and cost go on from where they were."""
         from dragoman.cli.session_show import as_lines
-        from dragoman.sessions.transcript import read_transcript
+        from dragoman.sessions.transcript import Prompt, read_transcript
 
-        lines = as_lines(read_transcript(self.agent.history.entries))
+        transcript = read_transcript(self.agent.history.entries)
+        self.runs = sum(isinstance(step, Prompt) and not step.is_setup for step in transcript.steps)
+        self._count_what_was_spent()
+        lines = as_lines(transcript)
         if len(lines) > RECALLED_LINES:
             self.screen.message(say("recalled_end", count=len(lines) - RECALLED_LINES, id=self.agent.session_id), "dim")
         for line in lines[-RECALLED_LINES:]:
             self.screen.line(line)
+
+    def _count_what_was_spent(self) -> None:
+        """At the prices of the service it goes on with, where it knows them."""
+        said = [entry for entry in self.agent.history.entries if isinstance(entry, Said) and entry.usage is not None]
+        known = [cost for entry in said if (cost := self.agent.cost_usd([entry])) is not None]
+        self.usage = self.agent.history.usage
+        self.cost_usd = sum(known) if known else None
+        self.cost_is_whole = len(known) == len(said)
 
     def _talk(self) -> int:
         interrupted = False
