@@ -68,7 +68,7 @@ class Headless:
         if self._out.problem is not None:
             self._messages.line(say("cannot_write", reason=self._out.problem.strerror or self._out.problem))
             return outcome.exit_code or EXIT_BROKEN
-        return outcome.exit_code
+        return self.interrupts.code if self._out.is_cut_short else outcome.exit_code
 
     # --- the run
 
@@ -151,13 +151,15 @@ class Headless:
         stopped = outcome_of(self._run.result, self._agent.session_id, "", refused=len(self._refused))
         return msgspec.structs.replace(stopped, failure=failure)
 
-    def _last_words(self, code: int) -> None:
-        """Called when the process is about to be ended, from a signal handler or from another thread."""
+    def _last_words(self, code: int) -> bool:
+        """Called when the process is about to be ended, from a signal handler or from another thread. True: it is ending already."""
         if self._finishing:
-            return
+            self._out.hurry = True  # it may be in the middle of a line: whoever writes it brings it to its end
+            return True
         self._finishing = True
         self._report.end(self._cancelled(code))
         self._out.abandon()
+        return False
 
     def _broken(self, error: Exception) -> Outcome:
         if self._options.debug:

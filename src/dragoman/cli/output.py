@@ -48,6 +48,8 @@ class Output:
         self.problem: OSError | None = None
         """Why writing failed, where it was not for want of a reader: a full disk."""
         self.on_gone: Callable[[], None] | None = None
+        self.hurry = False
+        """Set by a signal while `finish` is at work: what the reader does not take at once is left."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._texts: list[str] = []
         self._backlog = bytearray()
@@ -84,8 +86,15 @@ class Output:
         self._stop()
         self._gather()
         while self._backlog and not self.gone:
-            if _is_writable(self._fd, 0.2):
+            if _is_writable(self._fd, 0 if self.hurry else 0.2):
                 self._put()
+            elif self.hurry:
+                return
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether something was left because there was no time for it."""
+        return self.hurry and bool(self._backlog)
 
     def abandon(self) -> None:
         """Write what the reader takes at once and forget the rest: the program must end now."""

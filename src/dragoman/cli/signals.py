@@ -31,10 +31,10 @@ class Interrupts:
     Between `attach` and `detach` a signal calls `cancel` in the loop; else it raises Interrupted, or, with `raises` False, ends the
     process at once: an exception in the middle of an import can do harm. A signal that was ignored when the program started (`nohup`,
     a job in the background) stays ignored. `last_words` is called with the exit code just before the process is ended, from a signal
-    handler or from another thread.
+    handler or from another thread; where it returns True, the process is ending by itself at this moment, and is left to it.
     """
 
-    def __init__(self, last_words: Callable[[int], None], *, raises: bool = True) -> None:
+    def __init__(self, last_words: Callable[[int], bool | None], *, raises: bool = True) -> None:
         self.code = 0
         self._last_words = last_words
         self._raises = raises
@@ -94,10 +94,12 @@ class Interrupts:
         self._watchdog.start()
 
     def _leave(self) -> None:
+        is_ending = False
         try:
-            self._last_words(self.code)
+            is_ending = self._last_words(self.code) is True
         finally:
-            os._exit(self.code)
+            if not is_ending:
+                os._exit(self.code)
 
 
 class _WakeUp:
