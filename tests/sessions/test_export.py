@@ -39,7 +39,7 @@ def lived(
 ) -> History:
     """A session with a bit of everything."""
     history = History(now_ms=lambda: NOW_MS)
-    history.start(ID, "f00d", ("/work/here",), ("dragoman 1",))
+    history.start(ID, "f00d", ("/home/me/here",), ("dragoman 1",))
     history.configure("claude-opus-5", "Be good.", session_id=ID, deployment="anthropic")
     history.say(user(f"{GREETING}\n\nToday's date is …"))
     history.say(user(prompt))
@@ -129,7 +129,7 @@ def test_notes_say_what_happened_to_the_conversation() -> None:
     history.prune(["call_1"])
     history.compress(history.entries[-1], user("A summary."))
     history.change_model("gemini-3.8-flash", "gemini")
-    changed = history.change_files("call_1", [FileChange("/work/here/a.txt", "a" * 64, "b" * 64)])
+    changed = history.change_files("call_1", [FileChange("/home/me/here/a.txt", "a" * 64, "b" * 64)])
     history.restore_files([changed])
     notes = [(step.kind, step.about) for step in read_transcript(history.entries).steps if isinstance(step, Note)]
     assert notes == [("pruned", "1"), ("compressed", "A summary."), ("model", "gemini/gemini-3.8-flash"), ("restored", "1")]
