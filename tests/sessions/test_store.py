@@ -198,7 +198,7 @@ def test_an_id_of_another_folder_is_found_but_its_latest_is_not(store: Store, wo
         ("20261115", "means 3 sessions: .*; give more of the id"),
         ("2026", "means 3 sessions"),
         ("ffff", "there is no session 'ffff'"),
-        ("9", "there is no session '9'"),
+        ("9", "'9' is not a session"),
         ("hello", "'hello' is not a session"),
         ("../../etc/passwd", "'../../etc/passwd' is not a session"),
         ("１", "is not a session"),
@@ -405,3 +405,11 @@ def _said(seq: int, *blobs: Blob) -> Said:
 
 def _texts(entries: tuple[Entry, ...]) -> list[str]:
     return [entry.message.text for entry in entries if isinstance(entry, Said)]
+
+
+def test_a_number_that_is_not_listed_never_means_an_id(store: Store, workspace: Path) -> None:
+    """`sessions delete 9` must not take the one session whose id happens to go on with a 9."""
+    store.create(workspace, "20261115-120102-9a2b3c4d").journal.close()
+    with pytest.raises(InputError, match="'9' is not a session"):
+        store.find("9", workspace)
+    assert store.find("9a2b", workspace).session_id == "20261115-120102-9a2b3c4d"

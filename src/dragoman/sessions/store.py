@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # a session that begins needs none of these
     from dragoman.sessions.summary import Summary
 
 Folder = str | os.PathLike[str]
+MIN_PREFIX_CHARS = 4
+"""Less of an id could be a number that is not listed, and mean a session nobody thought of."""
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -157,7 +159,7 @@ class Store:
             return listed[0]
         if which.isascii() and which.isdecimal() and len(which) < 8 and 0 < int(which) <= len(listed):
             return listed[int(which) - 1]
-        if not which.isascii() or which.strip("0123456789abcdef-"):
+        if not which.isascii() or which.strip("0123456789abcdef-") or len(which) < MIN_PREFIX_CHARS:
             raise InputError(f"{shown(which)} is not a session: give `latest`, a number as listed, or the beginning of an id; {LISTED}")
         return self._by_id(which, listed)
 
