@@ -107,7 +107,7 @@ class Agent:
         self.blobs: BlobStore = blobs or kept or getattr(model, "blobs", None) or MemoryBlobs()
         self._connect = connect or _connect
         self.provider, self.model = self._connected(self._own_model() if model is None else model)
-        spill = outputs or os.path.join(temporary_directory(), f"dragoman-{os.urandom(8).hex()}")
+        spill = outputs or (self._keeping.outputs if self._keeping is not None else _temporary_outputs())
         self.outputs = Outputs(spill, self.limits.max_output_chars)
         self.workspace = Workspace(workspace, include=include, readable=(spill,))
         self._directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in include))))
@@ -372,6 +372,10 @@ def _connect(model: str, blobs: BlobStore) -> Provider:
     from dragoman.providers.connect import connect
 
     return connect(model, blobs=blobs)
+
+
+def _temporary_outputs() -> str:
+    return os.path.join(temporary_directory(), f"dragoman-{os.urandom(8).hex()}")
 
 
 def _new_id() -> str:

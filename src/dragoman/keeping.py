@@ -39,6 +39,11 @@ class Keeping:
             self.blobs = store.blobs_beside(store.path_of(session_id, workspace), self._changed)
 
     @property
+    def outputs(self) -> str:
+        """Where tool output lies that was too long for the model: a resumed session finds it again."""
+        return self._store.outputs_beside(self.path or self._store.path_of(self.session_id, self._workspace))
+
+    @property
     def path(self) -> str:
         """Where it lies; empty as long as nothing was said."""
         return self._session.path if self._session is not None else ""

@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 
 from dragoman.agent import Agent
+from dragoman.contracts import Allow, Intent
 from dragoman.errors import InputError
 from dragoman.events import PromptAccepted, SavingChanged
-from dragoman.messages import Blob
+from dragoman.messages import Blob, ToolCall
 from dragoman.providers.scripted import ScriptedProvider
 from dragoman.record import Started
 from dragoman.sessions.opening import open_read_only
+from dragoman.sessions.store import Store
 from scenarios.workshop import events_of, play
+
+
+async def allow(call: ToolCall, view: Intent) -> Allow:
+    return Allow()
 
 
 def keeping(script: str, tmp_path: Path, resume: str = "") -> Agent:
@@ -160,6 +166,24 @@ def test_a_picture_that_was_read_is_there_after_a_resume(tmp_path: Path) -> None
                 if isinstance(part, Blob)
             ]  # fmt: skip
             assert second.blobs.get(blob.sha256) == picture
+
+    play(go)
+
+
+def test_long_output_is_found_again_after_a_resume_and_goes_with_the_session(tmp_path: Path) -> None:
+    async def go() -> None:
+        long = keeping('call: run_shell {"command": "seq 20000"}\n---\ntext: Long.', tmp_path)
+        long.approvals.ask = allow
+        async with long as first:
+            await first.run("count")
+        [spilled] = (tmp_path / "sessions").rglob("outputs/*/*")
+        script = f'call: read_file {{"file_path": "{spilled}", "offset": 19999}}\n---\ntext: There.'
+        async with keeping(script, tmp_path, "latest") as second:
+            result = await second.run("read it")
+            assert (result.text, result.tool_failures) == ("There.", 0)
+        store = Store(tmp_path / "sessions")
+        store.delete(store.find("latest", tmp_path / "work").path)
+        assert not spilled.exists()
 
     play(go)
 

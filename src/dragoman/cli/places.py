@@ -32,11 +32,6 @@ class Places(msgspec.Struct, frozen=True):
         """Conversations, each in a file of its own."""
         return os.path.join(self.data, "sessions")
 
-    @property
-    def outputs(self) -> str:
-        """Tool output too long for the model."""
-        return os.path.join(self.cache, "outputs")
-
 
 def find_places(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> Places:
     env = os.environ if env is None else env

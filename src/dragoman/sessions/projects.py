@@ -13,6 +13,8 @@ _ENDING = ".jsonl"
 _MAX_NAME_BYTES = 80
 BLOBS = "blobs"
 """The folder in a project that its sessions share."""
+OUTPUTS = "outputs"
+"""Where, beside its log, a session keeps tool output that was too long for the model."""
 LISTED = "`dragoman sessions list` shows those there are"
 
 

@@ -12,7 +12,7 @@ from dragoman.errors import InputError
 from dragoman.sessions.blobs import is_digest
 from dragoman.sessions.lock import InUse, held
 from dragoman.sessions.private import sync_directory
-from dragoman.sessions.projects import BLOBS, is_log_name
+from dragoman.sessions.projects import BLOBS, OUTPUTS, is_log_name
 from dragoman.sessions.summary import open_log
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
@@ -42,7 +42,7 @@ def remove(directory: str, session_ids: Iterable[str], *, skip_open: bool = Fals
                     raise
                 continue
             removed.append(session_id)
-            freed += bytes_freed
+            freed += bytes_freed + _remove_outputs(directory, session_id)
             named |= stored & digests
     finally:
         blobs, blob_bytes = _remove_blobs(directory, named)
@@ -59,6 +59,19 @@ def _remove_files(directory: str, session_id: str, *, look_for_blobs: bool) -> t
         digests = {digest for file in files for digest in _digests_in(file)} if look_for_blobs else set[str]()
         # The log goes first: if we are stopped here, blobs are left over, and not a session without them.
         return sum(map(_unlink, files)), digests
+
+
+def _remove_outputs(directory: str, session_id: str) -> int:
+    """What tools put out at length. Links are not followed."""
+    folder = os.path.join(directory, OUTPUTS, session_id)
+    if os.path.islink(folder) or not os.path.isdir(folder):
+        return 0
+    freed = sum(_unlink(os.path.join(folder, name)) for name in os.listdir(folder))
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # somebody put something else there
+    return freed
 
 
 def side_files(directory: str, session_id: str) -> list[str]:

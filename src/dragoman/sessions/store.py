@@ -20,6 +20,7 @@ from dragoman.sessions.opening import create, open_for_writing, open_read_only
 from dragoman.sessions.projects import (
     BLOBS,
     LISTED,
+    OUTPUTS,
     is_log_name,
     log_name,
     new_session_id,
@@ -74,6 +75,11 @@ class Store:
     def blobs_beside(self, path: Folder, on_fault: OnFault | None = None) -> FileBlobs:
         """The blobs of a session, which it shares with the others of its folder."""
         return FileBlobs(os.path.join(os.path.dirname(self._own(path)), BLOBS), on_fault)
+
+    def outputs_beside(self, path: Folder) -> str:
+        """Where a session keeps tool output that was too long for the model. It goes when the session goes."""
+        path = self._own(path)
+        return os.path.join(os.path.dirname(path), OUTPUTS, session_id_of(path))
 
     # --- one session
 
