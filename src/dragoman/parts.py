@@ -70,6 +70,22 @@ async def map_text_parts(content: Content | Iterable[Content], transform: Callab
     return tuple(mapped)
 
 
+_MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "paths")
+"""The argument that says what a call is about, in the order of how much it says."""
+
+
+def call_in_words(call: ToolCall) -> str:
+    """`read_file src/a.py`, `$ make test`: as long as its arguments are, and with whatever they hold."""
+    args = call.args
+    if args is None:
+        return f"{call.name} {call.arguments}"
+    command = args.get("command")
+    if isinstance(command, str):
+        return f"$ {command}"
+    found = [args[name] for name in _MAIN_ARGUMENTS if args.get(name)][:2]
+    return " ".join([call.name, *(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found)])
+
+
 def append_to_last_text(parts: Sequence[Part], text: str, separator: str = "\n\n") -> tuple[Part, ...]:
     """Append to the last part where that is text, else as a part of its own."""
     if not text:

@@ -110,7 +110,11 @@ class Run:
         if self._task is None or self._task.done():
             return
         loop = self._task.get_loop()
-        if asyncio._get_running_loop() is loop:
+        try:
+            is_ours = asyncio.get_running_loop() is loop
+        except RuntimeError:  # a thread without a loop
+            is_ours = False
+        if is_ours:
             self._emit(event)
         else:
             loop.call_soon_threadsafe(self._emit, event)

@@ -6,10 +6,7 @@ the number of problems are bounded, keywords that are unknown or make no sense a
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, TypeGuard
 
 from dragoman import jsontext
@@ -21,8 +18,7 @@ MAX_STEPS = 200_000
 """Pairs of schema and value looked at. Alternatives that refer to each other would double the work at each level."""
 MAX_SHOWN_CHARS = 60
 MAX_FORM_CHARS = 300
-MAX_PATTERN_CHARS = 200
-MAX_PATTERN_STEPS = 1_000_000
+MAX_SHOWN_PATTERN_CHARS = 200
 
 _ARTICLES = {
     "string": "a string",
@@ -118,7 +114,7 @@ class _Check:
         ]
         for name, item in value.items():
             name = str(name)
-            matches = {pattern: _matches(pattern, name) for pattern in patterns}
+            matches = {pattern: _is_match(pattern, name) for pattern in patterns}
             wanted = [patterns[pattern] for pattern, matched in matches.items() if matched]
             if name in properties:
                 wanted.append(properties[name])
@@ -258,8 +254,8 @@ def _value_problems(schema: dict[str, Any], value: Any, path: str) -> list[str]:
 def _string_problems(schema: dict[str, Any], value: str, path: str) -> list[str]:
     found = _count_problems(schema, "Length", len(value), path, "character")
     pattern = schema.get("pattern")
-    if isinstance(pattern, str) and _matches(pattern, value) is False:
-        found.append(f"{_named(path)} must match {_cut(pattern, MAX_PATTERN_CHARS)}")
+    if isinstance(pattern, str) and _is_match(pattern, value) is False:
+        found.append(f"{_named(path)} must match {_cut(pattern, MAX_SHOWN_PATTERN_CHARS)}")
     return found
 
 
@@ -303,35 +299,10 @@ def _fields(properties: dict[str, Any]) -> str:
     return f": the fields are {', '.join(map(str, properties))}" if len(properties) <= 12 else ""
 
 
-# --- patterns --------------------------------------------------------------------------------------------------------------------
+def _is_match(pattern: Any, text: str) -> bool | None:
+    from dragoman.patterns import is_match  # few schemas have any
 
-
-def _matches(pattern: Any, text: str) -> bool | None:
-    """Whether the pattern is found in the text; None where that could take long, or where Python cannot read the pattern.
-
-    `re` backtracks: what a pattern may cost is bounded by text length ^ choices, so that is kept below MAX_PATTERN_STEPS.
-    """
-    compiled, choices = _compiled(pattern) if isinstance(pattern, str) else (None, 0)
-    if compiled is None or (choices and (len(text) + 2) ** min(choices, 64) > MAX_PATTERN_STEPS):
-        return None
-    return compiled.search(text) is not None
-
-
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> tuple[re.Pattern[str] | None, int]:
-    """The pattern, and in how many places matching has a choice. Repeated groups, back-references and look-around are not taken."""
-    if len(pattern) > MAX_PATTERN_CHARS or re.search(r"\\[1-9kg]|\(\?(?!:)", pattern):
-        return None, 0
-    skeleton = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "x", pattern, flags=re.DOTALL)
-    if re.search(r"\)[*+{]", skeleton):
-        return None, 0
-    unanchored = not skeleton.startswith("^") or "|" in skeleton
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(pattern), len(re.findall(r"[*+?{|]", skeleton)) + unanchored
-    except (re.error, OverflowError, RecursionError):
-        return None, 0
+    return is_match(pattern, text)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import msgspec
 from dragoman.cli.output import harmless, one_line
 from dragoman.cli.words import say
 from dragoman.messages import Blob, FileRef, Part
+from dragoman.parts import call_in_words
 from dragoman.sessions.export_words import heading, note_words, outcome_words, time_of
-from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript, about
+from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript
 
 _TITLE_CHARS = 100
 _LINE_CHARS = 300
@@ -71,7 +72,7 @@ def _call(step: Call) -> str:
             outcome = say("call_failed", why=said)
         case _:
             outcome = say("call_ended_oddly", what=outcome_words(step))
-    return say("call_ended", title=one_line(about(step.call), _TITLE_CHARS), outcome=outcome)
+    return say("call_ended", title=one_line(call_in_words(step.call), _TITLE_CHARS), outcome=outcome)
 
 
 def _indented(text: str, sign: str) -> list[str]:

@@ -17,10 +17,11 @@ from dragoman import jsontext
 from dragoman.contracts import BlobStore
 from dragoman.errors import InputError
 from dragoman.messages import Blob, FileRef, Part, Text, ToolResult
+from dragoman.parts import call_in_words
 from dragoman.record import Compressed, Entry, Said, ToolFinished, decode_entry, encode_entry
-from dragoman.sessions.export_words import LABELS, heading, note_words, outcome_words, shown, time_of
+from dragoman.sessions.export_words import LABELS, facts_of, heading, note_words, outcome_words, shown, time_of
 from dragoman.sessions.html_page import to_html
-from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Transcript, about, read_transcript
+from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Transcript, read_transcript
 from dragoman.usage import Usage
 
 __all__ = ["FORMAT", "Package", "from_json", "is_json_export", "to_conversation_record", "to_html", "to_json", "to_markdown"]
@@ -57,14 +58,7 @@ def to_markdown(entries: Iterable[Entry]) -> str:
 
 
 def _facts(transcript: Transcript) -> str:
-    facts = {
-        "Session": transcript.session_id,
-        "Started": time_of(transcript.started_ms),
-        "Last change": time_of(transcript.updated_ms),
-        "Folder": ", ".join(transcript.directories),
-        "Model": transcript.model,
-    }
-    return "\n".join(f"- {name}: {_code(value)}" for name, value in facts.items() if value)
+    return "\n".join(f"- {name}: {_code(value)}" for name, value in facts_of(transcript).items() if value)
 
 
 def _reply(step: Reply) -> list[str]:
@@ -80,7 +74,7 @@ def _reply(step: Reply) -> list[str]:
 
 def _call(step: Call) -> list[str]:
     marks = f", {LABELS['taken_back']}" if step.taken_back else ""
-    blocks = [f"**{LABELS['call']}** {_code(about(step.call))}: {outcome_words(step)}{marks}", _fenced(step.call.arguments, "json")]
+    blocks = [f"**{LABELS['call']}** {_code(call_in_words(step.call))}: {outcome_words(step)}{marks}", _fenced(step.call.arguments, "json")]
     output = step.output or step.display
     return [*blocks, _fenced(output) if output else "", *_attached(step.content)]
 

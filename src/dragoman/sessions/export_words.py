@@ -42,6 +42,17 @@ def shown(text: str) -> str:
     return text if text.isprintable() else text.replace("\r\n", "\n").translate(_CONTROLS)
 
 
+def facts_of(transcript: Transcript) -> dict[str, str]:
+    """What stands at the head; empty where it is not known."""
+    return {
+        "Session": transcript.session_id,
+        "Started": time_of(transcript.started_ms),
+        "Last change": time_of(transcript.updated_ms),
+        "Folder": ", ".join(transcript.directories),
+        "Model": transcript.model,
+    }
+
+
 def heading(transcript: Transcript) -> str:
     from dragoman.sessions.titles import title_of
 

@@ -8,9 +8,10 @@ from html import escape
 
 from dragoman.contracts import BlobStore
 from dragoman.messages import Blob, FileRef, Part
+from dragoman.parts import call_in_words
 from dragoman.record import Entry
-from dragoman.sessions.export_words import LABELS, heading, note_words, outcome_words, shown, time_of
-from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript, about, read_transcript
+from dragoman.sessions.export_words import LABELS, facts_of, heading, note_words, outcome_words, shown, time_of
+from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript, read_transcript
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Kinds that hold pixels and nothing else; an SVG is a document of its own."""
@@ -63,14 +64,8 @@ def to_html(entries: Iterable[Entry], blobs: BlobStore | None = None) -> str:
 
 def _facts(transcript: Transcript) -> str:
     usage = transcript.usage
-    facts = {
-        "Session": transcript.session_id,
-        "Started": time_of(transcript.started_ms),
-        "Last change": time_of(transcript.updated_ms),
-        "Folder": ", ".join(transcript.directories),
-        "Model": transcript.model,
-        "Tokens": f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else "",
-    }
+    spent = f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else ""
+    facts = facts_of(transcript) | {"Tokens": spent}
     rows = (f"<dt>{name}</dt><dd>{_safe(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{''.join(rows)}</dl>"
 
@@ -108,7 +103,7 @@ def _reply(step: Reply, blobs: BlobStore | None) -> str:
 
 
 def _call(step: Call, blobs: BlobStore | None) -> str:
-    line = " ".join(about(step.call).split())
+    line = " ".join(call_in_words(step.call).split())
     line = line if len(line) <= _ABOUT_CHARS else f"{line[: _ABOUT_CHARS - 1]}…"
     words = f"{outcome_words(step)}{', ' + LABELS['taken_back'] if step.taken_back else ''}"
     state = "" if step.outcome == "finished" else ' class="bad"'

@@ -30,7 +30,6 @@ from dragoman.usage import Usage
 
 SETUP_BEGINS = "This is Dragoman. We are setting up the context for our chat."
 """How the message begins that tells the model where it is: nobody typed that."""
-_MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "paths")
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -125,18 +124,6 @@ def read_transcript(entries: Iterable[Entry]) -> Transcript:
     for entry in kept:
         reading.take(entry)
     return reading.finish(kept)
-
-
-def about(call: ToolCall) -> str:
-    """`read_file src/a.py`, `$ make test`: a call in one line, as long as its arguments are."""
-    args = call.args
-    if args is None:
-        return f"{call.name} {call.arguments}"
-    command = args.get("command")
-    if isinstance(command, str):
-        return f"$ {command}"
-    found = [args[name] for name in _MAIN_ARGUMENTS if args.get(name)][:2]
-    return " ".join([call.name, *(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found)])
 
 
 class _Reading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -33,7 +34,7 @@ _LEFT_OUT = "Hidden files and those that .gitignore names are left out."
 C = TypeVar("C", Paths, Counts, Matches)
 
 
-class _Finder:
+class _Finder(ABC):
     """What glob and grep share: a place to begin, and what becomes of it when that cannot be searched."""
 
     spec: ToolSpec
@@ -57,12 +58,12 @@ class _Finder:
         except OSError as error:
             return Refused(f"ripgrep could not be started: {error.strerror or error}", "not_started").output()
 
+    @abstractmethod
     def _prepare(self, args: Mapping[str, Any]) -> object:
         """What the search begins with. Raises Refused."""
-        raise NotImplementedError
 
-    async def _find(self, args: Mapping[str, Any]) -> ToolOutput:
-        raise NotImplementedError
+    @abstractmethod
+    async def _find(self, args: Mapping[str, Any]) -> ToolOutput: ...
 
 
 class Glob(_Finder):
