@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, TypeVar
 
+from dragoman.context.cache import Cache
 from dragoman.context.view import View
 from dragoman.contracts import Journal
 from dragoman.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec
@@ -18,6 +19,7 @@ from dragoman.record import (
     FilesChanged,
     FilesRestored,
     ModelChanged,
+    NotCompressed,
     Pruned,
     Rewound,
     Said,
@@ -57,6 +59,7 @@ class History:
     def __init__(self, journal: Journal | None = None, *, entries: Iterable[Entry] = (), now_ms: Callable[[], int] = _now_ms) -> None:
         self.entries: list[Entry] = []
         self.view = View()
+        self.cache = Cache()
         self._journal = journal
         self._now_ms = now_ms
         for entry in entries:
@@ -69,6 +72,10 @@ class History:
         """What would be sent next."""
         return self.view.request
 
+    def now_ms(self) -> int:
+        """The time the next entry would have."""
+        return self._now_ms()
+
     def curated(self) -> tuple[Message, ...]:
         """The messages that may be sent."""
         return self.view.messages
@@ -79,8 +86,8 @@ class History:
 
     @property
     def usage(self) -> Usage:
-        """What all answers used together, rejected ones too: they were paid for."""
-        return sum((entry.usage for entry in self.entries if isinstance(entry, Said) and entry.usage), Usage())
+        """What all answers and summaries used together, rejected ones too: they were paid for."""
+        return sum((usage for _, usage in paid(self.entries)), Usage())
 
     # --- what happens
 
@@ -166,11 +173,34 @@ class History:
     def restore_files(self, changes: Iterable[FilesChanged]) -> FilesRestored:
         return self._append(FilesRestored(*self._stamp(), tuple(change.seq for change in changes)))
 
-    def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "") -> Pruned:
-        return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason))
+    def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "", premium_tokens: int = 0) -> Pruned:
+        return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason, premium_tokens))
 
-    def compress(self, through: Entry, summary: Message, original_tokens: int = 0, new_tokens: int = 0) -> Compressed:
-        return self._append(Compressed(*self._stamp(), through.seq, summary, original_tokens, new_tokens))
+    def compress(
+        self,
+        through: Entry | int,
+        summary: Message,
+        original_tokens: int = 0,
+        new_tokens: int = 0,
+        *,
+        after: Entry | int = 0,
+        model: str = "",
+        usage: Usage | None = None,
+    ) -> Compressed:
+        """From behind `after` up to and including `through` (entries or their seqs), the summary stands for everything."""
+        seqs = [entry if isinstance(entry, int) else entry.seq for entry in (through, after)]
+        return self._append(Compressed(*self._stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage))
+
+    def not_compressed(
+        self,
+        status: Literal["inflated", "empty", "truncated", "failed"],
+        tokens: int = 0,
+        reason: str = "",
+        *,
+        model: str = "",
+        usage: Usage | None = None,
+    ) -> NotCompressed:
+        return self._append(NotCompressed(*self._stamp(), status, tokens, reason, model, usage))
 
     def change_model(self, model: str, deployment: str = "") -> ModelChanged:
         return self._append(ModelChanged(*self._stamp(), model, deployment))
@@ -208,6 +238,14 @@ class History:
     def _keep(self, entry: Entry) -> None:
         self.entries.append(entry)
         self.view.feed(entry)
+        self.cache.feed(entry)
+
+
+def paid(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
+    """What was asked of which model, and what it used: answers and summaries."""
+    for entry in entries:
+        if isinstance(entry, Said | Compressed | NotCompressed) and entry.usage is not None:
+            yield entry.model, entry.usage
 
 
 def _as_message(entry: Said | ToolFinished) -> Message:

@@ -26,6 +26,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     known: bool = True
     """False where the catalog has no row for the model: the program says so, and the limits are a guess on the safe side."""
     prices: Prices | None = None
+    token_scale: float = 1.0
+    """Tokens this model makes of one of our raw estimate, to go by until it has counted a request itself."""
     cache_min_tokens: int = 0
     """Shortest prefix the service caches; 0 where it does not say."""
 

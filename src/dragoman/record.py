@@ -119,18 +119,38 @@ class FilesRestored(_Entry, frozen=True, tag="files_restored"):
 
 
 class Pruned(_Entry, frozen=True, tag="pruned"):
+    """The results of these calls are no longer in view; a placeholder stands in their place."""
+
     call_ids: tuple[str, ...]
     saved_tokens: int = 0
     reason: str = ""
+    premium_tokens: int = 0
+    """What writing the rest to the cache again was expected to cost more, in tokens of fresh input."""
 
 
 class Compressed(_Entry, frozen=True, tag="compressed"):
-    """Everything up to and including `through_seq` is represented by the summary."""
+    """Everything from behind `after_seq` up to and including `through_seq` is represented by the summary."""
 
     through_seq: int
     summary: Message
     original_tokens: int = 0
     new_tokens: int = 0
+    after_seq: int = 0
+    """What was said up to here (where the model finds itself) stays as it was."""
+    model: str = ""
+    usage: Usage | None = None
+    """What the summary took."""
+
+
+class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
+    """A compression that was tried and not applied, so that it is not tried again at once."""
+
+    status: Literal["inflated", "empty", "truncated", "failed"]
+    tokens: int = 0
+    """The size of the request when it was tried."""
+    reason: str = ""
+    model: str = ""
+    usage: Usage | None = None
 
 
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
@@ -165,6 +185,7 @@ Entry = (
     | FilesRestored
     | Pruned
     | Compressed
+    | NotCompressed
     | ModelChanged
     | Rewound
     | Titled

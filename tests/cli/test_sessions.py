@@ -89,7 +89,8 @@ def test_list_shows_number_age_title_messages_model_and_size(place: Place, kept:
     assert oldest.split()[0] == "2"
     assert oldest.split()[2:] == ["the", "first", "thing", "3", "claude-opus-5", *oldest.split()[-2:]]
     assert oldest.endswith("kB")
-    assert place.run("sessions", "list").out == done.out
+    again = place.run("sessions", "list").out.splitlines()
+    assert [line.split()[2:] for line in again[1:]] == [line.split()[2:] for line in (newest, oldest)], "but for their age"
     first = place.run("sessions", "list", "--output-format", "json").json["sessions"][0]
     assert (first["number"], first["session_id"], first["messages"]) == (1, last.session_id, 3)
     assert first["usage"] == {"fresh_tokens": 1000, "cache_read_tokens": 234, "output_tokens": 56}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from destinations import MAIN, connection, violation_in
+from dragoman.context.tokens import message_tokens
 from dragoman.context.view import PLACEHOLDER, View
 from dragoman.history import History, MemoryJournal
 from dragoman.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
@@ -69,7 +70,8 @@ class Session:
                 known = [e.result.call_id for e in self.history.entries if isinstance(e, ToolFinished)]
                 self.history.prune(self.data.draw(st.lists(st.sampled_from(known), unique=True)) if known else [])
             case "compress":
-                self.history.compress(self.history.entries[-1], user("summary of all before"))
+                first = self.history.view.items[0].seq if self.data.draw(st.booleans()) else 0
+                self.history.compress(self.history.entries[-1], user("summary of all before"), after=first)
             case "switch":
                 self.history.change_model(self.data.draw(st.sampled_from(["model", "other"])))
             case _:
@@ -205,3 +207,12 @@ def test_a_damaged_log_still_folds() -> None:
     assert folded([*said, Rewound(5, 0, 3)]).messages == (user("1"), user("2"))
     assert folded([*said, Rewound(5, 0, 5)]).messages == (user("1"), user("2"), user("4"))
     assert folded([*said, Rewound(5, 0, 99)]).messages == (user("1"), user("2"), user("4"))
+
+
+@given(data=sessions)
+def test_what_the_view_counts_is_what_it_shows(data: st.DataObject) -> None:
+    """The running total equals a count of everything, whatever was rejected, pruned, compressed or rewound on the way."""
+    view = lived(data).history.view
+    assert view.raw_tokens == view.raw_static + sum(map(message_tokens, view.messages))
+    shown = [result.call_id for message in view.messages for result in message.results]
+    assert [outcome.result.call_id for outcome in view.outcomes] == shown

@@ -5,12 +5,16 @@ from __future__ import annotations
 import typing
 from pathlib import Path
 
+import pytest
+
 from dragoman.history import History
 from dragoman.messages import Blob, Text, user
 from dragoman.record import Entry, Said, Started, ToolFinished, Unknown
 from dragoman.sessions.log import encode_line, read_log
 
 FORMAT_1 = Path(__file__).with_name("fixtures") / "format-1.jsonl"
+FORMAT_1_CONTEXT = FORMAT_1.with_name("format-1-context.jsonl")
+"""The same format after entries about the context came to it."""
 
 
 def test_format_1_loads_whole() -> None:
@@ -18,7 +22,10 @@ def test_format_1_loads_whole() -> None:
     assert not loaded.damage
     assert not loaded.torn
     assert [entry.seq for entry in loaded.entries] == list(range(1, 17))
-    assert {type(entry) for entry in loaded.entries} == set(typing.get_args(Entry)), "it holds an entry of every kind"
+    later = read_log(FORMAT_1_CONTEXT)
+    assert not later.damage
+    kinds = {type(entry) for entry in (*loaded.entries, *later.entries)}
+    assert kinds == set(typing.get_args(Entry)), "they hold an entry of every kind"
 
 
 def test_format_1_says_what_it_said() -> None:
@@ -42,8 +49,19 @@ def test_what_is_not_understood_is_told() -> None:
     assert notice.startswith("entries of a kind this version does not know")
 
 
-def test_format_1_goes_back_byte_for_byte() -> None:
-    assert b"".join(map(encode_line, read_log(FORMAT_1).entries)) == FORMAT_1.read_bytes()
+@pytest.mark.parametrize("path", [FORMAT_1, FORMAT_1_CONTEXT], ids=lambda path: path.stem)
+def test_it_goes_back_byte_for_byte(path: Path) -> None:
+    assert b"".join(map(encode_line, read_log(path).entries)) == path.read_bytes()
+
+
+def test_what_was_decided_about_the_context_still_holds() -> None:
+    history = History(entries=read_log(FORMAT_1_CONTEXT).entries)
+    assert [message.text for message in history.request.messages] == [
+        "This is Dragoman.",
+        "What happened so far: the tests pass.",
+        "And now?",
+    ]
+    assert history.usage.input_tokens == 900 + 920 + 800 + 800
 
 
 def test_format_1_can_be_gone_on_with() -> None:

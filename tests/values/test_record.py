@@ -14,6 +14,7 @@ from dragoman.record import (
     Configured,
     Entry,
     ModelChanged,
+    NotCompressed,
     Pruned,
     Rewound,
     Said,
@@ -42,8 +43,13 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(AnswerRejected, numbers, numbers, numbers, valid_text),
     st.builds(ToolStarted, numbers, numbers, valid_text, valid_text),
     st.builds(ToolFinished, numbers, numbers, results, st.sampled_from(["finished", "failed", "cancelled", "not_run", "unknown"])),
-    st.builds(Pruned, numbers, numbers, st.lists(valid_text, max_size=3).map(tuple), numbers),
-    st.builds(Compressed, numbers, numbers, numbers, st.just(assistant("summary"))),
+    st.builds(Pruned, numbers, numbers, st.lists(valid_text, max_size=3).map(tuple), numbers, valid_text, numbers),
+    st.builds(
+        Compressed, numbers, numbers, numbers, st.just(assistant("summary")), numbers, numbers, numbers, valid_text, st.none() | usages
+    ),
+    st.builds(
+        NotCompressed, numbers, numbers, st.sampled_from(["inflated", "empty", "truncated", "failed"]), numbers, valid_text, valid_text
+    ),
     st.builds(ModelChanged, numbers, numbers, valid_text),
     st.builds(Rewound, numbers, numbers, numbers),
     st.builds(Titled, numbers, numbers, spoken.filter(lambda text: "\ud800" not in text)),

@@ -1,1 +1,24 @@
 """WHAT THE MODEL SEES. No I/O and no clock of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.context.prune import prune_outdated as prune_outdated
+    from dragoman.context.replay import replay_cost as replay_cost
+    from dragoman.context.settings import PruneRule as PruneRule
+
+_HOME = {
+    "PruneRule": "dragoman.context.settings",
+    "prune_outdated": "dragoman.context.prune",
+    "replay_cost": "dragoman.context.replay",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)

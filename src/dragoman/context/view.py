@@ -6,11 +6,13 @@ has exactly one result, right behind it. Messages an entry does not touch stay t
 
 from __future__ import annotations
 
+from operator import is_not
 from typing import assert_never
 
 import msgspec
 
 from dragoman.context.repair import INTERRUPTED
+from dragoman.context.tokens import Meter, message_tokens, text_tokens, tools_tokens
 from dragoman.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.record import (
     AnswerRejected,
@@ -20,6 +22,7 @@ from dragoman.record import (
     FilesChanged,
     FilesRestored,
     ModelChanged,
+    NotCompressed,
     Pruned,
     Rewound,
     Said,
@@ -34,11 +37,23 @@ PLACEHOLDER = "此命令返回内容已过时"
 """What stands in a pruned result's place, unless the session says otherwise."""
 
 
-class _Seen(msgspec.Struct, frozen=True):
-    """A message of the view, and the entry that brought it."""
+class Item(msgspec.Struct, frozen=True):
+    """A message of the view, the entry that brought it, and its size."""
 
     seq: int
     message: Message
+    raw_tokens: int
+    """Before it is scaled to the model: see `View.tokens`."""
+    timestamp_ms: int = 0
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A result in view as it was before anything was pruned, and when it came."""
+
+    result: ToolResult
+    seq: int
+    """Of the message it stands in: see `Item.seq`."""
+    timestamp_ms: int
 
 
 class View:
@@ -51,12 +66,22 @@ class View:
         self.tools: tuple[ToolSpec, ...] = ()
         self.settings = Settings()
         self.session_id = ""
-        self._placeholder = PLACEHOLDER
+        self.placeholder = PLACEHOLDER
         self._retry_temperature: float | None = None
         self._fed: dict[int, tuple[Entry, int]] = {}
         """By seq: the entry, and the seq it followed. After a rewind that is not the one before it."""
         self._head = 0
-        self._seen: list[_Seen] = []
+        self.items: list[Item] = []
+        self.outcomes: list[Outcome] = []
+        """Every result in view, in the order of the messages."""
+        self.pruned: set[str] = set()
+        """Call ids of results in whose place something else stands."""
+        self.raw_static = 0
+        """System and tools."""
+        self.raw_tokens = 0
+        """The whole request, before it is scaled to the model."""
+        self._meters: dict[tuple[str, str], Meter] = {}
+        self._times: dict[str, int] = {}
         self._open: tuple[ToolCall, ...] = ()
         self._open_seq = -1
         self._results: dict[str, ToolResult] = {}
@@ -65,12 +90,21 @@ class View:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        return tuple(seen.message for seen in self._seen)
+        return tuple(item.message for item in self.items)
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls of the last answer that have no result yet."""
         return tuple(call for call in self._open if call.id not in self._results)
+
+    @property
+    def meter(self) -> Meter:
+        """What is known of how the present model counts."""
+        return self._meters.get((self.deployment, self.model)) or Meter()
+
+    def tokens(self, prior: float = 1.0) -> int:
+        """About how many input tokens the next request has: what was last reported, and what came or went since."""
+        return self.meter.tokens(self.raw_tokens, prior)
 
     @property
     def request(self) -> Request:
@@ -93,71 +127,109 @@ class View:
                 self.model, self.system, self.tools, self.settings = entry.model, entry.system, entry.tools, entry.settings
                 self.deployment = entry.deployment or self.deployment
                 self.session_id = entry.session_id or self.session_id
-                self._placeholder = entry.placeholder or self._placeholder
+                self.placeholder = entry.placeholder or self.placeholder
+                static = round(text_tokens(entry.system)) + tools_tokens(entry.tools)
+                self.raw_tokens += static - self.raw_static
+                self.raw_static = static
             case ModelChanged(model=model, deployment=deployment):
                 self.model, self.deployment = model, deployment or self.deployment
-            case Said(seq=seq, message=message):
-                self._say(seq, message)
-            case ToolFinished(seq=seq, result=result):
-                self._finish(seq, result)
+            case Said():
+                self._say(entry)
+            case ToolFinished():
+                self._finish(entry)
             case AnswerRejected(said_seq=said_seq):
                 self._reject(said_seq)
                 self._retry_temperature = entry.retry_temperature
             case Pruned(call_ids=call_ids):
                 self._prune(frozenset(call_ids))
-            case Compressed(through_seq=through_seq, summary=summary):
-                kept = [seen for seen in self._seen if seen.seq > through_seq]
-                self._seen = [_Seen(through_seq, summary), *kept]
+            case Compressed():
+                self._compress(entry)
             case Rewound(to_seq=to_seq):
                 self._rewind(to_seq)
-            case Started() | ToolStarted() | FilesChanged() | FilesRestored() | Titled() | Unknown():
+            case Started() | ToolStarted() | FilesChanged() | FilesRestored() | NotCompressed() | Titled() | Unknown():
                 pass  # nothing the model sees
             case _:
                 assert_never(entry)
 
-    def _say(self, seq: int, message: Message) -> None:
-        self._close_batch(seq, whatever_happened=True)
+    def _say(self, entry: Said) -> None:
+        message = entry.message
+        self._close_batch(entry, whatever_happened=True)
         if message.role == "assistant":
             self._retry_temperature = None
-        self._seen.append(_Seen(seq, message))
+            if entry.usage is not None and entry.usage.input_tokens > 0:
+                key = (self.deployment, entry.model or self.model)
+                self._meters.setdefault(key, Meter()).observe(self.raw_tokens, entry.usage.input_tokens)
+        self._show(entry, message)
         if message.role == "assistant":
-            self._open, self._open_seq = message.calls, seq
+            self._open, self._open_seq = message.calls, entry.seq
 
-    def _finish(self, seq: int, result: ToolResult) -> None:
-        if any(call.id == result.call_id for call in self._open):
-            self._results.setdefault(result.call_id, result)
-            self._close_batch(seq)
+    def _show(self, entry: Entry, message: Message) -> None:
+        item = Item(entry.seq, message, message_tokens(message), entry.timestamp_ms)
+        self.items.append(item)
+        self.raw_tokens += item.raw_tokens
 
-    def _close_batch(self, seq: int, *, whatever_happened: bool = False) -> None:
+    def _finish(self, entry: ToolFinished) -> None:
+        result = entry.result
+        if any(call.id == result.call_id for call in self._open) and result.call_id not in self._results:
+            self._results[result.call_id] = result
+            self._times[result.call_id] = entry.timestamp_ms
+            self._close_batch(entry)
+
+    def _close_batch(self, entry: Entry, *, whatever_happened: bool = False) -> None:
         """Results reach the model together and in call order. A call that was never finished is closed as interrupted."""
         if not self._open or (self.open_calls and not whatever_happened):
             return
         results = tuple(self._results.get(call.id) or _interrupted(call) for call in self._open)
-        self._seen.append(_Seen(seq, Message("user", results)))
+        for result in results:
+            self.outcomes.append(Outcome(result, entry.seq, self._times.get(result.call_id, entry.timestamp_ms)))
+        self._show(entry, Message("user", results))
         self._forget_batch()
 
     def _reject(self, said_seq: int) -> None:
-        self._seen = [seen for seen in self._seen if seen.seq != said_seq]
+        self._set_items([item for item in self.items if item.seq != said_seq])
         if self._open_seq == said_seq:
             self._forget_batch()
 
     def _forget_batch(self) -> None:
         self._open = ()
         self._results.clear()
+        self._times.clear()
+
+    def _set_items(self, items: list[Item]) -> None:
+        self.items = items
+        self.raw_tokens = self.raw_static + sum(item.raw_tokens for item in items)
+
+    def _compress(self, entry: Compressed) -> None:
+        def stays(seq: int) -> bool:
+            return seq <= entry.after_seq or seq > entry.through_seq
+
+        before = [item for item in self.items if item.seq <= entry.after_seq]
+        behind = [item for item in self.items if item.seq > entry.through_seq]
+        summary = Item(entry.through_seq, entry.summary, message_tokens(entry.summary), entry.timestamp_ms)
+        self._set_items([*before, summary, *behind])
+        self.outcomes = [outcome for outcome in self.outcomes if stays(outcome.seq)]
+        self.pruned &= {outcome.result.call_id for outcome in self.outcomes}  # an id that is out of view may come again
 
     def _prune(self, call_ids: frozenset[str]) -> None:
-        self._seen = [_Seen(seen.seq, self._pruned(seen.message, call_ids)) for seen in self._seen]
+        items: list[Item] = []
+        for item in self.items:
+            message = self._pruned(item.message, call_ids)
+            items.append(item if message is item.message else Item(item.seq, message, message_tokens(message), item.timestamp_ms))
+        self._set_items(items)
 
     def _pruned(self, message: Message, call_ids: frozenset[str]) -> Message:
         if not any(isinstance(part, ToolResult) and part.call_id in call_ids for part in message.parts):
             return message
-        parts = (self._outdated(part) if isinstance(part, ToolResult) and part.call_id in call_ids else part for part in message.parts)
-        return Message(message.role, tuple(parts))
+        parts = tuple(self._outdated(part) if isinstance(part, ToolResult) and part.call_id in call_ids else part for part in message.parts)
+        return Message(message.role, parts) if any(map(is_not, parts, message.parts)) else message
 
     def _outdated(self, result: ToolResult) -> ToolResult:
-        if all(isinstance(part, Text) for part in result.content) and len(_text_of(result)) <= len(self._placeholder):
-            return result  # a placeholder is never longer than what it replaces
-        return msgspec.structs.replace(result, content=(Text(self._placeholder),))
+        if not can_be_replaced(result, self.placeholder):
+            return result
+        self.pruned.add(result.call_id)
+        return (
+            result if result.content == (placeholder := (Text(self.placeholder),)) else msgspec.structs.replace(result, content=placeholder)
+        )
 
     def _rewind(self, to_seq: int) -> None:
         """The same fold again, over what led there."""
@@ -176,8 +248,11 @@ class View:
         self.__dict__.update(fresh.__dict__)
 
 
-def _text_of(result: ToolResult) -> str:
-    return "".join(part.text for part in result.content if isinstance(part, Text))
+def can_be_replaced(result: ToolResult, placeholder: str) -> bool:
+    """A placeholder is never longer than what it replaces."""
+    if not all(isinstance(part, Text) for part in result.content):
+        return True
+    return sum(len(part.text) for part in result.content if isinstance(part, Text)) > len(placeholder)
 
 
 def _interrupted(call: ToolCall) -> ToolResult:

@@ -1,0 +1,316 @@
+"""What the service's prompt cache holds of the conversation: a fold over the record, beside the view.
+
+Nobody tells us. It is learned from the reads a service reports with each answer: how long a prefix lives unused, what a change in its
+middle costs, and whether there is a cache at all. The clock alone is believed only until a report says otherwise.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.context.tokens import text_tokens, tools_tokens
+from dragoman.messages import ToolSpec
+from dragoman.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Rewound, Said
+from dragoman.usage import Usage
+
+if TYPE_CHECKING:
+    from dragoman.context.economics import Books, Rates
+
+PRESSURE = "pressure"
+"""The reason of a Pruned entry that was made because the window filled up."""
+NO_TOKENS = -1
+"""Not counted yet: the next answer will say."""
+
+_SHORTEST = 4_096
+"""A prefix shorter than this may not be cached at all, whoever serves it."""
+_APART = 1_024
+"""Two lengths this close cannot be told apart by what was read."""
+_MIN_LIFE_MS = 60_000
+"""Not found within a minute: that is another machine, not age."""
+_MISSES = 2
+"""So often nothing was read that must have been there, and never anything at all: there is no cache."""
+_LIFE_MS = 300_000
+"""How long a prefix is taken to live before anything is known of it."""
+
+
+class CallMade(msgspec.Struct, frozen=True):
+    """A request that was answered, and what the service counted."""
+
+    seq: int
+    timestamp_ms: int
+    """When the answer was there."""
+    usage: Usage
+    warm: bool
+    """Most of what was sent before was read from the cache."""
+    model: str
+    deployment: str
+    asked_ms: int = 0
+    """When the request was ready: the time of the entry before the answer."""
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """What the reports of one model have shown."""
+
+    alive_ms: int = 0
+    """The longest time unused after which a prefix was still there."""
+    dead_ms: int | None = None
+    """The shortest after which it was gone."""
+    reads: bool = False
+    """Something was read, be it the static prefix alone."""
+    misses: int = 0
+    falls_back: bool | None = None
+    """Whether a change in the middle loses everything behind the static prefix; None before one was seen."""
+
+
+class _State(msgspec.Struct, frozen=True):
+    """What a rewind takes back."""
+
+    model: str = ""
+    deployment: str = ""
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    static_tokens: int = 0
+    """System and tools take no more than this, whatever the model makes of them."""
+    lost: str = ""
+    """What has happened since the last call to the prefix it sent."""
+    pruned_tokens: int = 0
+    """Not in view any more for having been pruned."""
+    pressed_tokens: int = 0
+    """The least that was sent since the window last filled up; 0 where it has not."""
+    tried_tokens: int = 0
+    """The size of the request after the last compression, tried or made; 0 where there was none."""
+
+
+class Cache:
+    """Sans-IO. Feed it the entries the view is fed."""
+
+    def __init__(self) -> None:
+        self.calls: list[CallMade] = []
+        """Every one, in order, also those a rewind has left behind: they were paid for."""
+        self._state = _State()
+        self._seqs: list[int] = []
+        self._states: list[_State] = []
+        """What held from each of those entries on."""
+        self._sent = _State()
+        """What held when the last call was made."""
+        self._learned: dict[tuple[str, str], Learned] = {}
+        self._warm_ms: list[int] = []
+        """When each warm call was asked for; never falling, whatever the clock did."""
+        self._spent = Usage()
+        self._premiums = 0
+        self._saved_tokens = 0
+        """Tokens that were not sent for having been pruned, added up over all calls after the one that paid for it."""
+        self._base_tokens = 0
+        """The shortest input since model, system and tools are what they are: no less than the static prefix."""
+        self._made_by: dict[str, tuple[CallMade, int]] = {}
+        """By the id of a tool call: the request it answered, and what was pruned at that time."""
+        self._changed: tuple[CallMade, int] | None = None
+        """The same for the first result pruned since the last call."""
+        self._previous_ms: int | None = None
+
+    # --- what it shows
+
+    @property
+    def last(self) -> CallMade | None:
+        return self.calls[-1] if self.calls else None
+
+    @property
+    def broken(self) -> str:
+        """Why the prefix of the last call cannot be read any more: model, system, tools, compressed, rewound, pruned. Empty: it can."""
+        if not self.calls:
+            return ""
+        state, sent = self._state, self._sent
+        if (state.deployment, state.model) != (sent.deployment, sent.model):
+            return "model"
+        if state.system != sent.system:
+            return "system"
+        if state.tools != sent.tools:
+            return "tools"
+        return state.lost
+
+    @property
+    def learned(self) -> Learned:
+        """What is known of the present model's cache."""
+        return self._learned.get((self._state.deployment, self._state.model)) or Learned()
+
+    @property
+    def pressed_tokens(self) -> int:
+        """The least that was sent since everything was pruned because the window filled up; 0: it was not, -1: not counted yet."""
+        return self._state.pressed_tokens
+
+    @property
+    def tried_tokens(self) -> int:
+        """The size of the request when it was last compressed, or when that was last tried; 0 and -1 as above."""
+        return self._state.tried_tokens
+
+    def life_ms(self, rates: Rates | None = None) -> int:
+        """How long a prefix lives unused, as far as is known."""
+        learned = self.learned
+        life = max(rates.ttl_ms if rates is not None else _LIFE_MS, learned.alive_ms)
+        return life if learned.dead_ms is None else min(life, learned.dead_ms - 1)
+
+    def is_warm(self, now_ms: int, rates: Rates | None = None) -> bool:
+        """Whether what was sent last would be read from the cache now."""
+        if not self.calls or self.broken:
+            return False
+        learned = self.learned
+        if not learned.reads and learned.misses >= _MISSES:
+            return False
+        return now_ms - self.calls[-1].timestamp_ms <= self.life_ms(rates)
+
+    def warm_calls_since(self, moments_ms: Iterable[float]) -> list[int]:
+        """For each moment: how many of the calls asked for then or later found their prefix in the cache."""
+        warm_ms, count = self._warm_ms, len(self._warm_ms)
+        return [count - bisect_left(warm_ms, moment_ms) for moment_ms in moments_ms]
+
+    def books(self, rates: Rates, next_tokens: float) -> Books:
+        """What pruning has cost and brought so far, and with a next request of that size that changes nothing."""
+        from dragoman.context.economics import Books
+
+        last = self.calls[-1].usage.input_tokens if self.calls else 0
+        gone = self._state.pruned_tokens
+        saved = rates.read * (self._saved_tokens + gone)
+        paid = self._spent.fresh_tokens + rates.read * self._spent.cache_read_tokens + rates.write * self._spent.cache_write_tokens
+        coming = rates.read * min(last, next_tokens) + rates.write * max(next_tokens - last, 0)
+        return Books(paid + coming - self._premiums + saved, self._premiums, saved)
+
+    # --- what it is fed
+
+    def feed(self, entry: Entry) -> None:
+        match entry:
+            case Configured():
+                self._configure(entry)
+            case ModelChanged(model=model, deployment=deployment):
+                self._change(entry, model=model, deployment=deployment or self._state.deployment, pressed_tokens=0, tried_tokens=0)
+            case Said(message=message) if message.role == "assistant":
+                self._answer(entry)
+            case Pruned():
+                self._prune(entry)
+            case Compressed(new_tokens=new_tokens):
+                self._change(entry, lost="compressed", pruned_tokens=0, pressed_tokens=0, tried_tokens=new_tokens or NO_TOKENS)
+            case NotCompressed(tokens=tokens):
+                self._change(entry, tried_tokens=tokens or NO_TOKENS)
+            case Rewound(to_seq=to_seq):
+                self._rewind(entry, to_seq)
+            case _:
+                pass  # nothing that changes what was sent or will be
+        self._previous_ms = entry.timestamp_ms
+
+    def _change(self, entry: Entry, **changes: object) -> None:
+        self._set(entry, msgspec.structs.replace(self._state, **changes))
+
+    def _set(self, entry: Entry, state: _State) -> None:
+        if state == self._state:
+            return
+        self._state = state
+        self._seqs.append(entry.seq)
+        self._states.append(state)
+
+    def _configure(self, entry: Configured) -> None:
+        state = self._state
+        deployment = entry.deployment or state.deployment
+        changes: dict[str, object] = {"model": entry.model, "deployment": deployment, "system": entry.system, "tools": entry.tools}
+        changes["static_tokens"] = round(1.5 * (text_tokens(entry.system) + tools_tokens(entry.tools))) + _APART
+        if (entry.model, deployment) != (state.model, state.deployment):
+            changes |= {"pressed_tokens": 0, "tried_tokens": 0}  # another window
+        self._change(entry, **changes)
+
+    def _prune(self, entry: Pruned) -> None:
+        if not entry.call_ids:
+            return
+        found = [self._made_by[call_id] for call_id in entry.call_ids if call_id in self._made_by]
+        if self._changed is not None and self._state.lost == "pruned":
+            found.append(self._changed)
+        self._changed = min(found, key=lambda made: made[0].seq, default=None)
+        self._premiums += entry.premium_tokens
+        changes: dict[str, object] = {"pruned_tokens": self._state.pruned_tokens + max(entry.saved_tokens, 0)}
+        if entry.reason == PRESSURE:
+            changes["pressed_tokens"] = NO_TOKENS
+        self._change(entry, lost=self._state.lost or "pruned", **changes)
+
+    def _rewind(self, entry: Rewound, to_seq: int) -> None:
+        position = bisect_right(self._seqs, min(to_seq, entry.seq - 1))
+        state = self._states[position - 1] if position else _State()
+        if self.calls and self.calls[-1].seq > to_seq:
+            state = msgspec.structs.replace(state, lost="rewound")
+        self._set(entry, state)
+
+    def _answer(self, entry: Said) -> None:
+        usage = entry.usage
+        if usage is None or usage.input_tokens <= 0:
+            return  # broken off, or a service that does not count
+        state, last = self._state, self.last
+        asked_ms = entry.timestamp_ms if self._previous_ms is None else min(self._previous_ms, entry.timestamp_ms)
+        warm = last is not None and self._is_hit(usage.cache_read_tokens, last.usage.input_tokens)
+        if last is not None:
+            self._learn(usage, last, asked_ms - last.timestamp_ms, warm=warm)
+        if usage.cache_read_tokens:
+            self._know(reads=True)
+        is_new = last is None or self.broken in ("model", "system", "tools")
+        self._base_tokens = usage.input_tokens if is_new else min(self._base_tokens, usage.input_tokens)
+        made = CallMade(entry.seq, entry.timestamp_ms, usage, warm, entry.model or state.model, state.deployment, asked_ms)
+        self.calls.append(made)
+        if warm:
+            self._warm_ms.append(max(asked_ms, self._warm_ms[-1] if self._warm_ms else asked_ms))
+        self._spent += usage
+        self._saved_tokens += min(self._sent.pruned_tokens, state.pruned_tokens)
+        for call in entry.message.calls:
+            self._made_by[call.id] = (made, state.pruned_tokens)
+        self._change(
+            entry,
+            lost="",
+            pressed_tokens=_lower(state.pressed_tokens, usage.input_tokens),
+            tried_tokens=usage.input_tokens if state.tried_tokens == NO_TOKENS else state.tried_tokens,
+        )
+        self._sent = self._state
+
+    def _is_hit(self, read: int, expected: int) -> bool:
+        """Half of it at least; and more than the static prefix, which other conversations keep warm."""
+        return 2 * read >= expected and (read > self._base_tokens or expected <= self._base_tokens + _APART)
+
+    def _learn(self, usage: Usage, last: CallMade, gap_ms: int, *, warm: bool) -> None:
+        broken, expected, read = self.broken, last.usage.input_tokens, usage.cache_read_tokens
+        if broken == "pruned":
+            self._learn_fallback(read)
+        if broken or expected < _SHORTEST:
+            return
+        learned = self.learned
+        if warm:
+            if expected > self._base_tokens + _APART:  # else it may have been the static prefix alone that lived
+                self._know(alive_ms=max(learned.alive_ms, gap_ms))
+            if learned.dead_ms is not None and learned.dead_ms <= gap_ms:
+                self._know(dead_ms=None)
+        elif 2 * read < expected:
+            if gap_ms <= _LIFE_MS:
+                self._know(misses=learned.misses + 1)
+            if gap_ms >= _MIN_LIFE_MS:
+                dead_ms = gap_ms if learned.dead_ms is None else min(learned.dead_ms, gap_ms)
+                self._know(dead_ms=dead_ms, alive_ms=min(learned.alive_ms, gap_ms - 1))
+
+    def _learn_fallback(self, read: int) -> None:
+        """After a change in the middle: was the prefix read up to there, or only its static part?"""
+        if self._changed is None or not read:
+            return  # not known where, or cold
+        made, pruned_then = self._changed
+        kept = made.usage.input_tokens - max(self._sent.pruned_tokens - pruned_then, 0)
+        static = min(self._state.static_tokens, self._base_tokens)
+        if kept < static + 2 * _APART:
+            return
+        if 2 * read >= static + kept:
+            self._know(falls_back=False)
+        elif read <= static:
+            self._know(falls_back=True)
+
+    def _know(self, **changes: object) -> None:
+        self._learned[self._state.deployment, self._state.model] = msgspec.structs.replace(self.learned, **changes)
+
+
+def _lower(level: int, tokens: int) -> int:
+    """The least since the window filled up, this call's input included."""
+    if not level:
+        return 0
+    return tokens if level == NO_TOKENS else min(level, tokens)

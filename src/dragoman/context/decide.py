@@ -1,0 +1,278 @@
+"""Before each request: what is pruned, and whether to compress. Nothing is done here; the decision becomes entries.
+
+The rule says what may go (`prune`), the schedule when. A decision is a function of the record, the settings and the time: the view and the
+cache are folds over the record, so a resumed session decides as the live one would have.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from dragoman.context.cache import NO_TOKENS, PRESSURE, Cache
+from dragoman.context.economics import HOUR_MS, Pending, Rates, pays, premium, rates_of
+from dragoman.context.prune import Kind, kind_of, outdated
+from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
+from dragoman.context.tokens import part_tokens, text_tokens
+from dragoman.context.view import View
+from dragoman.messages import Message, Text, ToolResult
+from dragoman.profile import Profile
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What should happen before the next request."""
+
+    prune: tuple[str, ...] = ()
+    """Ids of the calls whose results go, in the order of the view."""
+    saved_tokens: int = 0
+    reason: str = ""
+    """Why now. request, turn: the schedule says so; cold, or model, system, tools, compressed, rewound, pruned: the cache is lost anyway;
+    pays; pressure: the window fills up."""
+    premium_tokens: int = 0
+    """What writing the rest to the cache again is expected to cost more, in tokens of fresh input."""
+    tokens: int = 0
+    """About the size of the request after that."""
+    window: int = 0
+    compress: bool = False
+    """It is over the threshold, and compressing may be tried."""
+
+
+class Decider:
+    """Pure in its arguments. It keeps only what each result is, so that none is looked at twice."""
+
+    def __init__(self, settings: ContextSettings, *, is_note: Callable[[Message], bool] = lambda message: False) -> None:
+        """`is_note`: whether a message without results is the program's own and no person's prompt."""
+        self.settings = settings
+        self._is_note = is_note
+        self._facts: dict[str, _Fact] = {}
+
+    def decide(self, view: View, now_ms: int, cache: Cache, profile: Profile, *, cache_kind: str = "none") -> Decision:
+        tokens, window = view.tokens(profile.token_scale), profile.context_window
+        choice = _NOTHING
+        if self.settings.prune.schedule != "off" and (pending := self._pending(view, now_ms)):
+            moment = _Moment(view, now_ms, cache, profile, _rates(cache, profile, cache_kind), tokens)
+            choice = self._choose(_told_apart(pending, view), moment)
+        saved = max(round(choice.saved), 0)
+        tokens = max(tokens - saved, 0)
+        return Decision(
+            prune=tuple(result.call_id for result in choice.results),
+            saved_tokens=saved,
+            reason=choice.reason,
+            premium_tokens=max(round(choice.premium), 0),
+            tokens=tokens,
+            window=window,
+            compress=_may_compress(self.settings.compress, tokens, window, cache),
+        )
+
+    def _choose(self, pending: Sequence[_Outdated], moment: _Moment) -> _Choice:
+        """All that is pending, or nothing."""
+        if not pending:
+            return _NOTHING
+        warm = _is_warm(moment)
+        cut = _cut(pending, moment) if warm else _FREE
+        reason = self._reason(moment, cut, warm=warm)
+        if not reason:
+            return _NOTHING
+        cost = premium(moment.rates, cut.removed, cut.surviving) if moment.rates is not None else 0.0
+        return _Choice([each.result for each in pending], moment.scale * sum(each.raw_tokens for each in pending), reason, cost)
+
+    def _reason(self, moment: _Moment, cut: _Cut, *, warm: bool) -> str:
+        """Why now; empty: not now."""
+        settings, rates = self.settings.prune, moment.rates
+        match settings.schedule:
+            case "off":
+                return ""
+            case "request":
+                return "request"
+            case "turn":
+                return "turn" if self._is_at_prompt(moment.view) else ""
+            case "economic" | "auto":
+                if rates is None:
+                    return "request"
+                if not warm:
+                    return moment.cache.broken or "cold"
+                overhead = settings.overhead if settings.schedule == "auto" else None
+                books = moment.cache.books(rates, moment.tokens) if overhead is not None else None
+                if not cut.pending or pays(rates, cut.pending, cut.surviving, overhead=overhead, books=books):
+                    return "pays"
+                return PRESSURE if settings.schedule == "auto" and _is_pressed(settings, moment) else ""
+            case _:
+                assert_never(settings.schedule)
+
+    def _is_at_prompt(self, view: View) -> bool:
+        """What a person asked stands last: a run begins."""
+        if not view.items:
+            return False
+        message = view.items[-1].message
+        return message.role == "user" and not message.results and not self._is_note(message)
+
+    def _pending(self, view: View, now_ms: int) -> list[_Outdated]:
+        """What the rule lets go and is still there, in the order of the view."""
+        outcomes, rule = view.outcomes, self.settings.prune.rule
+        facts = self._facts_of(view)
+        # An entry without a time is as old as the epoch by its number, and not outdated.
+        found = outdated([outcome.timestamp_ms or None for outcome in outcomes], [fact.kind for fact in facts], now_ms, rule)
+        pruned, shortest, placeholder_tokens = view.pruned, len(view.placeholder), text_tokens(view.placeholder)
+        read_up_to = math.inf if self.settings.prune.schedule == "request" else _last_answer(view)
+        return [
+            _Outdated(fact.result, outcomes[position].seq, fact.raw_tokens - placeholder_tokens, since_ms)
+            for position, since_ms in found
+            if (fact := facts[position]).length > shortest
+            and fact.result.call_id not in pruned
+            and outcomes[position].seq < read_up_to  # the seed's rule to the letter aside, nothing goes that the model never saw
+        ]
+
+    def _facts_of(self, view: View) -> list[_Fact]:
+        known, facts = self._facts, list[_Fact]()
+        for outcome in view.outcomes:
+            fact = known.get(outcome.result.call_id)
+            if fact is None or fact.result is not outcome.result:  # an id may come again after a rewind
+                fact = known[outcome.result.call_id] = _fact(outcome.result, self.settings.prune.rule)
+            facts.append(fact)
+        if len(known) > 4 * len(facts) + 4096:
+            self._facts = {fact.result.call_id: fact for fact in facts}
+        return facts
+
+
+def decide(view: View, settings: ContextSettings, now_ms: int, cache: Cache, profile: Profile, *, cache_kind: str = "none") -> Decision:
+    """What should happen before the next request."""
+    return Decider(settings).decide(view, now_ms, cache, profile, cache_kind=cache_kind)
+
+
+class _Fact(NamedTuple):
+    """What a result is, whenever it is looked at."""
+
+    result: ToolResult
+    kind: Kind
+    raw_tokens: float
+    """Of its content."""
+    length: float
+    """In characters; without end where there is more than text. A placeholder must be shorter: see `can_be_replaced`."""
+
+
+class _Outdated(NamedTuple):
+    """A result that may go and is still there."""
+
+    result: ToolResult
+    seq: int
+    raw_tokens: float
+    """What its going would save."""
+    since_ms: float
+    """When it might have gone first."""
+
+
+class _Moment(NamedTuple):
+    """What a decision goes by."""
+
+    view: View
+    now_ms: int
+    cache: Cache
+    profile: Profile
+    rates: Rates | None
+    """None where the model's cache prices are not known."""
+    tokens: int
+    """The size of the request as it stands."""
+
+    @property
+    def scale(self) -> float:
+        return self.view.meter.scale(self.profile.token_scale)
+
+
+class _Cut(NamedTuple):
+    """What pruning does to the cached prefix, in tokens."""
+
+    removed: float
+    surviving: float
+    """What stays behind the first that goes, and is written again."""
+    pending: Sequence[Pending]
+    """Those that were sent before; the others are not in the cache, and their going costs nothing."""
+
+
+class _Choice(NamedTuple):
+    results: Sequence[ToolResult]
+    saved: float
+    reason: str
+    premium: float
+
+
+_FREE = _Cut(0, 0, ())
+_NOTHING = _Choice((), 0, "", 0)
+
+
+def _last_answer(view: View) -> int:
+    """The seq of the model's last answer: what stands before it has been read."""
+    return next((item.seq for item in reversed(view.items) if item.message.role == "assistant"), 0)
+
+
+def _fact(result: ToolResult, rule: PruneRule) -> _Fact:
+    text = "".join(part.text for part in result.content if isinstance(part, Text))
+    length = len(text) if all(isinstance(part, Text) for part in result.content) else math.inf
+    return _Fact(result, kind_of(result.name, text, result.is_error, rule), sum(map(part_tokens, result.content)), length)
+
+
+def _rates(cache: Cache, profile: Profile, cache_kind: str) -> Rates | None:
+    """With what was seen of the service: how long it keeps a prefix, and what a change in its middle loses."""
+    if profile.prices is None:
+        return None
+    falls_back = cache.learned.falls_back
+    last = cache.last
+    return rates_of(
+        profile.prices,
+        ttl_ms=HOUR_MS if last is not None and last.usage.cache_write_1h_tokens else 300_000,
+        # A service that is told where to cache looks for prefixes there and a little before: in the middle it finds none.
+        falls_back=cache_kind == "breakpoints" if falls_back is None else falls_back,
+    )
+
+
+def _is_warm(moment: _Moment) -> bool:
+    cache, last = moment.cache, moment.cache.last
+    if moment.rates is None or last is None or last.usage.input_tokens < moment.profile.cache_min_tokens:
+        return False
+    return cache.is_warm(moment.now_ms, moment.rates)
+
+
+def _cut(pending: Sequence[_Outdated], moment: _Moment) -> _Cut:
+    view, rates, last, scale = moment.view, moment.rates, moment.cache.last, moment.scale
+    if rates is None or last is None:
+        return _FREE
+    sent = [each for each in pending if each.seq < last.seq]
+    if not sent:
+        return _FREE
+    items = view.items
+    first = 0 if rates.falls_back else bisect_left(items, sent[0].seq, key=attrgetter("seq"))
+    end = bisect_left(items, last.seq, lo=first, key=attrgetter("seq"))
+    removed = scale * sum(each.raw_tokens for each in sent)
+    surviving = scale * sum(map(attrgetter("raw_tokens"), items[first:end])) - removed
+    carried = zip(sent, moment.cache.warm_calls_since([each.since_ms for each in sent]), strict=True)
+    return _Cut(removed, max(surviving, 0.0), [Pending(scale * each.raw_tokens, warm_calls) for each, warm_calls in carried])
+
+
+def _is_pressed(settings: PruneSettings, moment: _Moment) -> bool:
+    """The window fills up; and where it had before, it is that much fuller again."""
+    window, pressed = moment.profile.context_window, moment.cache.pressed_tokens
+    if moment.tokens <= settings.pressure * window:
+        return False
+    return not pressed or moment.tokens >= pressed + settings.pressure_step * window
+
+
+def _may_compress(settings: CompressSettings, tokens: int, window: int, cache: Cache) -> bool:
+    """Over the threshold; and after a compression, tried or made, only when the request has grown since."""
+    threshold = min(settings.threshold_tokens, window) or settings.threshold * window
+    if not settings.enabled or tokens <= threshold or cache.tried_tokens == NO_TOKENS:
+        return False
+    return tokens >= cache.tried_tokens * (1 + settings.retry_growth)
+
+
+def _told_apart(pending: list[_Outdated], view: View) -> list[_Outdated]:
+    """Results go by the id of their call. Where two have one id, as elsewhere they may, both go or neither does."""
+    going = {each.result.call_id for each in pending}
+    if len(going) == len(pending) and sum(outcome.result.call_id in going for outcome in view.outcomes) == len(going):
+        return pending
+    going_results = {id(each.result) for each in pending}
+    staying = {outcome.result.call_id for outcome in view.outcomes if id(outcome.result) not in going_results}
+    return [each for each in pending if each.result.call_id not in staying]

@@ -1,0 +1,87 @@
+"""When taking something out of a cached prefix pays. Pure arithmetic; every amount is in tokens of fresh input.
+
+A token read from the cache costs r, one written to it w. To remove k tokens, the s that survive behind them are written again instead of
+read: that costs B = (w - r)·s - r·k more with the next request, and saves r·k with each warm one after it. Nobody knows how many will
+follow. So, as with skis that are rented until the rent has reached their price: wait until what the k tokens have cost so far reaches B.
+Every token's carry is spent at most once, and is part of what never pruning costs too; hence all premiums together never reach that
+cost, and no session costs more than twice what it would have without pruning, wherever it ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.usage import Prices
+
+HOUR_MS = 3_600_000
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """What the cache charges for a token, relative to a fresh one."""
+
+    read: float
+    write: float
+    ttl_ms: int = 300_000
+    """How long a cached prefix lives unused."""
+    falls_back: bool = False
+    """A change in the middle loses everything behind the static prefix; otherwise the longest common prefix stays."""
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A result that may go and is still there."""
+
+    tokens: float
+    """What its going would save: its own without its placeholder's."""
+    warm_calls: int
+    """How often it was read from the cache since it might have gone."""
+
+
+class Books(msgspec.Struct, frozen=True):
+    """What pruning has cost and brought so far."""
+
+    spent: float = 0
+    """What never pruning would have cost, up to and with the next request."""
+    premiums: float = 0
+    """Paid for writing again what survived."""
+    saved: float = 0
+    """Not paid since for what is gone, up to and with the next request."""
+
+
+def rates_of(prices: Prices, *, ttl_ms: int = 300_000, falls_back: bool = False) -> Rates | None:
+    """None where no price of the cache is known. A prefix that lives an hour is written at the price for an hour, where there is one."""
+    if prices.cache_read is None or prices.input <= 0:
+        return None
+    write = prices.cache_write_1h if ttl_ms >= HOUR_MS and prices.cache_write_1h is not None else prices.cache_write
+    return Rates(prices.cache_read / prices.input, 1.0 if write is None else write / prices.input, ttl_ms, falls_back)
+
+
+def premium(rates: Rates, removed: float, surviving: float) -> float:
+    """B: how much more the next request costs when these tokens go now. Negative: it is cheaper already."""
+    return (rates.write - rates.read) * surviving - rates.read * removed
+
+
+def pays_after(rates: Rates, removed: float, surviving: float) -> float:
+    """How many warm requests, after the one that pays the premium, bring it in again."""
+    cost, gain = premium(rates, removed, surviving), rates.read * removed
+    if gain > 0:
+        return cost / gain
+    return math.inf if cost > 0 else 0.0
+
+
+def pays(rates: Rates, pending: Sequence[Pending], surviving: float, *, overhead: float | None = None, books: Books | None = None) -> bool:
+    """Whether all that is pending should go now, out of a warm cache. (Out of a cold or broken one: always, and without asking here.)
+
+    With an overhead, only while pruning has never cost more than that share above not pruning, this premium included.
+    """
+    if not pending:
+        return False
+    cost = premium(rates, sum(item.tokens for item in pending), surviving)
+    if rates.read * sum(item.tokens * item.warm_calls for item in pending) < cost:
+        return False
+    if overhead is None:
+        return True
+    books = books or Books()
+    return books.premiums + cost - books.saved <= overhead * books.spent

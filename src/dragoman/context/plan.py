@@ -1,0 +1,256 @@
+"""The plan of a request: all that it holds and all that was left out of it, with sizes and reasons. Made when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, get_args
+
+import msgspec
+
+from dragoman.context.economics import HOUR_MS, Rates, rates_of
+from dragoman.context.plan_items import Kind, PlanItem, items_of
+from dragoman.context.view import View
+from dragoman.messages import Message
+from dragoman.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Said
+from dragoman.usage import Prices, Usage
+
+if TYPE_CHECKING:
+    from dragoman.context.cache import Cache
+    from dragoman.context.decide import Decision
+
+PricesOf = Callable[[str, str], Prices | None]
+"""The prices of a model, by its deployment and its name."""
+
+
+class Total(msgspec.Struct, frozen=True):
+    """What one kind of item takes in the next request; of results, what those of one tool take."""
+
+    kind: Kind
+    name: str
+    items: int
+    """How many of them the request holds."""
+    tokens: int
+    whole_tokens: int
+    """The same, had nothing been pruned."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """How good the estimates are: measured against what the service itself counted."""
+
+    reported_tokens: int = 0
+    """Input of the last request, as the service counted it; 0 before the first."""
+    measured: int = 0
+    """How many estimates could be compared."""
+    median_error: float = 0.0
+    """As a share, without its sign; so is the next."""
+    worst_error: float = 0.0
+
+
+class CachePlan(msgspec.Struct, frozen=True):
+    """What of the next request should be read from the service's cache, and what was read of the last."""
+
+    expected_tokens: int = 0
+    warm: bool = False
+    broken: str = ""
+    """Why nothing of the last request can be read again, where that is so."""
+    reported_tokens: int = 0
+    """Read of the last request."""
+    reported_of_tokens: int = 0
+    """Its whole input."""
+    last_ms: int = 0
+    """When it was made; 0 where there was none."""
+
+
+class Pruning(msgspec.Struct, frozen=True):
+    """Results that left the view together."""
+
+    seq: int
+    timestamp_ms: int
+    results: int
+    saved_tokens: int
+    premium_tokens: int
+    reason: str
+
+
+class Savings(msgspec.Struct, frozen=True):
+    """What pruning took out of the view, and what it was thought to cost."""
+
+    results: int = 0
+    tokens: int = 0
+    """Fewer in the next request."""
+    not_sent_tokens: int = 0
+    """Fewer in all requests since, together."""
+    premium_tokens: int = 0
+    prunings: tuple[Pruning, ...] = ()
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """US dollars; None where prices are not known."""
+
+    next_input_usd: float | None = None
+    """The next request, once what would be pruned is: without the prompt to come, and without its answer."""
+    spent_usd: float | None = None
+    spent_is_whole: bool = True
+    """False where the price of some answers is not known: then it was more."""
+
+
+class Next(msgspec.Struct, frozen=True):
+    """What would be done before the next request is sent."""
+
+    prune: int = 0
+    saved_tokens: int = 0
+    premium_tokens: int = 0
+    reason: str = ""
+    compress: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True):
+    session_id: str
+    deployment: str
+    model: str
+    seq: int
+    """The last entry that counts."""
+    tokens: int
+    """About what the next request has; the items' tokens add up to it."""
+    window: int
+    items: tuple[PlanItem, ...]
+    totals: tuple[Total, ...]
+    estimate: Estimate
+    cache: CachePlan
+    savings: Savings
+    usage: Usage
+    """Of all answers and summaries so far."""
+    costs: Costs
+    next: Next
+
+
+def plan_of(
+    view: View,
+    entries: Sequence[Entry],
+    cache: Cache,
+    *,
+    prior: float = 1.0,
+    window: int = 0,
+    decision: Decision | None = None,
+    now_ms: int = 0,
+    falls_back: bool = False,
+    prices_of: PricesOf = lambda deployment, model: None,
+    is_note: Callable[[Message], bool] = lambda message: False,
+) -> Plan:
+    """`view` and `cache` are the folds of `entries`. `is_note` tells what the program itself said during a run from what a person did.
+
+    `falls_back`: what a change in the middle does to the service's cache, until it is known (see `Rates`).
+    """
+    total, scale = view.tokens(prior), view.meter.scale(prior)
+    items = items_of(view, entries, total=total, scale=scale, goes=decision.prune if decision else (), is_note=is_note)
+    prices = prices_of(view.deployment, view.model)
+    cached = _cached(items, total, cache, _rates(prices, cache, falls_back), now_ms)
+    return Plan(
+        view.session_id,
+        view.deployment,
+        view.model,
+        entries[-1].seq if entries else 0,
+        total,
+        window,
+        items,
+        _totals(items),
+        _estimate(view),
+        cached,
+        _savings(items, entries),
+        sum((usage for _, _, usage in _paid(entries)), Usage()),
+        _costs(entries, total - (decision.saved_tokens if decision else 0), cached, prices, prices_of),
+        _next(decision),
+    )
+
+
+def _totals(items: Sequence[PlanItem]) -> tuple[Total, ...]:
+    """In the order in which the kinds stand in a request; tools by what their results take."""
+    found: dict[tuple[Kind, str], list[PlanItem]] = {}
+    for item in items:
+        if item.state in ("kept", "pruned"):
+            found.setdefault((item.kind, item.name if item.kind == "result" else ""), []).append(item)
+    order = get_args(Kind)
+    totals = [
+        Total(kind, name, len(each), sum(item.tokens for item in each), sum(item.whole_tokens for item in each))
+        for (kind, name), each in found.items()
+    ]
+    return tuple(sorted(totals, key=lambda total: (order.index(total.kind), -total.tokens, total.name)))
+
+
+def _estimate(view: View) -> Estimate:
+    errors = [abs(error) for error in view.meter.errors]
+    if not errors:
+        return Estimate(view.meter.reported)
+    return Estimate(view.meter.reported, len(errors), median(errors), max(errors))
+
+
+def _rates(prices: Prices | None, cache: Cache, falls_back: bool) -> Rates:
+    ttl_ms = HOUR_MS if cache.last is not None and cache.last.usage.cache_write_1h_tokens else 300_000
+    known = rates_of(prices, ttl_ms=ttl_ms, falls_back=falls_back) if prices is not None else None
+    return known or Rates(1.0, 1.0, ttl_ms, falls_back)
+
+
+def _cached(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rates, now_ms: int) -> CachePlan:
+    last = cache.last
+    if last is None:
+        return CachePlan()
+    usage, broken = last.usage, cache.broken
+    # What was pruned breaks the prefix where it stood, and no sooner.
+    alive = now_ms - last.timestamp_ms <= cache.life_ms(rates) if broken == "pruned" else cache.is_warm(now_ms, rates)
+    expected = min(usage.input_tokens, total) if alive else 0
+    changed = next((place for place, item in enumerate(items) if item.goes or (item.state == "pruned" and item.by_seq > last.seq)), -1)
+    if changed >= 0:
+        lost = cache.learned.falls_back or (cache.learned.falls_back is None and rates.falls_back)
+        before = [item.tokens for item in items[:changed] if not lost or item.kind in ("system", "tools")]
+        expected = min(expected, sum(before))
+    return CachePlan(expected, alive, broken, usage.cache_read_tokens, usage.input_tokens, last.timestamp_ms)
+
+
+def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
+    prunings: list[Pruning] = []
+    gone = not_sent = 0
+    for entry in entries:
+        match entry:
+            case Pruned(saved_tokens=saved, premium_tokens=premium):
+                prunings.append(Pruning(entry.seq, entry.timestamp_ms, len(entry.call_ids), saved, premium, entry.reason))
+                gone += saved
+            case Compressed():
+                gone = 0  # they would be in the summary by now
+            case Said(usage=Usage()):
+                not_sent += gone
+            case _:
+                pass
+    pruned = [item for item in items if item.state == "pruned"]
+    fewer = sum(item.whole_tokens - item.tokens for item in pruned)
+    return Savings(len(pruned), fewer, not_sent, sum(each.premium_tokens for each in prunings), tuple(prunings))
+
+
+def _costs(entries: Sequence[Entry], total: int, cached: CachePlan, prices: Prices | None, prices_of: PricesOf) -> Costs:
+    costs = [(found.cost_usd(usage) if (found := prices_of(where, model)) else None) for where, model, usage in _paid(entries)]
+    known = [cost for cost in costs if cost is not None]
+    next_usd = None
+    if prices is not None:
+        rest = max(total - cached.expected_tokens, 0)
+        written = 0 if prices.cache_write is None else rest
+        next_usd = prices.cost_usd(Usage(rest - written, cached.expected_tokens, written))
+    return Costs(next_usd, sum(known) if known or not costs else None, len(known) == len(costs))
+
+
+def _paid(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
+    """Deployment, model and usage of everything that was paid for."""
+    deployment = model = ""
+    for entry in entries:
+        match entry:
+            case Configured() | ModelChanged():
+                deployment, model = entry.deployment or deployment, entry.model
+            case Said(usage=Usage() as usage) | Compressed(usage=Usage() as usage) | NotCompressed(usage=Usage() as usage):
+                yield deployment, entry.model or model, usage
+            case _:
+                pass
+
+
+def _next(decision: Decision | None) -> Next:
+    if decision is None:
+        return Next()
+    return Next(len(decision.prune), decision.saved_tokens, decision.premium_tokens, decision.reason, decision.compress)

@@ -1,0 +1,305 @@
+"""What a request holds and what was left out of it, piece by piece, in the order in which it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.context.environment import is_environment
+from dragoman.context.plan_path import Path
+from dragoman.context.repair import INTERRUPTED
+from dragoman.context.tokens import RESULT_TOKENS, message_tokens, part_tokens, text_tokens, tools_tokens
+from dragoman.context.view import View
+from dragoman.messages import Message, Part, Text, Thought, ToolCall, ToolResult
+from dragoman.parts import call_in_words, part_to_string
+from dragoman.record import Compressed, Entry, Pruned, Said, ToolFinished
+
+Kind = Literal["system", "tools", "environment", "memory", "summary", "prompt", "note", "thinking", "answer", "call", "result", "unseen"]
+"""`unseen`: what the service counts beyond anything the record knows of. `note`: what the program itself told the model during a run."""
+State = Literal["kept", "pruned", "summarised", "dropped", "waiting"]
+"""`waiting`: results reach the model when all calls of an answer have one."""
+Reason = Literal["", "outdated", "summarised", "rejected", "rewound", "unmatched", "interrupted", "waiting", "open"]
+"""`unmatched`: a result for which no call was open. `interrupted`: of a call that never ended (the model is told); `open`: may yet."""
+
+ABOUT_CHARS = 200
+IsNote = Callable[[Message], bool]
+
+
+class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    kind: Kind
+    state: State
+    tokens: int
+    """What it takes in the next request."""
+    whole_tokens: int
+    """What it takes, or would, as it was said."""
+    seq: int = 0
+    """The entry that brought it."""
+    timestamp_ms: int = 0
+    name: str = ""
+    """The tool; the memory file."""
+    about: str = ""
+    """How it begins, in one line."""
+    reason: Reason = ""
+    by_seq: int = 0
+    """The entry that pruned, summarised or dropped it."""
+    detail: str = ""
+    """What that entry says of it."""
+    call_id: str = ""
+    goes: bool = False
+    """It would be pruned before the next request."""
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    """An item before it is scaled to the model. What is left out of the request has a `raw` of 0."""
+
+    kind: Kind
+    raw: float
+    whole: float
+    about: str = ""
+    name: str = ""
+    call_id: str = ""
+    seq: int = 0
+    timestamp_ms: int = 0
+    state: State = "kept"
+    reason: Reason = ""
+    by_seq: int = 0
+    detail: str = ""
+
+
+_Place = tuple[int, int, int]
+"""Where a piece stands: by its entry; results before what was said with it, a summary behind; then as in the message."""
+_RESULTS, _SAID, _SUMMARY = 0, 1, 2
+
+
+def items_of(
+    view: View, entries: Sequence[Entry], *, total: int, scale: float, goes: Collection[str], is_note: IsNote
+) -> tuple[PlanItem, ...]:
+    """The tokens of all items add up to `total`. `goes`: the calls whose results would be pruned next."""
+    path = Path(entries)
+    placed = sorted((*_kept(view, path, is_note), *_left_out(view, path, is_note)), key=lambda each: each[0])
+    factor = min(scale, total / view.raw_tokens) if view.raw_tokens else scale
+    items: list[PlanItem] = []
+    raw = 0.0
+    for piece in (*_static(view, path), *(piece for _, piece in placed)):
+        before, raw = raw, raw + piece.raw
+        tokens = round(raw * factor) - round(before * factor)
+        leaves = piece.kind == "result" and piece.state == "kept" and piece.call_id in goes
+        whole = tokens if piece.whole == piece.raw else max(round(piece.whole * factor), tokens)
+        items.append(_item(piece, tokens, whole, leaves))
+    if (unseen := total - round(raw * factor)) > 0:
+        items.append(PlanItem("unseen", "kept", unseen, unseen))
+    return tuple(items)
+
+
+def _item(piece: _Piece, tokens: int, whole_tokens: int, leaves: bool) -> PlanItem:
+    return PlanItem(
+        piece.kind,
+        piece.state,
+        tokens,
+        whole_tokens,
+        piece.seq,
+        piece.timestamp_ms,
+        piece.name,
+        piece.about,
+        piece.reason,
+        piece.by_seq,
+        piece.detail,
+        piece.call_id,
+        leaves,
+    )
+
+
+# --- what the request holds
+
+
+def _static(view: View, path: Path) -> Iterator[_Piece]:
+    seq, timestamp_ms = (path.configured.seq, path.configured.timestamp_ms) if path.configured else (0, 0)
+    if view.system:
+        size = round(text_tokens(view.system))
+        yield _Piece("system", size, size, _about(view.system), seq=seq, timestamp_ms=timestamp_ms)
+    sizes = [tools_tokens([tool]) for tool in view.tools]
+    rounding = tools_tokens(view.tools) - sum(sizes)
+    for number, (tool, size) in enumerate(zip(view.tools, sizes, strict=True)):
+        size += 0 if number else rounding
+        yield _Piece("tools", size, size, _about(tool.description), tool.name, seq=seq, timestamp_ms=timestamp_ms)
+
+
+def _kept(view: View, path: Path, is_note: IsNote) -> Iterator[tuple[_Place, _Piece]]:
+    summaries = {(entry.through_seq, id(entry.summary)): entry for entry in path.compressions}
+    said = {(entry.seq, id(entry.message)) for entry in path.entries if isinstance(entry, Said)}
+    originals = {(outcome.seq, outcome.result.call_id): outcome.result for outcome in view.outcomes}
+    for item in view.items:
+        which = item.seq, id(item.message)
+        if which in summaries:
+            yield (item.seq, _SUMMARY, 0), _summary(summaries[which], item.raw_tokens)
+            continue
+        batch = path.batches.get(item.seq, {}) if which not in said else None
+        for place, piece in enumerate(_pieces(item.message, item.raw_tokens, is_note)):
+            piece = replace(piece, seq=item.seq, timestamp_ms=item.timestamp_ms)
+            if batch is None:
+                yield (item.seq, _SAID, place), piece
+            else:
+                original = originals.get((item.seq, piece.call_id))
+                by = path.pruned_by(piece.call_id, item.seq) if piece.call_id in view.pruned else None
+                yield (item.seq, _RESULTS, place), _ended(piece, batch.get(piece.call_id), original, by)
+
+
+def _ended(piece: _Piece, finished: ToolFinished | None, original: ToolResult | None, by: Pruned | None) -> _Piece:
+    """A result with how it came, and whether something else stands in its place."""
+    if finished is None:
+        return replace(piece, reason="interrupted")
+    piece = replace(piece, seq=finished.seq, timestamp_ms=finished.timestamp_ms)
+    if by is None or original is None:
+        return piece
+    marks = replace(piece, state="pruned", reason="outdated", by_seq=by.seq, detail=by.reason)
+    return replace(marks, whole=part_tokens(original), about=_about(_text_of(original)))
+
+
+def _summary(entry: Compressed, raw: float) -> _Piece:
+    return _Piece("summary", raw, raw, _about(entry.summary.text), seq=entry.seq, timestamp_ms=entry.timestamp_ms)
+
+
+# --- what was left out of it
+
+
+def _left_out(view: View, path: Path, is_note: IsNote) -> Iterator[tuple[_Place, _Piece]]:
+    shown = {(item.seq, id(item.message)) for item in view.items}
+    results_shown = {item.seq for item in view.items if item.message.results}
+    homes = {finished.seq: seq for seq, batch in path.batches.items() for finished in batch.values() if finished is not None}
+    for entry in path.entries:
+        match entry:
+            case Said(message=message) if (entry.seq, id(message)) not in shown or entry.seq in path.taken_back:
+                marks = _why_said(entry, path)
+                for place, piece in enumerate(_pieces(message, message_tokens(message), is_note)):
+                    yield (entry.seq, _SAID, place), _without(entry, piece, marks)
+            case Compressed() if (entry.through_seq, id(entry.summary)) not in shown or entry.seq in path.taken_back:
+                marks = _why_said(entry, path)
+                yield (entry.through_seq, _SUMMARY, 0), _without(entry, _summary(entry, message_tokens(entry.summary)), marks)
+            case ToolFinished(result=result) if homes.get(entry.seq) not in results_shown:
+                [piece] = _pieces(Message("user", (result,)), part_tokens(result), is_note)
+                yield (homes.get(entry.seq, entry.seq), _RESULTS, 0), _without(entry, piece, _why_result(entry, path, homes))
+            case _:
+                pass
+    yield from _unended(path, results_shown)
+
+
+_Marks = tuple[State, Reason, int, str]
+
+
+def _without(entry: Entry, piece: _Piece, marks: _Marks) -> _Piece:
+    state, reason, by_seq, detail = marks
+    piece = replace(piece, seq=entry.seq, timestamp_ms=entry.timestamp_ms, raw=0.0)
+    return replace(piece, state=state, reason=reason, by_seq=by_seq, detail=detail)
+
+
+def _why_said(entry: Said | Compressed, path: Path) -> _Marks:
+    if entry.seq in path.taken_back:
+        return "dropped", "rewound", path.taken_back[entry.seq], ""
+    if (by := path.rejected.get(entry.seq)) is not None:
+        return "dropped", "rejected", by.seq, by.reason
+    place = entry.through_seq if isinstance(entry, Compressed) else entry.seq
+    return _summarised(path, place, entry.seq)
+
+
+def _why_result(entry: ToolFinished, path: Path, homes: Mapping[int, int]) -> _Marks:
+    if entry.seq in path.taken_back:
+        return "dropped", "rewound", path.taken_back[entry.seq], ""
+    if (by := path.void.get(entry.seq)) is not None:
+        return "dropped", "rejected", by.seq, by.reason
+    if entry.seq in path.unmatched:
+        return "dropped", "unmatched", 0, ""
+    if entry.seq not in homes:
+        return "waiting", "waiting", 0, ""
+    return _summarised(path, homes[entry.seq], entry.seq)
+
+
+def _summarised(path: Path, place: int, since: int) -> _Marks:
+    by = path.summarised_by(place, since)
+    return ("summarised", "summarised", by.seq, "") if by is not None else ("dropped", "", 0, "")
+
+
+def _unended(path: Path, results_shown: Collection[int]) -> Iterator[tuple[_Place, _Piece]]:
+    """Calls without an end: those that may still have one, and those that a summary stands for."""
+    last = path.entries[-1].seq if path.entries else 0
+    for call_id, finished in path.open.items():
+        if finished is None:
+            yield (last, _SUMMARY, 1), _Piece("result", 0, 0, call_id=call_id, state="waiting", reason="open")
+    for seq, batch in path.batches.items():
+        for call_id, finished in batch.items() if seq not in results_shown else ():
+            if finished is None:
+                state, reason, by_seq, detail = _summarised(path, seq, seq)
+                whole = RESULT_TOKENS + text_tokens(INTERRUPTED)
+                piece = _Piece("result", 0, whole, INTERRUPTED, call_id=call_id, seq=seq, state=state, reason=reason)
+                yield (seq, _RESULTS, 0), replace(piece, by_seq=by_seq, detail=detail)
+
+
+# --- a message, piece by piece
+
+
+def _pieces(message: Message, raw: float, is_note: IsNote) -> list[_Piece]:
+    """Their sizes add up to `raw`: what a message takes beside its parts goes with the first."""
+    groups = list(_parted(message, is_note))
+    spare = raw - sum(size for _, size, *_ in groups)
+    pieces: list[_Piece] = []
+    for kind, size, about, name, call_id in groups:
+        size, spare = size + spare, 0
+        pieces.append(_Piece(kind, size, size, about, name, call_id))
+    return pieces
+
+
+_Group = tuple[Kind, float, str, str, str]
+
+
+def _parted(message: Message, is_note: IsNote) -> Iterator[_Group]:
+    thoughts = [part for part in message.parts if isinstance(part, Thought)]
+    spoken = [part for part in message.parts if not isinstance(part, Thought | ToolCall | ToolResult)]
+    if thoughts:
+        yield "thinking", _size(thoughts), _about(" ".join(part.text for part in thoughts)), "", ""
+    if message.role == "assistant" and (spoken or len(message.parts) == 0):
+        yield "answer", _size(spoken), _about(part_to_string(spoken, verbose=True)), "", ""
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            yield "call", part_tokens(part), _about(call_in_words(part)), part.name, part.id
+        elif isinstance(part, ToolResult):
+            yield "result", part_tokens(part), _about(_text_of(part)), part.name, part.call_id
+    if message.role == "user" and (spoken or len(message.parts) == 0):
+        yield from _told(message, spoken, is_note)
+
+
+def _told(message: Message, spoken: Sequence[Part], is_note: IsNote) -> Iterator[_Group]:
+    text, size = message.text, _size(spoken)
+    if not is_environment(text):
+        yield "note" if is_note(message) else "prompt", size, _about(part_to_string(spoken, verbose=True)), "", ""
+        return
+    memory = list(_memory_in(text))
+    of_memory = [text_tokens(said) for _, said in memory]
+    yield "environment", size - sum(of_memory), _about(text), "", ""
+    for (name, said), each in zip(memory, of_memory, strict=True):
+        yield "memory", each, _about(said), name, ""
+
+
+def _memory_in(text: str) -> Iterator[tuple[str, str]]:
+    """The memory files that the environment message quotes."""
+    rest = text
+    while (start := rest.find("\n--- What ")) >= 0:
+        head, _, said = rest[start + len("\n--- What ") :].partition(" says ---\n")
+        body, ends, rest = said.partition(f"\n--- End of {head} ---")
+        if not ends:
+            return
+        yield head, body
+
+
+def _size(parts: Iterable[Part]) -> float:
+    return sum(map(part_tokens, parts))
+
+
+def _text_of(result: ToolResult) -> str:
+    return "".join(part.text if isinstance(part, Text) else f"[{part.mime}]" for part in result.content)
+
+
+def _about(text: str) -> str:
+    line = " ".join(text[: 4 * ABOUT_CHARS].split())
+    return line if len(line) <= ABOUT_CHARS else f"{line[: ABOUT_CHARS - 1]}…"

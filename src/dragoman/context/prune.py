@@ -1,0 +1,111 @@
+"""Which command results are outdated: the rule alone. When it is applied is decided elsewhere (`decide`).
+
+A result may go when all hold: it came from the terminal tool, it is older than 15 minutes, it is not among the 5 newest results of any
+tool, and it is no error. Errors stay so that a mistake is not made twice; they do not use up one of the five places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from dragoman import jsontext
+from dragoman.context.settings import PruneRule
+
+THE_RULE = PruneRule()
+ANY_TOOL = "*"
+_FIELDS = ("stdout", "stderr", "exitCode")
+
+
+def prune_outdated(results: Iterable[Any], now_ms: float, rule: PruneRule = THE_RULE) -> list[int]:
+    """The positions of the results that are outdated, ascending. Nothing is changed.
+
+    A result is a mapping or an object with `tool`, `timestamp_ms`, `content` and `is_error`. What is missing counts as not known: without a
+    tool's name the content tells whether a command wrote it, and without a time a result stays and takes no place among the newest.
+    """
+    times: list[float | None] = []
+    kinds: list[Kind] = []
+    for result in results:
+        times.append(_time(_field(result, "timestamp_ms")))
+        kinds.append(kind_of(_field(result, "tool"), _field(result, "content"), bool(_field(result, "is_error")), rule))
+    return [position for position, _ in outdated(times, kinds, now_ms, rule)]
+
+
+class Kind(NamedTuple):
+    """What matters about a result, whenever it is looked at."""
+
+    may_go: bool
+    """It came from one of the rule's tools."""
+    error: bool
+
+
+def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule) -> Kind:
+    """A name that is given decides; content is looked at only where there is none. Content: text, or an object that was parsed already."""
+    if isinstance(tool, str) and tool:
+        names = _names(rule.tools)
+        may_go, command = ANY_TOOL in names or tool.casefold() in names, None
+    else:
+        command = _command_in(content)
+        may_go = bool(rule.tools) and (command is not None or ANY_TOOL in rule.tools)
+    if is_error or (isinstance(content, str) and content.startswith("Error:")):
+        return Kind(may_go, True)
+    if not may_go:
+        return Kind(False, False)
+    return Kind(True, _failed(command if command is not None else _command_in(content), strict=rule.strict_stderr))
+
+
+def outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: float, rule: PruneRule) -> list[tuple[int, float]]:
+    """The positions of what is outdated, ascending, each with the first millisecond at which it was: when it had passed the rule's age, and
+    as many newer results as are kept had come."""
+    placed = [(at, position) for position, (at, kind) in enumerate(zip(times, kinds, strict=True)) if at is not None and not kind.error]
+    placed.sort()  # of two at one time the later is the newer
+    found: list[tuple[int, float]] = []
+    for (at, position), (newer_at, _) in zip(placed, placed[max(rule.keep, 0) :], strict=False):
+        if now_ms - at <= rule.age_ms:
+            break
+        if kinds[position].may_go:
+            found.append((position, max(at + rule.age_ms + 1, newer_at)))
+    found.sort()
+    return found
+
+
+def _command_in(content: object) -> Mapping[str, Any] | None:
+    """What a command left, where the content is that. A file that merely holds the characters `"stdout":` is not."""
+    if isinstance(content, Mapping):
+        value: Mapping[str, Any] | None = content
+    elif isinstance(content, str) and content.lstrip(" \t\r\n").startswith("{"):
+        value = jsontext.decode_object(content)
+    else:
+        return None
+    return value if value is not None and any(name in value for name in _FIELDS) else None
+
+
+def _failed(command: Mapping[str, Any] | None, *, strict: bool) -> bool:
+    if command is None:
+        return False
+    code = _exit_code(command.get("exitCode"))
+    return bool(code) or (bool(command.get("stderr")) and (strict or code is None))
+
+
+def _exit_code(value: object) -> float | None:
+    """None where it is not known."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _time(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and value == value else None
+
+
+def _field(result: object, name: str) -> Any:
+    return result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
+
+
+@lru_cache(maxsize=16)
+def _names(tools: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.casefold() for name in tools)

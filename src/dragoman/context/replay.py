@@ -1,0 +1,261 @@
+"""What a session would have cost under another way of pruning, or at other prices: its calls again, without a model.
+
+The cache is a model too: a request within the time to live reads what it has in common with the one before it and writes the rest. After a
+change in the middle that is either the longest common prefix or, where the service falls back, the static part alone. Only input is
+counted, and only answers: what the model would have said to less, nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import Literal, assert_never, get_args
+
+import msgspec
+
+from dragoman.context.economics import Rates, pays, rates_of
+from dragoman.context.replay_run import NOTHING, Cut, Run, Timeline
+from dragoman.context.settings import PruneRule, PruneSettings
+from dragoman.context.trace import Call as Call
+from dragoman.context.trace import calls_of as calls_of
+from dragoman.usage import Prices
+
+PolicyName = Literal["none", "request", "turn", "cold", "economic", "auto", "opencode", "gemini-cli", "optimum", "free"]
+"""none: never. request, turn: whatever may go, before every request or when a prompt starts a run. cold: when nothing need be written again
+for it. economic: when the carry has reached the premium. auto: the same, within a budget. opencode, gemini-cli: as those programs do.
+optimum: at the best moments, known afterwards. free: at once and without a premium, which nothing can better.
+"""
+ALL_TOOLS = PruneRule(tools=("*",), age_ms=0, keep=5)
+"""Every tool's results but the five newest."""
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """When results go, and which may."""
+
+    name: PolicyName
+    rule: PruneRule = PruneRule()
+    overhead: float = 0.02
+    """`auto`: how much more than never pruning it may have cost at any moment, as a share."""
+
+
+class ReplayCost(msgspec.Struct, frozen=True):
+    """Tokens of fresh input where rates were given, US dollars where prices were."""
+
+    policy: Policy
+    cost: float
+    unpruned: float
+    """What never pruning would have cost."""
+    moments: tuple[int, ...]
+    """The calls before which something was pruned, counted from 0 ..."""
+    pruned: int
+    """... and how many results in all."""
+    costs: tuple[float, ...] = ()
+    """The cost up to and with each call."""
+    unpruned_costs: tuple[float, ...] = ()
+
+    @property
+    def percent(self) -> float:
+        """Of what never pruning would have cost."""
+        return 100 * self.cost / self.unpruned if self.unpruned else 100.0
+
+    @property
+    def worst_percent(self) -> float:
+        """The same at the worst moment to stop."""
+        return max((100 * mine / none for mine, none in zip(self.costs, self.unpruned_costs, strict=True) if none), default=100.0)
+
+
+def replay_cost(
+    calls: Iterable[Call],
+    policy: Policy | PruneSettings | str,
+    prices: Prices | Rates,
+    *,
+    rule: PruneRule | None = None,
+    ttl_ms: int = 300_000,
+    falls_back: bool = False,
+) -> ReplayCost:
+    """What the calls would have cost. A policy by name goes by `rule`. Rates bring their own time to live and fallback.
+
+    Prices without any of a cache mean that there is none: every token is a fresh one.
+    """
+    rates = prices if isinstance(prices, Rates) else rates_of(prices, ttl_ms=ttl_ms, falls_back=falls_back) or Rates(1, 1, 0)
+    policy = _policy(policy, rule)
+    return replay(Timeline(calls, policy.rule), policy, rates, prices if isinstance(prices, Prices) else None)
+
+
+def replay(timeline: Timeline, policy: Policy, rates: Rates, prices: Prices | None = None) -> ReplayCost:
+    """The same over a timeline made for the policy's rule: several policies and prices can share one."""
+    run = Run(timeline, rates, remains=GEMINI_CLI.remains if policy.name == "gemini-cli" else 0)
+    choose = _chooser(policy, timeline, rates)
+    costs: list[float] = []
+    unpruned: list[float] = []
+    for number in range(len(timeline.rows)):
+        run.arrive(number)
+        run.send(choose(run))
+        costs.append(run.cost)
+        unpruned.append(run.unpruned)
+    if prices is not None:
+        costs, unpruned = _in_dollars(run.sent, prices, rates), _in_dollars(run.sent_unpruned, prices, rates)
+    ends = (costs[-1], unpruned[-1]) if costs else (0.0, 0.0)
+    return ReplayCost(policy, *ends, tuple(run.moments), run.pruned, tuple(costs), tuple(unpruned))
+
+
+def _policy(policy: Policy | PruneSettings | str, rule: PruneRule | None) -> Policy:
+    if isinstance(policy, Policy):
+        return policy if rule is None else msgspec.structs.replace(policy, rule=rule)
+    if isinstance(policy, PruneSettings):
+        return Policy(_name(policy.schedule), rule or policy.rule, policy.overhead)
+    return Policy(_name(policy), rule or PruneRule())
+
+
+def _name(name: str) -> PolicyName:
+    for known in get_args(PolicyName):
+        if name == known or (name == "off" and known == "none"):
+            return known
+    raise ValueError(f"no policy is called {name!r}; there are {', '.join(get_args(PolicyName))}")
+
+
+def _in_dollars(sent: Iterable[tuple[float, float]], prices: Prices, rates: Rates) -> list[float]:
+    """Summed up call by call. A request beyond the threshold is charged by the prices above it."""
+    costs: list[float] = []
+    total = 0.0
+    for read, others in sent:
+        above = prices.above if prices.above is not None and read + others > prices.above_tokens else prices
+        relative = rates_of(above, ttl_ms=rates.ttl_ms) or Rates(1, 1, 0)
+        total += above.input * (relative.read * read + relative.write * others) / 1_000_000
+        costs.append(total)
+    return costs
+
+
+# --- when something goes
+
+_Chooser = Callable[[Run], Cut]
+
+
+def _chooser(policy: Policy, timeline: Timeline, rates: Rates) -> _Chooser:
+    match policy.name:
+        case "none":
+            return lambda run: NOTHING
+        case "request":
+            return Run.everything
+        case "turn":
+            return lambda run: run.everything() if run.row.call.at_prompt else NOTHING
+        case "cold":
+            return lambda run: cut if (cut := run.everything()).surviving <= 0 else NOTHING
+        case "economic":
+            return _paying
+        case "auto":
+            return lambda run: _paying(run, policy.overhead)
+        case "opencode":
+            return _Scan(OPENCODE)
+        case "gemini-cli":
+            return _Scan(GEMINI_CLI)
+        case "optimum":
+            moments = best_moments(timeline, rates)
+            return lambda run: run.everything() if run.number in moments else NOTHING
+        case "free":
+            return lambda run: run.everything()._replace(surviving=0.0)
+        case _:
+            assert_never(policy.name)
+
+
+def _paying(run: Run, overhead: float | None = None) -> Cut:
+    cut = run.everything()
+    if cut.surviving <= 0:
+        return cut  # nothing is written again for it
+    books = run.books() if overhead is not None else None
+    return cut if pays(run.rates, run.carry(), cut.surviving, overhead=overhead, books=books) else NOTHING
+
+
+class FieldRule(msgspec.Struct, frozen=True):
+    """What opencode and gemini-cli have in common: the newest results up to so many tokens stay, older ones go when they are enough."""
+
+    protected: float
+    least: float
+    at_prompts: bool = False
+    """Looked at when a run has ended, so it shows with the next prompt; the two turns before that prompt are left alone."""
+    errors: bool = True
+    """Whether errors go too."""
+    remains: float = 0
+    """Tokens that are left of a result."""
+
+
+OPENCODE = FieldRule(protected=40_000, least=20_000, at_prompts=True, errors=False)
+GEMINI_CLI = FieldRule(protected=50_000, least=30_000, remains=180)
+"""The last message is left alone; of each result stay its first and last 250 characters and the name of a file with the rest."""
+
+
+class _Scan:
+    """Backwards over the results, as a field rule has it."""
+
+    def __init__(self, rule: FieldRule) -> None:
+        self._rule = rule
+        self._turns: list[int] = []
+        """How many pieces stood before each prompt."""
+
+    def __call__(self, run: Run) -> Cut:
+        row = run.row
+        if not self._rule.at_prompts:
+            return self._older(run, row.shared)  # what the last answer called for is looked at only afterwards
+        if not row.call.at_prompt:
+            return NOTHING
+        self._turns.append(row.length - 1)
+        return self._older(run, min(self._turns[-3], row.length)) if len(self._turns) >= 3 else NOTHING
+
+    def _older(self, run: Run, end: int) -> Cut:
+        rule = self._rule
+        seen = prunable = 0.0
+        found: list[int] = []
+        for position in range(end - 1, -1, -1):
+            piece, size = run.pieces[position], run.sizes[position]
+            if piece.result is None or (piece.result.is_error and not rule.errors):
+                continue
+            if size < piece.tokens:
+                if rule.at_prompts:
+                    break  # opencode looks no further than what is gone already
+                continue
+            seen += size
+            if seen > rule.protected:
+                prunable += size
+                found.append(position)
+        if prunable < rule.least:
+            return NOTHING
+        return run.cut([position for position in found if run.net(position) > 0])
+
+
+def best_moments(timeline: Timeline, rates: Rates) -> frozenset[int]:
+    """The calls before which everything pending should have gone, had one known how the session would go on.
+
+    After such a moment the context is the same whatever went before, so the best way to each follows from the best ways to earlier ones.
+    A way that would be dearer than `economic` even if pruning were free from there on is not followed.
+    """
+    count = len(timeline.rows)
+    known, free = (replay(timeline, Policy(name), rates) for name in ("economic", "free"))
+    limit, rest = known.cost * (1 + 1e-9), [free.cost - before for before in (0.0, *free.costs)]
+    best, came_from = [inf] * count, [-1] * count
+    end, last = inf, -1
+    everything_gone = Run(timeline, rates)
+    for start in range(-1, count):
+        if start >= 0:
+            everything_gone.arrive(start)
+            everything_gone.send(everything_gone.everything())
+        cost = best[start] if start >= 0 else 0.0
+        if cost + rest[start + 1] > limit:
+            continue
+        run = everything_gone.fork()
+        for number in range(start + 1, count):
+            run.arrive(number)
+            cut = run.everything()
+            if cut.positions and (pruning := cost + run.as_is + run.extra(cut)) < best[number]:
+                best[number], came_from[number] = pruning, start
+            cost += run.as_is
+            run.send()
+            if cost + rest[number + 1] > limit:
+                break
+        else:
+            if cost < end:
+                end, last = cost, start
+    moments: set[int] = set()
+    while last >= 0:
+        moments.add(last)
+        last = came_from[last]
+    return frozenset(moments)

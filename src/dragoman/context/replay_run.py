@@ -1,0 +1,268 @@
+"""One way through a session's calls: what is in the context at each, what has been taken out, what was read and what written."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from copy import copy
+from itertools import accumulate
+from typing import NamedTuple
+
+from dragoman.context.economics import Books, Pending, Rates, premium
+from dragoman.context.prune import Kind, kind_of
+from dragoman.context.settings import PruneRule
+from dragoman.context.trace import Call, Piece
+
+
+class Row(NamedTuple):
+    """What no policy changes about a call."""
+
+    call: Call
+    shared: int
+    """How many pieces stand as they stood in the request before ..."""
+    length: int
+    """... and how many there are."""
+    moved: bool
+    """Pieces were taken away: those behind the shared ones stand elsewhere than before."""
+    ripe: tuple[int, ...]
+    """Positions of results that may go from now on; all that may, where pieces moved."""
+
+
+class Timeline:
+    """Calls, and when each result may go by a rule. Once one may, it may for good."""
+
+    def __init__(self, calls: Iterable[Call], rule: PruneRule) -> None:
+        self.rows: list[Row] = []
+        self.pieces: list[Piece] = []
+        """Of the call reached so far; when all are read, of the last."""
+        self._rule = rule
+        self._kinds: dict[str, Kind] = {}
+        self._ripe: set[str] = set()
+        self._waiting: list[tuple[float, int]] = []
+        for call in calls:
+            self._read(call)
+
+    def _read(self, call: Call) -> None:
+        before, shared = len(self.pieces), min(call.shared, len(self.pieces))
+        moved = shared < before
+        self.pieces[shared:] = call.added
+        if moved:
+            self._waiting = []
+        for position in range(0 if moved else before, len(self.pieces)):
+            self._await(position)
+        ripe = self._ripened(call.timestamp_ms)
+        if moved:
+            ripe = tuple(position for position in range(len(self.pieces)) if self._id(position) in self._ripe)
+        self.rows.append(Row(call, shared, len(self.pieces), moved, ripe))
+
+    def _id(self, position: int) -> str | None:
+        result = self.pieces[position].result
+        return None if result is None else result.id
+
+    def _await(self, position: int) -> None:
+        result = self.pieces[position].result
+        if result is None or result.timestamp_ms is None:
+            return
+        if result.id not in self._kinds:
+            self._kinds[result.id] = kind_of(result.tool, result.content, result.is_error, self._rule)
+        if not self._kinds[result.id].error:
+            insort(self._waiting, (result.timestamp_ms, position))
+
+    def _ripened(self, now_ms: int) -> tuple[int, ...]:
+        """Those waiting that need not wait on. Of the kept ones none is, and of the others only those not old enough yet stay."""
+        beyond = len(self._waiting) - max(self._rule.keep, 0)
+        if beyond <= 0:
+            return ()
+        found: list[int] = []
+        stay: list[tuple[float, int]] = []
+        for at, position in self._waiting[:beyond]:
+            id = self._id(position) or ""
+            if now_ms - at <= self._rule.age_ms:
+                stay.append((at, position))
+            elif self._kinds[id].may_go and id not in self._ripe:
+                self._ripe.add(id)
+                found.append(position)
+        self._waiting[:beyond] = stay
+        return tuple(sorted(found))
+
+
+class Cut(NamedTuple):
+    """Results that could go with the next request."""
+
+    positions: Sequence[int]
+    removed: float
+    """Tokens less in the request ..."""
+    removed_cached: float
+    """... and of these such as would have been read from the cache."""
+    surviving: float
+    """Tokens that would have been read, and are written again instead."""
+
+
+NOTHING = Cut((), 0.0, 0.0, 0.0)
+
+
+class Run:
+    """Call after call: `arrive` at one, look at what could go, `send` it."""
+
+    def __init__(self, timeline: Timeline, rates: Rates, *, remains: float = 0) -> None:
+        self.rates = rates
+        self.pieces: list[Piece] = []
+        self.sizes: list[float] = []
+        """Of each piece, as it is sent."""
+        self.row = Row(Call(0), 0, 0, False, ())
+        self.number = -1
+        self.as_is = 0.0
+        """What the call costs if nothing goes now ..."""
+        self.as_was = 0.0
+        """... and if nothing ever had gone."""
+        self.cost = 0.0
+        self.unpruned = 0.0
+        self.premiums = 0.0
+        self.saved = 0.0
+        """The cost is always what never pruning would have cost, and the premiums, less what was saved."""
+        self.moments: list[int] = []
+        self.pruned = 0
+        self.sent: list[tuple[float, float]] = []
+        """Of each call: tokens read from the cache, and the others."""
+        self.sent_unpruned: list[tuple[float, float]] = []
+        self._rows = timeline.rows
+        self._remains = remains
+        self._full, self._left = [0.0], [0.0]
+        """Tokens before each position: as everything came, and as it is sent."""
+        self._gone: set[str] = set()
+        self._cached, self._static_read, self._steady = 0, 0.0, False
+        self._warm_calls = 0
+        self._pending: dict[int, int] = {}
+        """Positions of what may go, and how many calls had been warm when they were first read in vain."""
+        self._pending_tokens = 0.0
+        self._first_pending = 0
+
+    def fork(self) -> Run:
+        """The same, to go another way."""
+        other = copy(self)
+        other.pieces, other.sizes = self.pieces.copy(), self.sizes.copy()
+        other.sent, other.sent_unpruned, other.moments = self.sent.copy(), self.sent_unpruned.copy(), self.moments.copy()
+        other._full, other._left = self._full.copy(), self._left.copy()
+        other._gone, other._pending = self._gone.copy(), self._pending.copy()
+        return other
+
+    def arrive(self, number: int) -> None:
+        before, row, rates = self.row.call, self._rows[number], self.rates
+        warm = self.number >= 0 and not row.call.broken and row.call.timestamp_ms - before.timestamp_ms <= rates.ttl_ms
+        self._steady = warm and not row.moved
+        self._cached = row.shared if self._steady or (warm and not rates.falls_back) else 0
+        self._static_read = min(row.call.static, before.static) if warm else 0.0
+        self.row, self.number = row, number
+        self._take_over(row)
+        self._note_pending(row)
+        self.as_is, self.as_was = self._charge(*self._usage(self._left)), self._charge(*self._usage(self._full))
+
+    def everything(self) -> Cut:
+        """All that is pending."""
+        if not self._pending:
+            return NOTHING
+        if not self._steady:
+            return self.cut(tuple(self._pending))
+        cached = self._pending_tokens - sum(self.net(position) for position in self.row.ripe if position >= self._cached)
+        return Cut(tuple(self._pending), self._pending_tokens, cached, self._surviving(self._first_pending, cached))
+
+    def cut(self, positions: Sequence[int]) -> Cut:
+        """Just these."""
+        if not positions:
+            return NOTHING
+        cached = sum(self.net(position) for position in positions if position < self._cached)
+        return Cut(positions, sum(map(self.net, positions)), cached, self._surviving(min(positions), cached))
+
+    def carry(self) -> list[Pending]:
+        """What is pending and would be read from the cache, as `economics.pays` looks at it."""
+        carried: dict[int, float] = {}
+        for position, since in self._pending.items():
+            if position >= self._cached:
+                continue
+            carried[since] = carried.get(since, 0.0) + self.net(position)
+        return [Pending(tokens, self._warm_calls - since) for since, tokens in carried.items()]
+
+    def books(self) -> Books:
+        return Books(self.unpruned + self.as_was, self.premiums, self.saved + self.as_was - self.as_is)
+
+    def extra(self, cut: Cut) -> float:
+        """How much more the call costs with this cut than as it is."""
+        rates = self.rates
+        return premium(rates, cut.removed_cached, cut.surviving) - rates.write * (cut.removed - cut.removed_cached)
+
+    def send(self, cut: Cut = NOTHING) -> None:
+        read, others = self._usage(self._left)
+        self.sent.append((read - cut.surviving - cut.removed_cached, others + cut.surviving - cut.removed + cut.removed_cached))
+        self.sent_unpruned.append(self._usage(self._full))
+        extra = self.extra(cut)
+        self.cost += self.as_is + extra
+        self.unpruned += self.as_was
+        self.premiums += extra
+        self.saved += self.as_was - self.as_is
+        if cut.positions:
+            self._take_out(cut.positions)
+        self._warm_calls += self._steady
+
+    # --- the context
+
+    def _take_over(self, row: Row) -> None:
+        for totals in (self._full, self._left):
+            del totals[row.shared + 1 :]
+        del self.pieces[row.shared :], self.sizes[row.shared :]
+        for piece in row.call.added:
+            size = self._reduced(piece) if piece.result is not None and piece.result.id in self._gone else piece.tokens
+            self.pieces.append(piece)
+            self.sizes.append(size)
+            self._full.append(self._full[-1] + piece.tokens)
+            self._left.append(self._left[-1] + size)
+
+    def _note_pending(self, row: Row) -> None:
+        known: dict[int, int] = {}
+        if row.moved:
+            known, self._pending_tokens = self._pending.copy(), 0.0
+            self._pending.clear()
+        for position in row.ripe:
+            net = self.net(position)
+            if net <= 0:
+                continue
+            if not self._pending or position < self._first_pending:
+                self._first_pending = position
+            self._pending_tokens += net
+            since = known.get(position) if position < row.shared else None
+            first_read = self._warm_calls + (self._steady and position >= self._cached)
+            self._pending[position] = first_read if since is None else since
+
+    def _take_out(self, positions: Sequence[int]) -> None:
+        self.moments.append(self.number)
+        self.pruned += len(positions)
+        for position in positions:
+            result = self.pieces[position].result
+            assert result is not None
+            self._gone.add(result.id)
+            self.sizes[position] -= self.net(position)
+            self._pending.pop(position, None)
+        first = min(positions)
+        self._left[first:] = accumulate(self.sizes[first:], initial=self._left[first])
+        self._pending_tokens = sum(map(self.net, self._pending))
+        self._first_pending = min(self._pending, default=0)
+
+    def _reduced(self, piece: Piece) -> float:
+        return piece.tokens if piece.result is None else min(piece.tokens, max(piece.result.remains, self._remains))
+
+    def net(self, position: int) -> float:
+        """How much less there would be without it."""
+        return self.sizes[position] - self._reduced(self.pieces[position])
+
+    # --- the cache
+
+    def _usage(self, totals: Sequence[float]) -> tuple[float, float]:
+        read = self._static_read + totals[self._cached]
+        return read, self.row.call.static + totals[-1] - read
+
+    def _charge(self, read: float, others: float) -> float:
+        return self.rates.read * read + self.rates.write * others
+
+    def _surviving(self, first: int, removed_cached: float) -> float:
+        if first >= self._cached:
+            return 0.0
+        return self._left[self._cached] - (0.0 if self.rates.falls_back else self._left[first]) - removed_cached

@@ -1,0 +1,56 @@
+"""What a user can set about the context. Defaults are the seed's where it has any."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Schedule = Literal["auto", "request", "turn", "economic", "off"]
+
+TERMINAL_TOOLS = ("run_shell", "run_shell_command", "terminal-execute", "bash", "shell")
+
+
+class PruneRule(msgspec.Struct, frozen=True):
+    """When a result is outdated: it came from one of these tools, is older than this, not among the newest, and no error."""
+
+    tools: tuple[str, ...] = TERMINAL_TOOLS
+    """Whose results may go, by name whatever its case; `*`: any tool's."""
+    age_ms: int = 15 * 60 * 1000
+    """A result goes when it is older than this, not when it is just this old."""
+    keep: int = 5
+    """How many of the newest results stay, whatever tool they came from. Errors stay anyway and take no place."""
+    strict_stderr: bool = True
+    """Whether anything on stderr makes a command's result an error, though its exit code be 0."""
+
+
+class PruneSettings(msgspec.Struct, frozen=True):
+    schedule: Schedule = "auto"
+    rule: PruneRule = PruneRule()
+    placeholder: str = ""
+    """What stands in a pruned result's place, fixed when the session starts; empty: the library's own."""
+    pressure: float = 0.5
+    """`auto`: above this share of the window everything that may go goes at once ..."""
+    pressure_step: float = 0.1
+    """... and again only when this much more of the window is filled."""
+    overhead: float = 0.02
+    """`auto`: how much more than never pruning it may have cost at any moment, as a share."""
+
+
+class CompressSettings(msgspec.Struct, frozen=True):
+    enabled: bool = True
+    threshold: float = 0.7
+    """Share of the model's window at which old messages are replaced by a summary."""
+    threshold_tokens: int = 0
+    """The same in tokens; 0: go by the share."""
+    keep: float = 0.3
+    """Share of the conversation, counted from its end, that stays as it is."""
+    min_gain: float = 0.1
+    """A summary that does not make the whole request smaller by this share is not used."""
+    retry_growth: float = 0.2
+    """After one that was not used, the request must have grown by this share before another is asked for."""
+
+
+class ContextSettings(msgspec.Struct, frozen=True):
+    prune: PruneSettings = PruneSettings()
+    compress: CompressSettings = CompressSettings()

@@ -1,0 +1,257 @@
+"""A record as the calls that were made: what was sent when, and how large each piece of it was. What a replay runs on.
+
+Sizes are anchored to what the service reported. The pieces new in a request share its growth in proportion to their raw estimates, so that
+every call is as large as it was reported. Growth beyond what they can account for (something was sent that the record does not show) stands
+as a piece of its own before them. Where a request shrank though the record does not say why, the oldest results did: that is what other
+programs clear. What the first call holds beyond its pieces is the static part: system, tools, whatever else was sent ahead. A record in
+which nothing was reported is taken by its estimates alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from dragoman.context.tokens import MAX_SCALE, RESULT_TOKENS, part_tokens, text_tokens
+from dragoman.context.view import Item, Outcome, View, can_be_replaced
+from dragoman.messages import Text, ToolResult
+from dragoman.record import AnswerRejected, Compressed, Entry, Rewound, Said
+from dragoman.usage import Usage
+
+SHORTEST_LIFE_MS = 300_000
+"""No service's cache forgets sooner: what is missing earlier is not the clock's doing."""
+_MUCH = 0.1
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A tool's result, as the rule looks at it (`prune_outdated` takes it as it is)."""
+
+    id: str
+    tool: str = ""
+    timestamp_ms: int | None = None
+    content: str = ""
+    is_error: bool = False
+    remains: float = 0
+    """Tokens that stand in its place when it is gone: as many as its own where it cannot go."""
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A message, or one result in it."""
+
+    tokens: float
+    result: Result | None = None
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request: the static part, the first `shared` pieces of the request before it, and what was added."""
+
+    timestamp_ms: int
+    added: tuple[Piece, ...] = ()
+    shared: int = 0
+    static: float = 0
+    at_prompt: bool = False
+    """A person's prompt started it."""
+    broken: bool = False
+    """Model, system or tools are others: nothing of the request before can be read from the cache."""
+    usage: Usage | None = None
+
+
+def calls_of(entries: Iterable[Entry], *, prior: float = 1.0, by_clock: bool = False) -> tuple[Call, ...]:
+    """The calls a record tells of: its answers with usage, or every answer where none has any. Summaries are not among them.
+
+    `prior`: tokens to one of the raw estimate, where nothing was reported to tell. Where the service reported that much less was read from
+    the cache than the request before had held, though it was sent shortly before, the prefix is taken to have changed there, whatever the
+    reason; `by_clock`: such reports are not heeded.
+    """
+    entries = list(entries)
+    view = View()
+    for entry in entries:
+        view.feed(entry)
+    usages = [entry.usage for entry in entries if isinstance(entry, Said) and entry.usage is not None]
+    reader = _Reader(view.meter.scale(prior), heeds_reads=not by_clock and any(usage.cache_read_tokens for usage in usages))
+    return tuple(reader.read(entries, anchored=any(map(_reported, entries))))
+
+
+def _is_answer(entry: Entry) -> bool:
+    return isinstance(entry, Said) and entry.message.role == "assistant"
+
+
+def _reported(entry: Entry) -> int:
+    return entry.usage.input_tokens if isinstance(entry, Said) and entry.usage is not None and _is_answer(entry) else 0
+
+
+def _read(usage: Usage | None) -> int:
+    return usage.cache_read_tokens if usage is not None else 0
+
+
+_Key = tuple[int, str | int]
+"""Which piece it is: the entry that brought it, and the result's call id, or which message."""
+
+
+class _Reader:
+    """One pass over a record."""
+
+    def __init__(self, scale: float, *, heeds_reads: bool) -> None:
+        self._scale = scale
+        self._heeds_reads = heeds_reads
+        self._view = View()
+        self._static = 0.0
+        self._raw_static = 0
+        self._pieces: dict[_Key, Piece] = {}
+        """Every piece that was ever sent."""
+        self._order: list[_Key] = []
+        """Those of the last request."""
+        self._sent = 0.0
+        """What they came to, as they were sent."""
+        self._items = 0
+        """How many items of the view they are of."""
+        self._pruned = 0
+        self._outcomes: dict[str, Outcome] = {}
+
+    def read(self, entries: Sequence[Entry], *, anchored: bool) -> Iterator[Call]:
+        asked_ms, at_prompt, appended = 0, False, True
+        sent_to, last = None, None
+        for entry in entries:
+            view, reported = self._view, _reported(entry)
+            if isinstance(entry, Said) and _is_answer(entry) and (reported or not anchored):
+                time = min(asked_ms, entry.timestamp_ms) or entry.timestamp_ms
+                destination = (view.model, view.deployment, view.system, view.tools)
+                shared = self._grow(reported, first=last is None, appended=appended)
+                broken = last is not None and destination != sent_to
+                if last is not None and self._missed(last, time, entry.usage):
+                    shared, broken = self._read_up_to(entry.usage, shared), broken or not _read(entry.usage)
+                added = tuple(self._pieces[key] for key in self._order[shared:])
+                last = Call(time, added, shared, self._static, at_prompt, broken, entry.usage)
+                yield last
+                at_prompt, sent_to, appended = False, destination, True
+            at_prompt = at_prompt or (isinstance(entry, Said) and not _is_answer(entry))
+            appended = appended and not isinstance(entry, Compressed | Rewound | AnswerRejected)
+            asked_ms = entry.timestamp_ms
+            view.feed(entry)
+
+    def _missed(self, last: Call, now_ms: int, usage: Usage | None) -> bool:
+        """Whether much of what the last request held was not read, and not because it was too long ago."""
+        if not self._heeds_reads or usage is None or last.usage is None or now_ms - last.timestamp_ms > SHORTEST_LIFE_MS:
+            return False
+        return usage.cache_read_tokens < (1 - _MUCH) * last.usage.input_tokens
+
+    def _read_up_to(self, usage: Usage | None, shared: int) -> int:
+        """How many pieces were read from the cache, by what was reported."""
+        left = _read(usage) - self._static
+        for position, key in enumerate(self._order[:shared]):
+            left -= self._size(key)
+            if left < 0:
+                return position
+        return shared
+
+    def _grow(self, reported: int, *, first: bool, appended: bool) -> int:
+        """Take over what the view has come to: how many pieces stayed as they were sent before."""
+        self._note_static()
+        shared, behind, fresh = self._difference(appended=appended)
+        kept = [*self._order[:shared], *(key for key in behind if key not in fresh)]
+        if not appended or len(self._view.pruned) != self._pruned:
+            self._pruned = len(self._view.pruned)
+            self._sent = sum(map(self._size, kept))
+        self._order[shared:] = behind
+        raw, factor = sum(self._sent_raw(key, size) for key, size in fresh.items()), self._scale
+        growth = reported - self._static - self._sent if reported else factor * raw
+        if first and growth > factor * raw:
+            self._static += growth - factor * raw
+        elif growth < 0:
+            shared = min(shared, self._shrink(kept, factor * raw - growth))
+        elif raw > 0 and growth / raw <= MAX_SCALE:
+            factor = growth / raw
+        elif growth > 0:
+            self._pieces[unseen := (-1, len(self._pieces))] = Piece(growth - factor * raw)
+            self._order.insert(next((at for at, key in enumerate(self._order) if key in fresh), len(self._order)), unseen)
+            self._sent += self._size(unseen)
+        for key, size in fresh.items():
+            outcome = self._outcome(key)
+            self._pieces[key] = Piece(size * factor, _result(outcome, factor * self._remains(outcome, size)) if outcome else None)
+            self._sent += self._size(key)
+        self._items = len(self._view.items)
+        return shared
+
+    def _shrink(self, keys: Sequence[_Key], excess: float) -> int:
+        """So much was no longer sent. Taken from the oldest results, then from the oldest of all; from where on something changed."""
+        first = len(keys)
+        for only_results in (True, False):
+            for position, key in enumerate(keys):
+                piece = self._pieces[key]
+                least = 0.0 if piece.result is None else min(piece.result.remains, piece.tokens)
+                taken = min(self._size(key) - least, excess)
+                if taken <= 0 or (only_results and piece.result is None):
+                    continue
+                self._pieces[key] = Piece(piece.tokens - taken, piece.result)
+                self._sent -= taken
+                excess -= taken
+                first = min(first, position)
+        return first
+
+    def _note_static(self) -> None:
+        raw = self._view.raw_static
+        self._static, self._raw_static = max(self._static + self._scale * (raw - self._raw_static), 0.0), raw
+
+    def _difference(self, *, appended: bool) -> tuple[int, list[_Key], dict[_Key, float]]:
+        """How many pieces of the last request stand where they stood; the keys behind them; the raw sizes of those never sent before."""
+        view = self._view
+        first = self._items if appended else 0
+        if not appended:
+            self._outcomes.clear()
+        for outcome in view.outcomes[len(self._outcomes) :]:
+            self._outcomes[outcome.result.call_id] = outcome
+        sizes: dict[_Key, float] = {}
+        for item in view.items[first:]:
+            sizes.update(self._parts(item))
+        shared, keys = len(self._order), list(sizes)
+        if not appended:
+            shared = _common(self._order, keys)
+            del keys[: sum(key[0] >= 0 for key in self._order[:shared])]
+        return shared, keys, {key: sizes[key] for key in keys if key not in self._pieces}
+
+    def _parts(self, item: Item) -> Iterator[tuple[_Key, float]]:
+        """Each result as it was before it was pruned, and what else the message holds."""
+        results = item.message.results
+        for result in results:
+            outcome = self._outcomes.get(result.call_id)
+            yield (item.seq, result.call_id), part_tokens(outcome.result if outcome else result)
+        rest = item.raw_tokens - sum(map(part_tokens, results))
+        yield (item.seq, -1 if results else id(item.message)), max(rest, 0)
+
+    def _outcome(self, key: _Key) -> Outcome | None:
+        return self._outcomes.get(key[1]) if isinstance(key[1], str) else None
+
+    def _remains(self, outcome: Outcome, size: float) -> float:
+        """The raw size of what stands in a result's place when it is gone."""
+        placeholder = self._view.placeholder
+        return RESULT_TOKENS + text_tokens(placeholder) if can_be_replaced(outcome.result, placeholder) else size
+
+    def _sent_raw(self, key: _Key, size: float) -> float:
+        outcome = self._outcome(key)
+        return self._remains(outcome, size) if outcome and outcome.result.call_id in self._view.pruned else size
+
+    def _size(self, key: _Key) -> float:
+        piece = self._pieces[key]
+        return piece.result.remains if piece.result is not None and piece.result.id in self._view.pruned else piece.tokens
+
+
+def _common(before: Sequence[_Key], now: Sequence[_Key]) -> int:
+    """How many leading pieces are the same. One that the record does not show stays with what stands before it."""
+    shown = 0
+    for position, key in enumerate(before):
+        if key[0] < 0:
+            continue
+        if shown == len(now) or now[shown] != key:
+            return position
+        shown += 1
+    return len(before)
+
+
+def _result(outcome: Outcome, remains: float) -> Result:
+    result = outcome.result
+    return Result(result.call_id, result.name, outcome.timestamp_ms, _text(result), result.is_error, remains)
+
+
+def _text(result: ToolResult) -> str:
+    return "".join(part.text for part in result.content if isinstance(part, Text))
