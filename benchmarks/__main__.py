@@ -18,6 +18,7 @@ SUBJECTS = {
     "context_build": "one round of a long session: new entries, a decision, the request and its bytes",
     "context_cost": "what pruning costs and saves on real sessions, and how well tokens are estimated (checks: make bench-context)",
     "sessions": "sessions on disk: list of 1,000, append, resume of 20,000 messages",
+    "tree": "the folder tree of a first message, beside git and ripgrep listing all files",
 }
 
 

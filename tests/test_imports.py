@@ -18,7 +18,23 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 # A room is a module or package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
 VALUES = {"blobs", "contracts", "errors", "events", "jsontext", "messages", "parts", "patterns", "profile", "record", "schema", "usage"}
 SIBLINGS = {"context", "policy", "providers", "sessions", "text_tools", "tools"}
-LOOP = {"agent", "background", "chat", "compose", "history", "keeping", "loop_guard", "run", "surroundings", "turn"}
+LOOP = {
+    "agent",
+    "background",
+    "chat",
+    "compose",
+    "files_in_view",
+    "gitignore",
+    "going_back",
+    "history",
+    "keeping",
+    "loop_guard",
+    "memory",
+    "run",
+    "surroundings",
+    "turn",
+    "upkeep",
+}
 FRONT_ENDS = {"__main__", "cli"}
 
 

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from dragoman.blobs import MemoryBlobs as MemoryBlobs
     from dragoman.chat import AnswerPolicy as AnswerPolicy
     from dragoman.compose import compose as compose
+    from dragoman.context.plan import Plan as Plan
     from dragoman.context.repair import Repaired as Repaired
     from dragoman.context.repair import repair as repair
+    from dragoman.context.settings import CompressSettings as CompressSettings
+    from dragoman.context.settings import ContextSettings as ContextSettings
+    from dragoman.context.settings import PruneRule as PruneRule
+    from dragoman.context.settings import PruneSettings as PruneSettings
     from dragoman.contracts import Allow as Allow
     from dragoman.contracts import BlobStore as BlobStore
     from dragoman.contracts import Deny as Deny
@@ -129,6 +134,7 @@ if TYPE_CHECKING:
     from dragoman.run import Result as Result
     from dragoman.run import Run as Run
     from dragoman.tools.function import tool as tool
+    from dragoman.upkeep import Compression as Compression
     from dragoman.usage import Prices as Prices
     from dragoman.usage import Usage as Usage
 
@@ -145,6 +151,8 @@ _EXPORTS: dict[str, str] = {
     "Citation": "dragoman.messages",
     "CitationAdded": "dragoman.events",
     "CitationShown": "dragoman.events",
+    "CompressSettings": "dragoman.context.settings",
+    "Compression": "dragoman.upkeep",
     "ConfigError": "dragoman.errors",
     "Connection": "dragoman.providers.connect",
     "ConnectionFailed": "dragoman.errors",
@@ -153,6 +161,7 @@ _EXPORTS: dict[str, str] = {
     "ContextOverflow": "dragoman.errors",
     "ContextOverflowed": "dragoman.events",
     "ContextPruned": "dragoman.events",
+    "ContextSettings": "dragoman.context.settings",
     "Deny": "dragoman.contracts",
     "Deployment": "dragoman.profile",
     "DragomanError": "dragoman.errors",
@@ -178,13 +187,15 @@ _EXPORTS: dict[str, str] = {
     "OutputLimit": "dragoman.errors",
     "Overloaded": "dragoman.errors",
     "PerMessage": "dragoman.messages",
+    "Plan": "dragoman.context.plan",
     "Prepared": "dragoman.contracts",
     "Prices": "dragoman.usage",
-    "PromptAccepted": "dragoman.events",
-    "SavingChanged": "dragoman.events",
     "Profile": "dragoman.profile",
+    "PromptAccepted": "dragoman.events",
     "Provider": "dragoman.contracts",
     "ProviderError": "dragoman.errors",
+    "PruneRule": "dragoman.context.settings",
+    "PruneSettings": "dragoman.context.settings",
     "QuotaExhausted": "dragoman.errors",
     "RateLimited": "dragoman.errors",
     "Refused": "dragoman.errors",
@@ -199,6 +210,7 @@ _EXPORTS: dict[str, str] = {
     "Retrying": "dragoman.events",
     "Run": "dragoman.run",
     "SandboxError": "dragoman.errors",
+    "SavingChanged": "dragoman.events",
     "Script": "dragoman.providers.script",
     "ScriptedProvider": "dragoman.providers.scripted",
     "ServerError": "dragoman.errors",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,21 +12,21 @@ import msgspec
 from dragoman import __version__, jsontext
 from dragoman.blobs import MemoryBlobs
 from dragoman.chat import AnswerPolicy
-from dragoman.context.environment import environment_text
 from dragoman.context.repair import INTERRUPTED
+from dragoman.context.tokens import MAX_SCALE
 from dragoman.contracts import Ask, AskUser, BlobStore, Ledger, Provider, Tool
 from dragoman.errors import InputError
 from dragoman.events import SavingChanged, TurnEvent
-from dragoman.history import History
+from dragoman.history import History, paid
 from dragoman.loop_guard import LoopLimits
 from dragoman.messages import Content, Message, Settings, ToolCall, result, user
 from dragoman.parts import to_parts
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
-from dragoman.record import Entry, FilesChanged, Said, ToolStarted
-from dragoman.run import Result, Run, is_note
-from dragoman.surroundings import look_around, temporary_directory
+from dragoman.record import Entry, Said, ToolStarted
+from dragoman.run import Result, Run
+from dragoman.surroundings import Orientation, temporary_directory
 from dragoman.tools.builtin import Bench, builtin_tools
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
@@ -36,9 +37,12 @@ if TYPE_CHECKING:
     import asyncio
 
     from dragoman.background import Background
+    from dragoman.context.plan import Plan
+    from dragoman.context.settings import ContextSettings
     from dragoman.keeping import Keeping
     from dragoman.sessions.checkpoints import Checkpoints
     from dragoman.sessions.store import Store
+    from dragoman.upkeep import Compression, Upkeep
 
 Connect = Callable[[str, BlobStore], Provider]
 """From a model's name to a provider that finds the bytes of images and files in the store given."""
@@ -66,7 +70,8 @@ class Agent:
         print(agent.run_sync("What does this repository do?").text)
 
     `tools` are your own, `builtin` says which of the built-in ones come with them: all, none, or those named. By default reads run and
-    writes and commands are put before `ask`; without it they are refused, and the model is told so.
+    writes and commands are put before `ask`; without it they are refused, and the model is told so. `memory` (where a text lies, what it
+    says) is told with the first message; to a `memory_file` the model may add what is to be remembered.
     """
 
     def __init__(
@@ -90,8 +95,10 @@ class Agent:
         resume: str = "",
         environment: bool = True,
         memory: Sequence[tuple[str, str]] = (),
+        memory_file: str | os.PathLike[str] = "",
         blobs: BlobStore | None = None,
         outputs: str = "",
+        context: ContextSettings | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.settings = settings or Settings()
@@ -111,18 +118,22 @@ class Agent:
         self.outputs = Outputs(spill, self.limits.max_output_chars)
         self.workspace = Workspace(workspace, include=include, readable=(spill,))
         self._directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in include))))
-        bench = Bench(self.workspace, self.blobs, self.outputs, ask_user, self.limits.shell_timeout_s)
+        bench = Bench(self.workspace, self.blobs, self.outputs, ask_user, self.limits.shell_timeout_s, memory_file=os.fspath(memory_file))
+        self.seen = bench.seen
         self.registry = Registry([*builtin_tools(bench, builtin), *tools])
         self.approvals = Approvals(self.registry.get, approval, ask, grants=grants, trusted=_is_own_function)
         self._system = _read(_SYSTEM) if system is None else system
-        self._environment = environment
-        self._memory = tuple(memory)
+        self._orientation = Orientation(memory) if environment else None
+        self._has_new_directories = False
         self._asked: Message | None = None
         self._former: list[Provider] = []
         """Providers the conversation went on from; their connections are closed with the agent."""
         self._connecting: asyncio.Task[None] | None = None
         self._checkpoints: Checkpoints | None = None
         self._background: Background | None = None
+        self._context = context
+        self._upkeep: Upkeep | None = None
+        self._is_compressing = False
 
     # --- asking it
 
@@ -141,6 +152,34 @@ class Agent:
         """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
         return self._in_background().events_of(lambda: self.run(prompt))
 
+    async def compress(self, focus: str = "") -> Compression:
+        """Have the older part of the conversation summed up now, however long it is; `focus` says what matters. The record keeps it all."""
+        self._require_idle()
+        self._is_compressing = True
+        try:
+            if self.history.view.messages:
+                self._close_interrupted()
+            if not self.history.view.model:
+                self._configure()
+            done = await self.upkeep.compress(focus)
+            await self.history.sync()
+            return done
+        finally:
+            self._is_compressing = False
+
+    def compress_sync(self, focus: str = "") -> Compression:
+        """`compress` for code that is not async."""
+        return self._in_background().value_of(lambda: self.compress(focus))
+
+    def prune(self) -> int:
+        """Let every result that is outdated by the rule go now, whatever the schedule. Returns how many there were."""
+        self._require_idle()
+        return self.upkeep.prune()
+
+    def plan(self) -> Plan:
+        """What the next request holds and what is left out of it, each with its size and the reason."""
+        return self.upkeep.plan()
+
     def change_model(self, model: str | Provider) -> None:
         """The same conversation with another model, from the next answer on."""
         provider, name = self._connected(model)
@@ -149,47 +188,45 @@ class Agent:
         if self.history.view.model:
             self.history.change_model(name, provider.name)
 
+    def add_directory(self, path: str | os.PathLike[str]) -> str:
+        """Let the model work in another directory as well, at once; what lies in it is told with the next prompt. Returns its real path.
+
+        Raises InputError where there is no such directory.
+        """
+        real = os.path.realpath(os.path.expanduser(path))
+        if not os.path.isdir(real):
+            raise InputError(f"{os.fspath(path)} is not a directory: name one that exists")
+        if real not in self._directories:
+            self.workspace.add(real)
+            self._directories += (real,)
+            self._has_new_directories = True
+            if self._orientation is not None:
+                self._orientation.add(real)
+        return real
+
     def undo(self, runs: int = 1, *, force: bool = False) -> tuple[str, ...]:
         """Put files back as they were before the last run, or the last few. Returns the paths that were changed by it.
 
         Only of a conversation that is kept (`sessions=`), and only what tools wrote: what a command did is its own. Raises InputError,
         having touched nothing, where somebody else has changed one of the files since, unless it is forced.
         """
-        from dragoman.sessions.undo import changes_of_last_run
+        from dragoman.going_back import undo
 
-        return self._put_back(changes_of_last_run(self.history.entries, runs, is_note=is_note), force=force)
+        self._require_idle()
+        return undo(self.history, self.blobs, runs, force=force)
 
     def rewind(self, seq: int, *, files: bool = False, force: bool = False) -> tuple[str, ...]:
         """Go back to how things stood after entry `seq`; the record keeps everything. With `files`, what tools wrote since is undone first.
 
         Returns the paths of files that were put back. Raises InputError where there is no such entry, or as `undo` does.
         """
-        entry = next((entry for entry in self.history.entries if entry.seq == seq), None)
-        if entry is None:
-            raise InputError(f"there is no entry {seq}: the last is {self.history.entries[-1].seq if self.history.entries else 0}")
-        self._require_idle()
-        changed: tuple[str, ...] = ()
-        if files:
-            from dragoman.sessions.undo import changes_after
-
-            changed = self._put_back(changes_after(self.history.entries, seq), force=force)
-        self.history.rewind(entry)
-        return changed
-
-    def _put_back(self, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
-        from dragoman.sessions.restore import restore
-        from dragoman.sessions.undo import plan_undo
+        from dragoman.going_back import rewind
 
         self._require_idle()
-        plan = plan_undo(changes, self.blobs)
-        if not plan.changes:
-            return ()
-        restored = restore(plan, force=force)
-        self.history.restore_files(plan.changes)
-        return tuple(file.path for file in restored.files)
+        return rewind(self.history, self.blobs, seq, files=files, force=force)
 
     def _require_idle(self) -> None:
-        if self._running is not None:
+        if self._running is not None or self._is_compressing:
             raise InputError("this agent is already running: wait for it, cancel it, or make another agent")
 
     @property
@@ -197,14 +234,14 @@ class Agent:
         """What the user should know of the session that was resumed: what was damaged, what was set aside."""
         return self._keeping.notices if self._keeping is not None else ()
 
-    def cost_usd(self, said: Iterable[Said]) -> float | None:
-        """What these answers cost, or None where the prices are not known."""
+    def cost_usd(self, entries: Iterable[Entry]) -> float | None:
+        """What the answers and summaries among these cost, or None where the prices are not known."""
         total = 0.0
-        for entry in said:
-            prices = self.provider.profile(entry.model).prices
-            if entry.usage is None or prices is None:
+        for model, usage in paid(entries):
+            prices = self.provider.profile(model).prices
+            if prices is None:
                 return None
-            total += prices.cost_usd(entry.usage)
+            total += prices.cost_usd(usage)
         return total
 
     async def aclose(self) -> None:
@@ -234,21 +271,42 @@ class Agent:
 
     async def begin(self, prompt: Message | None) -> Entry | None:
         """What holds, where we are, and what is asked: on the record before anything is sent. Returns what stood before the prompt."""
-        self._connect_early()
+        await self._connect_early()
         if self._keeping is not None:
             self._keeping.begin(self._directories, VERSIONS)
         self._close_interrupted()
         self._configure()
-        if self._environment and not self.history.view.messages:
-            self.history.say(user(environment_text(look_around(self._directories, self._memory))))
         before = None
         if prompt is not None and not self._is_asked_again(prompt):
+            if self._orientation is not None and (told := self._orientation.to_tell(self.history, self._directories)):
+                self.history.say(user(told))
             before = self.history.entries[-1]
             self.history.say(prompt)
             self._asked = prompt
         if not self.history.view.messages:
             raise InputError("there is nothing to go on from: give a prompt")
         return before
+
+    @property
+    def upkeep(self) -> Upkeep:
+        if self._upkeep is None:
+            from dragoman.context.settings import ContextSettings
+            from dragoman.upkeep import Upkeep
+
+            self._upkeep = Upkeep(self, self._context or ContextSettings())
+        return self._upkeep
+
+    @property
+    def summaries(self) -> int:
+        """How often a model was asked for a summary."""
+        return self._upkeep.requests if self._upkeep is not None else 0
+
+    async def keep_up(self, emit: Callable[[TurnEvent], None]) -> None:
+        """See to the context before the next request. Before a first answer there is nothing to leave out, and nothing is loaded for it."""
+        view = self.history.view
+        is_short = view.raw_tokens * MAX_SCALE < self.provider.profile(view.model).context_window
+        if not is_short or any(item.message.role == "assistant" for item in view.items):
+            await self.upkeep.before_request(emit)
 
     def scheduler(self, emit: Callable[[TurnEvent], None]) -> Scheduler:
         return Scheduler(self.registry, self.ledger, self.approvals.decide, emit, outputs=self.outputs)
@@ -314,14 +372,17 @@ class Agent:
         """An entry only where something changed: a request without one extends the cached prefix of the last."""
         view, specs = self.history.view, self.registry.specs
         now = (self.model, self.provider.name, self._system, specs, self.settings)
-        if now == (view.model, view.deployment, view.system, view.tools, view.settings):
+        if now == (view.model, view.deployment, view.system, view.tools, view.settings) and not self._has_new_directories:
             return
+        self._has_new_directories = False
         self.history.configure(
             self.model,
             self._system,
             specs,
             self.settings,
             session_id=self.session_id,
+            # Fixed when the session starts: another later would change what was sent.
+            placeholder=self._context.prune.placeholder if self._context is not None and not view.model else "",
             deployment=self.provider.name,
             directories=self._directories,
             versions=VERSIONS,
@@ -331,18 +392,20 @@ class Agent:
         """Calls left open by a session that was broken off. What had begun may have taken effect; nothing is run again by itself."""
         if not (open_calls := self.history.view.open_calls):
             return
-        started = {entry.call_id for entry in self.history.entries if isinstance(entry, ToolStarted)}
+        since = takewhile(lambda entry: not isinstance(entry, Said), reversed(self.history.entries))  # ids may have been in use before
+        started = {entry.call_id for entry in since if isinstance(entry, ToolStarted)}
         for call in open_calls:
             known = call.id not in started
             text = NOT_RUN if known else INTERRUPTED
             self.history.finish_tool(result(call, text, is_error=True), "not_run" if known else "unknown")
 
-    def _connect_early(self) -> None:
+    async def _connect_early(self) -> None:
         """The connection opens while the request is being made."""
         import asyncio
 
         if self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self.provider.preconnect())
+            await asyncio.sleep(0)  # so that it has begun before anything else is done
 
     def _is_asked_again(self, prompt: Message) -> bool:
         """The same prompt after a failure is no second prompt, though notes of ours may have come behind it."""

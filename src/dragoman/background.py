@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.events import TurnEvent
 
 if TYPE_CHECKING:
     from dragoman.run import Result, Run
 
+T = TypeVar("T")
 
 ENDING_S = 2.0
 """How long a run that was left is waited for: a cancel takes at most a second."""
@@ -38,6 +39,14 @@ class Background:
             return waiting.result()
         finally:
             self._end(runs, waiting)
+
+    def value_of(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What a coroutine returns. Ctrl-C while waiting ends it before it is passed on."""
+        waiting = asyncio.run_coroutine_threadsafe(make(), self._loop)
+        try:
+            return waiting.result()
+        finally:
+            self._end([], waiting)
 
     def events_of(self, make: Callable[[], Run]) -> Iterator[TurnEvent]:
         events: queue.SimpleQueue[TurnEvent | BaseException | None] = queue.SimpleQueue()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.chat import CUT_NOTE, MALFORMED_NOTE, Chat
-from dragoman.errors import Cancelled, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
+from dragoman.context.environment import CHANGED_BEGINS
+from dragoman.errors import Cancelled, ContextOverflow, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
 from dragoman.events import (
     ContentAdded,
     ErrorRaised,
@@ -25,9 +26,10 @@ from dragoman.events import (
     TurnRetried,
     UserCancelled,
 )
+from dragoman.history import paid
 from dragoman.loop_guard import LoopGuard
 from dragoman.messages import FinishReason, Message, Response, ToolCall, ToolResult, result, user
-from dragoman.record import Entry, Said, ToolFinished
+from dragoman.record import Entry, ToolFinished
 from dragoman.turn import Turn
 from dragoman.usage import Usage
 
@@ -94,6 +96,7 @@ class Run:
         """Ids of the calls that were told; those of an answer that was stopped were not."""
         self._turns = 0
         self._requests = 0
+        self._summaries_before = agent.summaries
         self._reports: list[CallReport] = []
         self._last: Response | None = None
 
@@ -127,16 +130,15 @@ class Run:
     def result(self) -> Result:
         """How things stand; complete once the run has ended."""
         entries = self._agent.history.entries[self._from_entry :]
-        said = [entry for entry in entries if isinstance(entry, Said) and entry.usage is not None]
         finished = [entry for entry in entries if isinstance(entry, ToolFinished)]
         error = self._error
         return Result(
             text=self._last.message.text if self._last else "",
             finish=self._last.finish if self._last else None,
-            usage=sum((entry.usage for entry in said if entry.usage), Usage()),
-            cost_usd=self._agent.cost_usd(said),
+            usage=sum((usage for _, usage in paid(entries)), Usage()),
+            cost_usd=self._agent.cost_usd(entries),
             turns=self._turns,
-            requests=self._requests,
+            requests=self._requests + self._agent.summaries - self._summaries_before,
             tool_calls=len(finished),
             tool_failures=sum(entry.result.is_error for entry in finished),
             changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
@@ -193,13 +195,24 @@ class Run:
         self._emit(PromptAccepted(agent.session_id))
         self._begun = True
         for _ in range(agent.limits.max_turns):
-            answer = await self._turn(Chat(agent.provider, agent.history, agent.limits.answers))
+            answer = await self._answer(Chat(agent.provider, agent.history, agent.limits.answers))
             if answer is None:
                 continue  # it was broken off for repeating itself
             if not answer.message.calls:
                 return _check_end(answer)
             self._watch(await self._carry_out(answer.message.calls))
         raise TurnLimit(f"stopped after {agent.limits.max_turns} turns: say `go on` to continue, or raise --max-turns")
+
+    async def _answer(self, chat: Chat) -> Response | None:
+        """One turn. Where the service finds the request too long after all, it is made shorter and asked once more."""
+        await self._agent.keep_up(self._emit)
+        try:
+            return await self._turn(chat)
+        except ContextOverflow as error:
+            if not await self._agent.upkeep.after_overflow(error, self._emit):
+                raise
+        self._turns -= 1
+        return await self._turn(chat)
 
     async def _carry_out(self, calls: Sequence[ToolCall]) -> Sequence[CallReport]:
         scheduler = self._scheduler = self._scheduler or self._agent.scheduler(self._emit)
@@ -249,6 +262,7 @@ class Run:
         if self._task is None:
             self._began_s = time.monotonic()
             self._from_entry = len(self._agent.history.entries)
+            self._summaries_before = self._agent.summaries
             self._prompt_id = f"{self._agent.session_id}#{self._from_entry}"
             self._task = asyncio.get_running_loop().create_task(self._drive())
 
@@ -311,8 +325,8 @@ class Run:
 
 
 def is_note(message: Message) -> bool:
-    """Whether the program itself said this to the model during a run: no person asked for anything."""
-    beginnings = (LOOP_NOTE.partition("{")[0], CUT_NOTE, MALFORMED_NOTE.partition("{")[0])
+    """Whether the program itself said this to the model, in a conversation that is under way: no person asked for anything."""
+    beginnings = (LOOP_NOTE.partition("{")[0], CUT_NOTE, MALFORMED_NOTE.partition("{")[0], CHANGED_BEGINS)
     return message.role == "user" and message.text.startswith(beginnings)
 
 

@@ -19,6 +19,7 @@ from dragoman.cli.terminal_report import TerminalReport
 from dragoman.events import (
     CitationShown,
     ContentAdded,
+    ContextCompressed,
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
@@ -223,8 +224,9 @@ def test_shown_text_that_is_void_is_marked(eyes: Eyes) -> None:
         (ErrorRaised("overloaded", "Overloaded", retryable=True), "✗ overloaded; /retry tries again"),
         (ErrorRaised("bad\nkey", "Unauthorized"), "✗ bad key\n"),
         (UserCancelled(), "cancelled\n"),
-        (ContextPruned(("a",)), "old tool output"),
-        (ContextOverflowed(120_000, 100_000), "120,000 tokens"),
+        (ContextPruned(("a", "b"), 1_234), "context: old output left out from now on (calls: 2, about 1,234 tokens)"),
+        (ContextCompressed("compressed", 120_000, 30_000), "summed up (about 120,000 tokens before, 30,000 now)"),
+        (ContextCompressed("inflated", 120_000, 130_000), "could not be summed up (inflated); it stays at about 120,000 tokens"),
     ],
 )
 def test_what_happens_to_a_run_is_one_line(event: TurnEvent, words: str, eyes: Eyes) -> None:
@@ -232,6 +234,11 @@ def test_what_happens_to_a_run_is_one_line(event: TurnEvent, words: str, eyes: E
     assert words in shown
     assert shown.startswith("Text\n")
     assert shown.count("\n") == 2
+
+
+def test_what_the_error_says_is_not_said_twice(eyes: Eyes) -> None:
+    shown = told(eyes, ContentAdded("Text"), ContextOverflowed(120_000, 100_000), ErrorRaised("too long", "ContextOverflow"))
+    assert shown == "Text\n✗ too long\n"
 
 
 def test_sources_stand_after_the_answer(eyes: Eyes) -> None:

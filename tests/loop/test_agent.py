@@ -490,18 +490,19 @@ def test_limits_reach_the_tools() -> None:
 
 def test_the_connection_opens_while_the_request_is_made() -> None:
     class Eager(ScriptedProvider):
-        preconnected = 0
+        def __init__(self, script: str) -> None:
+            super().__init__(script)
+            self.requests_then: list[int] = []
 
         async def preconnect(self) -> None:
-            self.preconnected += 1
-            assert not self.requests
+            self.requests_then.append(len(self.requests))
 
     async def go() -> None:
         provider = Eager("text: a\n---\ntext: b")
         agent = agent_for(provider)
         await agent.run("a")
         await agent.run("b")
-        assert provider.preconnected == 1
+        assert provider.requests_then == [0]
 
     play(go)
 

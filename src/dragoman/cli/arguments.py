@@ -47,6 +47,8 @@ class Options(msgspec.Struct, frozen=True):
     form: str = ""
     output: str = ""
     force: bool = False
+    request: str | None = None
+    focus: str = ""
     help: bool = False
     version: bool = False
 
@@ -60,6 +62,8 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     """The commands it is for; empty: all."""
+    otherwise: str = ""
+    """What a value that may be left out is then; what an option without one stands for."""
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -73,23 +77,26 @@ OPTIONS: tuple[Option, ...] = (
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "config", "doctor")),
     Option("yes", ("--yes",), commands=("run", "sessions")),
-    Option("resume", ("--resume",), "maybe", commands=("run",)),
+    Option("resume", ("--resume",), "maybe", commands=("run",), otherwise="latest"),
     Option("text_tools", ("--text-tools",), commands=("run",)),
     Option("lang", ("--lang",), "value", ("en", "zh")),
     Option("no_color", ("--no-color",)),
     Option("debug", ("--debug",)),
     Option("offline", ("--offline",), commands=("doctor",)),
-    Option("all", ("--all",), commands=("sessions",)),
-    Option("at", ("--at",), "value", commands=("sessions",)),
+    Option("all", ("--all",), commands=("sessions", "context")),
+    Option("at", ("--at",), "value", commands=("sessions", "context")),
     Option("to", ("--to",), "value", commands=("sessions",)),
     Option("form", ("--as",), "value", ("markdown", "html", "json", "record"), commands=("sessions",)),
     Option("output", ("-o", "--output"), "value", commands=("sessions",)),
     Option("force", ("--force",), commands=("sessions",)),
+    Option("output_format", ("--json",), commands=("context",), otherwise="json"),
+    Option("request", ("--request",), "maybe", commands=("context",)),
+    Option("focus", ("--focus",), "value", commands=("context",)),
     Option("help", ("-h", "--help")),
     Option("version", ("-V", "--version")),
 )
-COMMANDS = ("models", "config", "doctor", "sessions")
-PLANNED = ("auth", "context", "replay", "completions")
+COMMANDS = ("models", "config", "doctor", "sessions", "context")
+PLANNED = ("auth", "replay", "completions")
 """Commands that will be; they are named so that nobody takes them for a typing error."""
 
 _BY_NAME = {name: option for option in OPTIONS for name in option.names}
@@ -163,12 +170,15 @@ class _Reading:
         if option.takes == "nothing":
             if equals:
                 self._wrong(say("takes_no_value", name=name))
-            self.found[option.key] = True
+            self.found[option.key] = option.otherwise or True
             return
         if equals:
             value = attached
         elif option.takes == "maybe":
-            value = self._rest.pop() if self._rest and not self._rest[-1].startswith("-") else "latest"
+            if not self._rest or self._rest[-1].startswith("-"):
+                self.found[option.key] = option.otherwise
+                return
+            value = self._rest.pop()
         elif self._rest:
             value = self._rest.pop()
         else:
@@ -209,7 +219,7 @@ def _wrong_together(options: Options, given: dict[str, str]) -> str:
             return say("not_for_command", name=name, command=options.command)
         if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
             return say("no_stream_for_command", command=options.command)
-    if options.words and options.command not in ("models", "sessions"):
+    if options.words and options.command not in ("models", "sessions", "context"):
         return say("too_many_words", command=options.command, word=_short(options.words[0]))
     if options.text_tools:
         return say("not_yet_text_tools")

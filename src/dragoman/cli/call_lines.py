@@ -1,10 +1,10 @@
-"""A tool call and its outcome, each in a few words for a person."""
+"""A tool call, its outcome, and what became of old ones, each in a few words for a person."""
 
 from __future__ import annotations
 
 from dragoman.cli.output import one_line
 from dragoman.cli.words import say
-from dragoman.events import ToolCallFinished
+from dragoman.events import ContextCompressed, ContextPruned, ToolCallFinished
 from dragoman.messages import ToolCall, ToolResult
 from dragoman.parts import call_in_words
 
@@ -20,6 +20,16 @@ def outcome(event: ToolCallFinished) -> str:
     if event.error or any(isinstance(part, ToolResult) and part.is_error for part in event.parts):
         return say("call_failed", why=_first_line(event.error or event.display))
     return say("call_done", what=_first_line(event.display))
+
+
+def context_changed(event: ContextPruned | ContextCompressed) -> str:
+    """What the model no longer sees as it was."""
+    if isinstance(event, ContextPruned):
+        return say("told_pruned", results=len(event.call_ids), tokens=f"{event.saved_tokens:,}")
+    before, after = f"{event.original_tokens:,}", f"{event.new_tokens:,}"
+    if event.status == "compressed":
+        return say("told_compressed", before=before, after=after)
+    return say("told_not_compressed", status=event.status, before=before)
 
 
 def _first_line(text: str) -> str:

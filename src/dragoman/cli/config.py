@@ -20,6 +20,7 @@ from dragoman.errors import ConfigError
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 CountOrOff = Annotated[int, Meta(ge=0, le=1_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 Approval = Literal["plan", "default", "auto-edit", "auto"]
 
 
@@ -77,6 +78,33 @@ class SessionsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_count: Count | None = None
 
 
+class PruneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which results of tools leave the context, and when. The defaults are those of context.settings."""
+
+    schedule: Literal["auto", "request", "turn", "economic", "off"] = "auto"
+    tools: tuple[str, ...] = ("run_shell", "run_shell_command", "terminal-execute", "bash", "shell")
+    age_minutes: Annotated[float, Meta(ge=0, le=525_600)] = 15.0
+    keep: CountOrOff = 5
+    strict_stderr: bool = True
+    placeholder: Annotated[str, Meta(max_length=200)] = ""
+    pressure: Share = 0.5
+    overhead: Share = 0.02
+
+
+class CompressTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When old messages are replaced by a summary. The defaults are those of context.settings."""
+
+    enabled: bool = True
+    threshold: Share = 0.7
+    threshold_tokens: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
+    keep: Share = 0.3
+
+
+class ContextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    prune: PruneTable = PruneTable()
+    compress: CompressTable = CompressTable()
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     approval: Approval = "default"
@@ -90,6 +118,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loop_guard: LoopGuardTable = LoopGuardTable()
     tools: ToolsTable = ToolsTable()
     sessions: SessionsTable = SessionsTable()
+    context: ContextTable = ContextTable()
     deployments: dict[str, dict[str, object]] = {}
 
 

@@ -19,7 +19,7 @@ from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
 from dragoman.cli.words import say
 from dragoman.errors import DragomanError
-from dragoman.record import Said
+from dragoman.history import paid
 from dragoman.run import Run
 from dragoman.usage import Usage
 
@@ -98,11 +98,11 @@ class Conversation:
 
     def _count_what_was_spent(self) -> None:
         """At the prices of the service it goes on with, where it knows them."""
-        said = [entry for entry in self.agent.history.entries if isinstance(entry, Said) and entry.usage is not None]
-        known = [cost for entry in said if (cost := self.agent.cost_usd([entry])) is not None]
+        paid_for = [entry for entry in self.agent.history.entries if any(paid([entry]))]
+        known = [cost for entry in paid_for if (cost := self.agent.cost_usd([entry])) is not None]
         self.usage = self.agent.history.usage
         self.cost_usd = sum(known) if known else None
-        self.cost_is_whole = len(known) == len(said)
+        self.cost_is_whole = len(known) == len(paid_for)
 
     def _talk(self) -> int:
         interrupted = False

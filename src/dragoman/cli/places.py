@@ -28,6 +28,11 @@ class Places(msgspec.Struct, frozen=True):
         return os.path.join(self.data, "grants.jsonl")
 
     @property
+    def memory_file(self) -> str:
+        """What the model is to remember in every session."""
+        return os.path.join(self.config, "DRAGOMAN.md")
+
+    @property
     def sessions(self) -> str:
         """Conversations, each in a file of its own."""
         return os.path.join(self.data, "sessions")

@@ -55,6 +55,12 @@ def _command(options: Options) -> int:
             from dragoman.cli.sessions import do
 
             return _print(do(options))
+        case "context":
+            from dragoman.cli.context import do as do_with_context
+
+            text, code = do_with_context(options)
+            _print(text)
+            return code
         case _:
             return _run(options)
 

@@ -160,7 +160,7 @@ class TextReport:
             case LoopSuspected(reason=reason, count=1):
                 self._tell(say("loop_suspected", reason=reason))
             case ContextPruned() | ContextCompressed() if self._show_calls:
-                self._tell(say("context_changed"), dim=True)
+                self._tell(call_lines.context_changed(event), dim=True)
             case _:
                 pass
 

@@ -110,11 +110,7 @@ class Screen(Output):
             self._fd, self.gone = self.descriptor, True
 
     def _styled(self, text: str, style: Style) -> str:
-        if not style or not self._color:
-            return text
-        on, off = _CODES[style]
-        body = text.rstrip("\n")
-        return f"\x1b[{on}m{body}\x1b[{off}m{text[len(body) :]}"
+        return styled(text, style) if self._color else text
 
     def _shows(self, signs: str) -> bool:
         """Also a locale that is not UTF-8 counts: line editing would take one sign for several columns."""
@@ -127,6 +123,14 @@ class Screen(Output):
         except ImportError:
             return True
         return nl_langinfo(CODESET).upper().replace("-", "") == "UTF8"
+
+
+def styled(text: str, style: Style) -> str:
+    if not style:
+        return text
+    on, off = _CODES[style]
+    body = text.rstrip("\n")
+    return f"\x1b[{on}m{body}\x1b[{off}m{text[len(body) :]}"
 
 
 def _opened_again(terminal: int) -> int:

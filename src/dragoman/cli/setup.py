@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,14 +16,14 @@ from dragoman.errors import ConfigError, DragomanError, InputError, SandboxError
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent, Limits
+    from dragoman.context.settings import ContextSettings
     from dragoman.contracts import Ask, AskUser, BlobStore
     from dragoman.messages import Settings
     from dragoman.profile import Deployment
     from dragoman.providers.catalog import Catalog
     from dragoman.providers.connect import Connection
 
-MEMORY_FILES = ("AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md")
-MAX_MEMORY_BYTES = 100_000
+MAX_SYSTEM_BYTES = 100_000
 KEYED_DEPLOYMENTS = ("gemini", "anthropic", "openai")
 """Whose key chooses the model when nothing else does, first one set first."""
 
@@ -120,6 +120,8 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
         settings=settings_of(config),
         limits=limits_of(config),
         memory=memory,
+        memory_file=setup.places.memory_file,
+        context=context_of(config),
     )
     _disable(agent, setup)
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
@@ -226,26 +228,32 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def read_memory(setup: Setup) -> tuple[list[tuple[str, str]], list[str]]:
-    """What the folder's memory files say, where the folder is trusted; and what should be told of them."""
-    found = [name for name in MEMORY_FILES if os.path.lexists(os.path.join(setup.workspace, name))]
-    if not found:
-        return [], []
-    if not setup.options.trust:
-        return [], [say("memory_ignored", names=", ".join(found))]
-    from dragoman.cli.text_files import FileProblem, read_text
+def context_of(config: Config) -> ContextSettings:
+    """The words in a pruned result's place are the user's own, or those of the program's language; Chinese ones are the library's."""
+    from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 
-    memory: list[tuple[str, str]] = []
-    notices: list[str] = []
-    for name in found:
-        try:
-            text = read_text(os.path.join(setup.workspace, name), MAX_MEMORY_BYTES)
-        except FileProblem as problem:
-            notices.append(say("memory_unreadable", name=name, reason=problem))
+    prune, compress = config.context.prune, config.context.compress
+    placeholder = prune.placeholder or ("" if config.lang == "zh" else say("placeholder"))
+    rule = PruneRule(prune.tools, round(prune.age_minutes * 60_000), prune.keep, prune.strict_stderr)
+    return ContextSettings(
+        PruneSettings(prune.schedule, rule, placeholder, prune.pressure, overhead=prune.overhead),
+        CompressSettings(compress.enabled, compress.threshold, compress.threshold_tokens, compress.keep),
+    )
+
+
+def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
+    """What the user's memory files say, and the folder's where it is trusted; and what should be told of them."""
+    from dragoman.memory import recall
+
+    memory = recall(setup.workspace, setup.places.config, trusted=setup.options.trust)
+    notices = [say("memory_ignored", names=", ".join(memory.untrusted))] if memory.untrusted else []
+    for problem in memory.problems:
+        reason = problem.detail or say(f"not_used_{problem.kind}")
+        if problem.by:
+            notices.append(say("import_refused", name=problem.by, path=problem.path, reason=reason))
         else:
-            if text.strip() and all(text != other for _, other in memory):  # one is often a copy of, or a link to, another
-                memory.append((name, text))
-    return memory, notices
+            notices.append(say("memory_unreadable", name=problem.path, reason=reason))
+    return memory.files, notices
 
 
 def _nearest_model(setup: Setup, agent: Agent) -> str:
@@ -264,7 +272,7 @@ def _system(setup: Setup) -> str | None:
     folder = os.path.dirname(setup.loaded.source("system_file").name)
     path = os.path.join(folder, os.path.expanduser(path))
     try:
-        return read_text(path, MAX_MEMORY_BYTES)
+        return read_text(path, MAX_SYSTEM_BYTES)
     except FileProblem as problem:
         raise ConfigError(say("system_file_unreadable", path=path, reason=problem)) from problem
 

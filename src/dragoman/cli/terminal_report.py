@@ -123,9 +123,7 @@ class TerminalReport:
             case LoopSuspected(reason=reason, count=1):
                 self._screen.message(say("circles", reason=reason), "yellow")
             case ContextPruned() | ContextCompressed():
-                self._screen.message(say("context_changed"), "dim")
-            case ContextOverflowed():
-                self._screen.message(say("context_full", tokens=f"{event.estimated_tokens:,}", limit=f"{event.limit_tokens:,}"), "red")
+                self._screen.message(call_lines.context_changed(event), "dim")
             case ErrorRaised():
                 self._screen.message(say("run_failed", message=event.message) + (say("retry_hint") if event.retryable else ""), "red")
             case UserCancelled():
@@ -134,6 +132,8 @@ class TerminalReport:
                 self._screen.message(reason, "yellow" if saved else "red")
             case PromptAccepted() | ToolCallConfirmation() | LoopSuspected() | ContentAdded() | ThoughtAdded():
                 pass
+            case ContextOverflowed():
+                pass  # the error that ends the run says it
 
     def _settle(self) -> None:
         """Whatever was only passing is written down for good, or gone."""

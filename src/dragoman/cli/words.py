@@ -85,12 +85,24 @@ ENGLISH = {
     "unknown_model_nearest": " (did you mean {names}?)",
     "memory_ignored": "{names} ignored: this folder is not trusted; --trust uses what is said there",
     "memory_unreadable": "{name} is not used: {reason}",
+    "import_refused": "{name}: @{path} is not imported: {reason}",
+    "not_used_missing": "there is no such file",
+    "not_used_outside": "it lies outside the project, or for your own memory files outside their folder",
+    "not_used_circle": "it imports itself",
+    "not_used_too_deep": "imports go at most five deep",
+    "not_used_too_long": "it is longer than 100,000 bytes",
+    "not_used_too_much": "memory files are longer than 200,000 bytes together",
+    "not_used_not_text": "it is not UTF-8 text",
+    "not_used_no_file": "it is not a file",
+    "not_used_unreadable": "it cannot be read",
     # --- a run
     "answer_discarded": "[answer discarded, trying again]",
     "trying_again": "dragoman: {reason}; trying again in {wait} s (attempt {attempt})",
     "countdown": "dragoman: trying again in {wait} s, Ctrl-C cancels",
     "loop_suspected": "dragoman: the model seems to go in circles ({reason}); it was told so",
-    "context_changed": "old tool output was taken out of what the model sees",
+    "told_pruned": "context: old output left out from now on (calls: {results}, about {tokens} tokens)",
+    "told_compressed": "context: older messages summed up (about {before} tokens before, {after} now)",
+    "told_not_compressed": "context: older messages could not be summed up ({status}); it stays at about {before} tokens",
     "call_line": "  {title} {outcome}",
     "call_done": "✓ {what}",
     "call_failed": "✗ {why}",
@@ -153,7 +165,7 @@ ENGLISH["help_run"] = """\
 usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about what COMMAND printed
-       dragoman models | config | doctor | sessions      see dragoman COMMAND --help
+       dragoman models | config | doctor | sessions | context      see dragoman COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them
@@ -263,7 +275,6 @@ ENGLISH |= {
     "retry_countdown": "trying again in {wait} s (attempt {attempt}, Ctrl-C cancels): {reason}",
     "answer_void": "[answer discarded]",
     "circles": "the model seems to go in circles ({reason}); it was told so",
-    "context_full": "the conversation has {tokens} tokens, and the model takes {limit}; start anew, or choose a larger model with /model",
     "thought": "… {text}",
     "source": "source: {text}",
     "call_running": "● {title} … {output}",
@@ -403,6 +414,171 @@ each entry. dragoman --resume ID goes on with a session.
       --force              undo: also files that were changed since
       --output-format F    list, show, search: text (default) or json
   -C, --directory DIR      the sessions of DIR; relative paths count from there
+      --config FILE        use FILE in place of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+# --- dragoman context
+
+ENGLISH |= {
+    "placeholder": "(outdated output, removed to save room)",
+    "context_no_session": "no session was kept in this folder yet: start one with dragoman, or name one of another folder by its id "
+    "(dragoman sessions list --all)",
+    "context_empty": "session {id} holds nothing that could be sent yet",
+    "context_no_seq": "--at {seq}: the session has no such entry (the first is {first}, the last {last}); dragoman sessions show {id} "
+    "prints the numbers",
+    "context_too_many": "dragoman {command} takes one session; {word!r} is too much",
+    "context_not_with": "{name} is not for dragoman {command}; see dragoman context --help",
+    # --- the head and the bars
+    "context_head": "{id} · {model} · as of entry {seq}",
+    "context_no_model": "no model yet",
+    "context_next": "The next request so far: about {tokens} tokens, {percent} of {window}",
+    "context_guessed_window": " (a guess: the model is not in the catalog)",
+    "context_kind_system": "system prompt",
+    "context_kind_tools": "tools",
+    "context_kind_environment": "environment",
+    "context_kind_memory": "memory files",
+    "context_kind_summary": "summary",
+    "context_kind_prompt": "prompts",
+    "context_kind_note": "notes of the program",
+    "context_kind_thinking": "thinking",
+    "context_kind_answer": "answers",
+    "context_kind_call": "calls",
+    "context_kind_result": "results",
+    "context_kind_unseen": "not in the record",
+    "context_counted": "{kind} ({count})",
+    "context_results_of": "{name} results ({count})",
+    "context_pruned_part": "{tokens} pruned",
+    # --- the table
+    "context_entry": "entry",
+    "context_age": "age",
+    "context_tokens": "tokens",
+    "context_what": "what",
+    "context_one_system": "system",
+    "context_one_tools": "tools",
+    "context_one_environment": "environment",
+    "context_one_memory": "memory",
+    "context_one_summary": "summary",
+    "context_one_prompt": "prompt",
+    "context_one_note": "note",
+    "context_one_thinking": "thinking",
+    "context_one_answer": "answer",
+    "context_one_call": "call",
+    "context_one_result": "result",
+    "context_one_unseen": "unseen",
+    "context_unseen": "counted by the service beyond what the record shows",
+    "context_more": "… {count} more; --all shows them",
+    "context_items": "{count} items",
+    "context_named": "{name}: {text}",
+    "context_goes": "would be pruned next",
+    "context_state_outdated": "pruned by {by}, was {whole}",
+    "context_state_summarised": "summed up by {by}, was {whole}",
+    "context_state_rejected": "rejected by {by}{detail}",
+    "context_state_rewound": "taken back by {by}",
+    "context_state_unmatched": "left out: no call was open for it",
+    "context_state_interrupted": "never ended",
+    "context_state_waiting": "waits for the other calls",
+    "context_state_open": "not ended yet",
+    "context_state_dropped": "left out",
+    "context_detail": " ({text})",
+    # --- what is known of it
+    "context_fact_pruned": "Pruned",
+    "context_fact_next": "Next",
+    "context_fact_estimate": "Estimate",
+    "context_fact_cache": "Cache",
+    "context_fact_cost": "Cost",
+    "context_pruned_none": "nothing yet",
+    "context_pruned_all": "{tokens} tokens fewer in the next request (results: {results}); {not_sent} not sent since",
+    "context_premium": "; writing the rest to the cache again was to cost {tokens}",
+    "context_pruning": "entry {seq}, {age} ago: {tokens} tokens (results: {results}), {why}",
+    "context_next_nothing": "nothing would be pruned",
+    "context_next_prune": "{tokens} tokens would be pruned (results: {results}): {why}",
+    "context_next_compress": "; then the older messages would be summed up",
+    "context_estimate": "{tokens} tokens",
+    "context_counted_last": "; the service counted {tokens} in the last request",
+    "context_error": "; so far the estimate was off by {median} (median of {count}), at worst by {worst}",
+    "context_cache_unused": "nothing was asked yet",
+    "context_cache_warm": "about {tokens} tokens ({percent}) should be read from it, last used {age} ago",
+    "context_cache_cold": "cold: nothing should be read from it, last used {age} ago",
+    "context_cache_broken": "nothing can be read from it: {why}",
+    "context_cache_last": "; of the last request {tokens} were read ({percent})",
+    "context_cost_next": "{usd} for the input of the next request",
+    "context_cost_unknown": "the prices of {model} are not known",
+    "context_cost_spent": "; {usd} so far",
+    "context_cost_more": "; more than {usd} so far (not every price is known)",
+    "context_cost_tokens": " ({spent})",
+    "context_why_request": "outdated",
+    "context_why_turn": "outdated, and a run began",
+    "context_why_cold": "the cache was cold, so at no cost",
+    "context_why_pays": "carrying them had cost as much",
+    "context_why_pressure": "the window filled up",
+    "context_why_model": "another model",
+    "context_why_system": "another system prompt",
+    "context_why_tools": "other tools",
+    "context_why_compressed": "the conversation was summed up",
+    "context_why_rewound": "the conversation was wound back",
+    "context_why_pruned": "other results were pruned",
+    # --- --request
+    "request_head": "{method} {url}",
+    "request_header": "{name}: {value}",
+    "request_unfinished": "the prompt to come is not in it",
+    "request_open": "calls of the last answer have no result yet; they are closed before anything is sent",
+    "request_no_model": "session {id} names no model; say for which service to write the request: --request NAME",
+    "request_unknown": "--request {name!r}: no deployment and no protocol is called so (protocols: {protocols}; deployments: see dragoman "
+    "models; a session is named before --request){hint}",
+    "request_model_unknown": "{model}, with which this session was held, is not in the catalog: {reason}; name another with --request NAME",
+    # --- simulate
+    "simulate_head": "{calls} requests, {tokens} tokens in. What the input would have cost, in % of never pruning:",
+    "simulate_none": "session {id} has no answers yet: there is nothing to replay",
+    "simulate_policy": "policy",
+    "simulate_own": "this model",
+    "simulate_terminal": "outdated results of {tools} ({minutes} minutes, {keep} newest kept)",
+    "simulate_all": "results of all tools but the {keep} newest",
+    "simulate_configured": "{name} *",
+    "simulate_none_policy": "never",
+    "simulate_request": "request",
+    "simulate_turn": "turn",
+    "simulate_cold": "cold",
+    "simulate_economic": "economic",
+    "simulate_auto": "auto",
+    "simulate_optimum": "hindsight",
+    "simulate_dollars": "{percent} {usd}",
+    "simulate_legend": "* as configured. request: before every request; turn: with every prompt; cold: when the cache is lost anyway; "
+    "economic: when carrying them has cost as much as letting them go; auto: the same within {overhead}; hindsight: at the best moments, "
+    "known afterwards. The service's cache is modelled, and what a model would have said to less is not known.",
+    "simulate_no_hindsight": "For so many requests hindsight takes a while; --all shows it.",
+    "simulate_prices": "{name}: {model}, {input} a million tokens of input; cache read at {read}, written at {write}, "
+    "kept {minutes} minutes",
+    "simulate_no_cache": "{name}: {model}, {input} a million tokens of input, no cache prices known",
+    "simulate_unpriced": "The prices of {model} are not known.",
+    # --- compress, prune
+    "compressed": "Summed up: about {before} tokens before, {after} now.",
+    "compress_noop": "Nothing was summed up: {reason} (about {before} tokens).",
+    "context_not_saved": "{path} could not be written: what was done is lost; make room, and try again",
+    "compress_failed": "Not summed up ({status}): {reason}. The conversation is as it was, about {before} tokens.",
+    "context_pruned_now": "Pruned (results: {results}): about {before} tokens before, {after} now.",
+    "context_pruned_nothing": "Nothing is outdated: about {before} tokens, as before.",
+}
+
+ENGLISH["help_context"] = """\
+usage: dragoman context [SESSION]                what the next request holds, what was left out, and why
+       dragoman context [SESSION] --request      the next request itself, as it would be sent
+       dragoman context simulate [SESSION]       what it would have cost with other ways of pruning
+       dragoman context compress [SESSION]       have the older messages summed up now
+       dragoman context prune [SESSION]          let all outdated results go now
+
+SESSION is latest (the default), a number as dragoman sessions prints it, or the id or the
+beginning of it. Looking changes nothing, and needs no key.
+
+      --all                every item, where long lists are shortened else; simulate: hindsight too
+      --at N               as it stood after entry N
+      --request [NAME]     print the request's body, byte for byte; what stands around it goes to
+                           standard error. NAME: for another deployment, deployment/model, or
+                           protocol (gemini, openai_chat, openai_responses, anthropic)
+      --focus TEXT         compress: what matters most in the summary
+      --json               as JSON; so does --output-format json
+  -C, --directory DIR      the sessions of DIR
       --config FILE        use FILE in place of your config.toml
       --lang en|zh, --no-color, --debug
   -h, --help               this text

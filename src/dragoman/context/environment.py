@@ -1,14 +1,38 @@
-"""The first message: where the model finds itself. Pure: the facts are gathered elsewhere, once, and kept with the session."""
+"""Where the model finds itself: the first message, and later what has changed since. Pure: the facts are gathered elsewhere.
+
+The first message is kept with the session and never made anew, so that the cached prefix holds. What the model was told is read back from
+the messages themselves; the text is its own record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+
+from dragoman.context.tree import Listing, Tree, applied, differences, read_tree, tree_lines
 
 GREETING = "This is Dragoman. We are setting up the context for our chat."
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."
+CHANGED_BEGINS = "This is Dragoman. Something in the context of our chat has changed:"
+"""How a later message begins that tells what is different. No person wrote it."""
+
+MAX_NAMES = 40
+"""Names told one by one as come or gone; where more changed, the folder is told anew."""
+
+_DATE = "Today's date is ", " (formatted according to the user's locale)."
+_SYSTEM = "My operating system is: "
+_TEMPORARY = "The project's temporary directory is: "
+_DIRECTORY, _DIRECTORIES, _ITEM = "I'm working in the directory: ", "I'm working in these directories:", "  - "
+_HOLDS = "What ", " holds:"
+_EMPTY = "What ", " holds: nothing."
+_NEW, _GONE = ("New in ", ":"), ("No longer in ", ":")
+_SAYS, _SAID = ("--- What ", " says ---"), ("--- End of ", " ---")
+_FORGET = "Set aside what ", " said: it is no longer part of my setup."
+
+_Around = tuple[str, str]
+"""What stands before and behind the one thing that differs."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -18,32 +42,177 @@ class Surroundings(msgspec.Struct, frozen=True):
     system: str
     directories: tuple[str, ...]
     temporary: str = ""
-    tree: str = ""
+    trees: Mapping[str, Tree] = msgspec.field(default_factory=dict)
+    """By directory: what lies in it. One that cannot be read is missing."""
     memory: tuple[tuple[str, str], ...] = ()
     """Files that speak to the model: where each lies, and what it says."""
 
 
 def environment_text(facts: Surroundings) -> str:
     """Named fragments in a fixed order, joined by blank lines."""
-    fragments = [
+    return _joined(
         GREETING,
-        f"Today's date is {facts.date}.",
-        f"My operating system is: {facts.system}",
-        f"My temporary directory is: {facts.temporary}" if facts.temporary else "",
+        _within(_DATE, facts.date),
+        _SYSTEM + _line(facts.system),
+        _TEMPORARY + _line(facts.temporary) if facts.temporary else "",
         _directories(facts.directories),
-        facts.tree,
-        *(_memory(path, text) for path, text in facts.memory),
+        *(_tree(directory, tree) for directory, tree in facts.trees.items()),
+        *(_memory(path, text) for path, text in facts.memory if text.strip()),
         REMINDER,
         READY,
-    ]
-    return "\n\n".join(fragment.strip() for fragment in fragments if fragment.strip())
+    )
+
+
+def added_text(directories: Sequence[str], trees: Mapping[str, Tree]) -> str:
+    """What is told when directories come to a running conversation: all there are now, and what lies in the new ones."""
+    return _joined(CHANGED_BEGINS, _directories(directories), *(_tree(directory, tree) for directory, tree in trees.items()))
+
+
+def changed_text(told: Iterable[str], facts: Surroundings) -> str:
+    """What is to be told where the model knows `told`: the first message and those of `changed_text`. Empty where nothing has changed."""
+    before, now = _Told(told), _Told([environment_text(facts)])
+    fragments = [fragment for fragment in _changes(before, now) if fragment]
+    return _joined(CHANGED_BEGINS, *fragments) if fragments else ""
+
+
+def is_environment(text: str) -> bool:
+    """Whether a message tells of the surroundings, and nobody typed it."""
+    return text.startswith((GREETING, CHANGED_BEGINS))
+
+
+# --- comparing -----------------------------------------------------------------------------------------------------------
+
+
+def _changes(before: _Told, now: _Told) -> Iterator[str]:
+    if now.date and now.date != before.date:
+        yield _within(_DATE, now.date)
+    if now.system and now.system != before.system:
+        yield _SYSTEM + now.system
+    if now.temporary and now.temporary != before.temporary:
+        yield _TEMPORARY + now.temporary
+    if now.directories and now.directories != before.directories:
+        yield _directories(now.directories)
+    for directory, tree in now.trees.items():
+        yield from _tree_changes(directory, before.trees.get(directory), tree)
+    for path, text in now.memory.items():
+        if before.memory.get(path) != text:
+            yield _memory(path, text)
+    for path in before.memory:
+        if path not in now.memory:
+            yield _within(_FORGET, path)
+
+
+def _tree_changes(directory: str, before: Tree | None, now: Tree) -> Iterator[str]:
+    if before is None:
+        yield _tree(directory, now)
+        return
+    came, went = differences(before, now)
+    if len(came) + len(went) > MAX_NAMES:
+        yield _tree(directory, now)
+        return
+    for around, paths in ((_NEW, came), (_GONE, went)):
+        if paths:
+            yield "\n".join([_within(around, directory), *(f"  {path}" for path in paths)])
+
+
+class _Told:
+    """What somebody knows who has read these messages."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.date = self.system = self.temporary = ""
+        self.directories: tuple[str, ...] = ()
+        self.trees: dict[str, Tree] = {}
+        self.memory: dict[str, str] = {}
+        for text in texts:
+            self._read(text.split("\n"))
+
+    def _read(self, lines: Sequence[str]) -> None:
+        at = 0
+        while at < len(lines):
+            line, at = lines[at], at + 1
+            if (path := _between(_SAYS, line)) is not None:
+                end = _find(lines, _within(_SAID, path), at)
+                self.memory[path] = "\n".join(lines[at:end])
+                at = end + 1
+                continue
+            end = at
+            while end < len(lines) and lines[end].startswith("  "):
+                end += 1
+            self._take(line, lines[at:end])
+            at = end
+
+    def _take(self, line: str, below: Sequence[str]) -> None:
+        if (date := _between(_DATE, line)) is not None:
+            self.date = date
+        elif line.startswith(_SYSTEM):
+            self.system = line.removeprefix(_SYSTEM)
+        elif line.startswith(_TEMPORARY):
+            self.temporary = line.removeprefix(_TEMPORARY)
+        elif line.startswith(_DIRECTORY):
+            self._take_directories([line.removeprefix(_DIRECTORY)])
+        elif line == _DIRECTORIES:
+            self._take_directories([each.removeprefix(_ITEM) for each in below])
+        elif (path := _between(_FORGET, line)) is not None:
+            self.memory.pop(path, None)
+        else:
+            self._take_tree(line, below)
+
+    def _take_directories(self, directories: Sequence[str]) -> None:
+        self.directories = tuple(directories)
+        self.trees = {directory: tree for directory, tree in self.trees.items() if directory in directories}
+
+    def _take_tree(self, line: str, below: Sequence[str]) -> None:
+        if (directory := _between(_EMPTY, line)) is not None:
+            self.trees[directory] = {"": Listing()}
+        elif (directory := _between(_HOLDS, line)) is not None:
+            self.trees[directory] = read_tree(below)
+        elif (directory := _between(_NEW, line)) in self.trees:
+            self.trees[directory] = applied(self.trees[directory], [each[2:] for each in below], ())
+        elif (directory := _between(_GONE, line)) in self.trees:
+            self.trees[directory] = applied(self.trees[directory], (), [each[2:] for each in below])
+
+
+# --- the fragments -------------------------------------------------------------------------------------------------------
 
 
 def _directories(directories: Sequence[str]) -> str:
     if len(directories) == 1:
-        return f"I'm working in the directory: {directories[0]}"
-    return "I'm working in these directories:\n" + "\n".join(f"  - {directory}" for directory in directories)
+        return _DIRECTORY + _line(directories[0])
+    return "\n".join([_DIRECTORIES, *(_ITEM + _line(directory) for directory in directories)]) if directories else ""
+
+
+def _tree(directory: str, tree: Tree) -> str:
+    lines = list(tree_lines(tree))
+    return "\n".join([_within(_HOLDS if lines else _EMPTY, directory), *lines])
 
 
 def _memory(path: str, text: str) -> str:
-    return f"--- What {path} says ---\n{text.strip()}\n--- End of {path} ---"
+    # A file cannot say where it ends, or that another begins.
+    lines = (f" {line}" if line.startswith((_SAYS[0], _SAID[0])) else line for line in text.strip().split("\n"))
+    return "\n".join([_within(_SAYS, path), *lines, _within(_SAID, path)])
+
+
+def _joined(*fragments: str) -> str:
+    return "\n\n".join(fragment.strip() for fragment in fragments if fragment.strip())
+
+
+def _within(around: _Around, text: str) -> str:
+    return around[0] + _line(text) + around[1]
+
+
+def _between(around: _Around, line: str) -> str | None:
+    before, after = around
+    is_long = len(line) > len(before) + len(after)
+    return line[len(before) : len(line) - len(after)] if is_long and line.startswith(before) and line.endswith(after) else None
+
+
+def _line(text: str) -> str:
+    """One line, whatever was given: a name cannot make another fragment."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+
+
+def _find(lines: Sequence[str], wanted: str, start: int) -> int:
+    """Where a line stands, or the end."""
+    return next((at for at in range(start, len(lines)) if lines[at] == wanted), len(lines))

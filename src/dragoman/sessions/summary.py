@@ -13,7 +13,7 @@ from dragoman.record import Configured, Entry, ModelChanged, Said, Started, Titl
 from dragoman.sessions.log import Damaged, decode_line
 from dragoman.sessions.private import open_file
 from dragoman.sessions.titles import fit, one_line, title_of
-from dragoman.sessions.transcript import SETUP_BEGINS
+from dragoman.sessions.transcript import is_setup
 from dragoman.usage import Usage
 
 KNOWN_FORMAT = 1
@@ -159,7 +159,7 @@ class _Fold:
 
     def _say(self, entry: Said) -> None:
         role, text = entry.message.role, entry.message.text
-        if role == "user" and text.startswith(SETUP_BEGINS):
+        if role == "user" and is_setup(text):
             return
         self._messages += 1
         self._model = entry.model or self._model

@@ -30,6 +30,13 @@ from dragoman.usage import Usage
 
 SETUP_BEGINS = "This is Dragoman. We are setting up the context for our chat."
 """How the message begins that tells the model where it is: nobody typed that."""
+CHANGED_BEGINS = "This is Dragoman. Something in the context of our chat has changed:"
+"""And how a later one begins that tells what is different."""
+
+
+def is_setup(text: str) -> bool:
+    """Whether a user's message was told by the program and not by a person."""
+    return text.startswith((SETUP_BEGINS, CHANGED_BEGINS))
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -153,7 +160,7 @@ class _Reading:
             case Titled(title=title):
                 self._title = title
             case Said(message=message) if message.role == "user":
-                self._steps.append(Prompt(*self._place(entry), message.parts, message.text.startswith(SETUP_BEGINS)))
+                self._steps.append(Prompt(*self._place(entry), message.parts, is_setup(message.text)))
             case Said():
                 self._answer(entry)
             case ToolStarted():

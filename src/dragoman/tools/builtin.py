@@ -28,13 +28,17 @@ class Bench(msgspec.Struct, frozen=True):
     ask_user: AskUser | None = None
     """None where nobody is there to be asked: then the tool is not offered."""
     shell_timeout_s: float = 120.0
+    seen: SeenFiles = msgspec.field(default_factory=SeenFiles)
+    """What the model has read: whoever takes it out of view says so here."""
+    memory_file: str = ""
+    """Where facts are kept for later sessions. Empty: then the tool is not offered."""
 
 
 def builtin_tools(bench: Bench, wanted: bool | Collection[str] = True) -> list[Tool]:
     """All of them, none, or those named."""
     if wanted is False:
         return []
-    seen = SeenFiles()
+    seen = bench.seen
     tools: list[Tool] = [
         ReadFile(bench.workspace, seen, bench.blobs),
         ReadManyFiles(bench.workspace, seen, bench.blobs),
@@ -48,9 +52,13 @@ def builtin_tools(bench: Bench, wanted: bool | Collection[str] = True) -> list[T
     ]
     if bench.ask_user is not None:
         tools.append(AskTheUser(bench.ask_user))
+    if bench.memory_file:
+        from dragoman.tools.save_memory import SaveMemory
+
+        tools.append(SaveMemory(bench.memory_file))
     if wanted is True:
         return tools
     names = [tool.spec.name for tool in tools]
-    if unknown := sorted(set(wanted) - {*names, "ask_user"}):
+    if unknown := sorted(set(wanted) - {*names, "ask_user", "save_memory"}):
         raise InputError(f"there is no built-in tool called {unknown[0]!r}: there are {', '.join(names)}")
     return [tool for tool in tools if tool.spec.name in wanted]

@@ -10,6 +10,7 @@ and inode: there the status change time helps, which nobody can set.
 from __future__ import annotations
 
 import os
+from collections.abc import Set
 from typing import Protocol
 
 WHOLE_FILE_BYTES = 10_000_000
@@ -35,6 +36,10 @@ class SeenFiles:
     def forget(self, path: str) -> None:
         """The model no longer has the content in view."""
         self._states.pop(path, None)
+
+    @property
+    def paths(self) -> Set[str]:
+        return self._states.keys()
 
     def has(self, path: str) -> bool:
         return path in self._states

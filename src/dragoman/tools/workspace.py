@@ -52,6 +52,13 @@ class Workspace:
         self._writable: tuple[str, ...] = tuple(sorted(set(writable), key=len))
         self._readable: tuple[str, ...] = tuple(sorted({*writable, *(os.path.realpath(path) for path in readable)}, key=len))
 
+    def add(self, path: str | os.PathLike[str]) -> str:
+        """One more directory to read and write in, from now on. Returns where it really lies."""
+        real = os.path.realpath(path)
+        self._writable = tuple(sorted({*self._writable, real}, key=len))
+        self._readable = tuple(sorted({*self._readable, real}, key=len))
+        return real
+
     def resolve(self, path: str, *, writing: bool = False) -> str:
         """The absolute path that `path` really leads to, be there a file or not. Raises PathRefused where that is not ours to use.
 

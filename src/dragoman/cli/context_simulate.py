@@ -1,0 +1,171 @@
+"""`dragoman context simulate`: what a session's input would have cost with other ways of pruning, at its own prices and at others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.cli.context_page import dollars
+from dragoman.cli.page import Page, Piece, look_of, table
+from dragoman.cli.setup import context_of
+from dragoman.cli.words import say
+from dragoman.context.economics import HOUR_MS, Rates, rates_of
+from dragoman.context.replay import ALL_TOOLS, Call, Policy, PolicyName, ReplayCost, calls_of, replay
+from dragoman.context.replay_run import Timeline
+from dragoman.context.settings import PruneSettings
+from dragoman.context.view import View
+from dragoman.errors import InputError
+from dragoman.usage import Prices
+
+if TYPE_CHECKING:
+    from dragoman.cli.context import Desk
+    from dragoman.record import Entry
+
+POLICIES: tuple[PolicyName, ...] = ("none", "request", "turn", "cold", "economic", "auto", "optimum")
+OTHERS = ("anthropic", "openai", "gemini", "deepseek")
+"""Whose prices are shown beside the session's own."""
+MOST_CALLS = 100
+"""Beyond so many, hindsight is had only where it is asked for: finding the best moments takes the square of them."""
+
+
+class Tariff(msgspec.Struct, frozen=True):
+    """A price table and how its cache is taken to work."""
+
+    name: str
+    model: str
+    prices: Prices
+    ttl_ms: int = 300_000
+    falls_back: bool = False
+    is_own: bool = False
+    """The session's."""
+
+    @property
+    def rates(self) -> Rates | None:
+        return rates_of(self.prices, ttl_ms=self.ttl_ms, falls_back=self.falls_back)
+
+
+def simulate(desk: Desk, entries: Sequence[Entry]) -> str:
+    calls = calls_of(entries)
+    if not calls:
+        raise InputError(say("simulate_none", id=desk.found.session_id))
+    view = View()
+    for entry in entries:
+        view.feed(entry)
+    settings = context_of(desk.setup.config).prune
+    tariffs = _tariffs(desk, view)
+    whole = desk.options.all or len(calls) <= MOST_CALLS
+    groups = {
+        "terminal": [Policy(name, settings.rule, settings.overhead) for name in POLICIES if whole or name != "optimum"],
+        "all": [Policy(name, ALL_TOOLS, settings.overhead) for name in POLICIES[-3:] if whole or name != "optimum"],
+    }
+    costs = {name: _replayed(calls, group, tariffs) for name, group in groups.items()}
+    if desk.as_json:
+        return jsontext.dumps(_told(calls, tariffs, costs)) + "\n"
+    page = Page(look_of(desk.setup.config.color))
+    tokens = sum(each.usage.input_tokens for each in calls if each.usage is not None)
+    page.fact("", 0, say("simulate_head", calls=f"{len(calls):,}", tokens=f"{tokens:,}"))
+    has_own = bool(tariffs) and tariffs[0].is_own
+    if not has_own:
+        page.line((say("simulate_unpriced", model=view.model or say("context_no_model")), "yellow"))
+    for name, rows in costs.items():
+        page.blank()
+        page.line((_heading(name, settings), "bold"))
+        head = [say("simulate_policy"), *(tariff.name for tariff in tariffs)]
+        table(page, [head, *(_row(row, has_own, settings) for row in rows)], right=range(1, len(head)))
+    page.blank()
+    for text in map(_legend, tariffs):
+        page.fact("", 0, text)
+    page.fact("", 0, say("simulate_legend", overhead=f"{settings.overhead:.0%}"), *([] if whole else [say("simulate_no_hindsight")]))
+    return page.text
+
+
+def _replayed(calls: Sequence[Call], policies: Sequence[Policy], tariffs: Sequence[Tariff]) -> list[list[ReplayCost]]:
+    """A row for each policy; all of them go by one rule."""
+    timeline = Timeline(calls, policies[0].rule)
+    without_cache = Rates(1, 1, 0)
+    return [[replay(timeline, policy, tariff.rates or without_cache, tariff.prices) for tariff in tariffs] for policy in policies]
+
+
+# --- prices
+
+
+def _tariffs(desk: Desk, view: View) -> list[Tariff]:
+    """The session's own first; of others, those whose prices the catalog has."""
+    own = _own(desk, view)
+    found = [own] if own is not None else []
+    for name in OTHERS:
+        row = desk.catalog.deployments.get(name)
+        if row is not None and row.default_model and (prices := desk.prices(name, row.default_model)) is not None:
+            tariff = Tariff(name, f"{name}/{row.default_model}", prices, falls_back=row.cache == "breakpoints")
+            found.append(tariff)
+            if prices.cache_write_1h is not None:
+                found.append(msgspec.structs.replace(tariff, name=f"{name} 1h", ttl_ms=HOUR_MS))
+    return found
+
+
+def _own(desk: Desk, view: View) -> Tariff | None:
+    row, profile = desk.served(view.deployment, view.model)
+    if row is None or profile.prices is None:
+        return None
+    return Tariff(say("simulate_own"), f"{row.name}/{view.model}", profile.prices, falls_back=row.cache == "breakpoints", is_own=True)
+
+
+# --- the table
+
+
+def _heading(group: str, settings: PruneSettings) -> str:
+    if group == "all":
+        return say("simulate_all", keep=ALL_TOOLS.keep)
+    rule = settings.rule
+    return say(
+        "simulate_terminal",
+        tools=", ".join([*rule.tools[:1], *(["…"] if rule.tools[1:] else [])]),
+        minutes=f"{rule.age_ms / 60_000:g}",
+        keep=rule.keep,
+    )
+
+
+def _row(costs: Sequence[ReplayCost], has_own: bool, settings: PruneSettings) -> list[Piece]:
+    policy = costs[0].policy
+    name = say("simulate_none_policy") if policy.name == "none" else say(f"simulate_{policy.name}")
+    configured = policy.name == ("none" if settings.schedule == "off" else settings.schedule) and policy.rule == settings.rule
+    cells: list[Piece] = [(say("simulate_configured", name=name) if configured else name, "bold" if configured else "")]
+    for place, cost in enumerate(costs):
+        percent = f"{cost.percent:.0f}%"
+        text = say("simulate_dollars", percent=percent, usd=dollars(cost.cost)) if has_own and place == 0 else percent
+        cells.append((text, "green" if cost.percent < 99.5 else "red" if cost.percent > 100.5 else ""))
+    return cells
+
+
+def _legend(tariff: Tariff) -> str:
+    rates, fresh = tariff.rates, f"${tariff.prices.input:g}"
+    if rates is None:
+        return say("simulate_no_cache", name=tariff.name, model=tariff.model, input=fresh)
+    read, write = f"{rates.read:.3g}×", f"{rates.write:.3g}×"
+    minutes = tariff.ttl_ms // 60_000
+    return say("simulate_prices", name=tariff.name, model=tariff.model, input=fresh, read=read, write=write, minutes=minutes)
+
+
+def _told(calls: Sequence[Call], tariffs: Sequence[Tariff], costs: dict[str, list[list[ReplayCost]]]) -> dict[str, Any]:
+    return {
+        "requests": len(calls),
+        "prices": [msgspec.to_builtins(tariff) for tariff in tariffs],
+        "costs": [
+            {
+                "policy": cost.policy.name,
+                "rule": name,
+                "prices": tariff.name,
+                "cost_usd": cost.cost,
+                "unpruned_usd": cost.unpruned,
+                "percent": cost.percent,
+                "prunes": len(cost.moments),
+                "pruned": cost.pruned,
+            }
+            for name, rows in costs.items()
+            for row in rows
+            for tariff, cost in zip(tariffs, row, strict=True)
+        ],
+    }

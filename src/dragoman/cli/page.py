@@ -1,0 +1,132 @@
+"""A page for the eye: lines of styled pieces, columns that line up in any script, bars. Nothing in it can act on the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from dragoman.cli.screen import Style, styled
+from dragoman.sessions.titles import clusters, fit, one_line, width_of
+
+Piece = str | tuple[str, Style]
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_PLAIN = str.maketrans(
+    {"…": "...", "·": "-", "–": "-", "→": "->", "░": ".", "█": "#", **dict.fromkeys("▏▎▍", " "), **dict.fromkeys("▌▋▊▉", "#")}
+)
+"""Our own signs, for terminals that cannot show them."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What the page is for."""
+
+    columns: int = 0
+    """0: as wide as it comes."""
+    color: bool = False
+    plain: bool = False
+    """Only ASCII of our own."""
+
+
+def look_of(color: Literal["auto", "always", "never"]) -> Look:
+    """For standard output as it is: a terminal has columns and may have colours, a pipe has neither."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    dumb = os.environ.get("TERM", "dumb") in ("", "dumb")
+    plain = not _shows(getattr(sys.stdout, "encoding", None) or "ascii")
+    return Look(_columns() if is_terminal else 0, color == "always" or (color == "auto" and is_terminal and not dumb), plain)
+
+
+class Page:
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self._lines: list[str] = []
+
+    def line(self, *pieces: Piece) -> None:
+        """A line of these, as they are; whatever they hold, it is one line and no longer than the page is wide."""
+        room = self.look.columns - 2 * self.look.plain if self.look.columns else sys.maxsize  # an ellipsis of dots is longer
+        shown: list[str] = []
+        for piece in pieces:
+            text, style = (piece, "") if isinstance(piece, str) else piece
+            text = _one_line(text)
+            if (used := width(text)) > room:
+                text, used = fit(text, max(room, 1)), room
+            room -= used
+            shown.append(styled(text, style) if self.look.color and text.strip() else text)
+            if room <= 0:
+                break
+        self._lines.append("".join(shown).rstrip() if not self.look.color else "".join(shown))
+
+    def fact(self, label: str, indent: int, *texts: str) -> None:
+        """A word, and what is to be said of it beside it, on as many lines as it takes."""
+        from textwrap import wrap
+
+        room = self.look.columns - indent if self.look.columns else 10_000
+        lines = [line for text in texts for line in wrap(_one_line(text), max(room, 20))]
+        for number, line in enumerate(lines or [""]):
+            self.line((pad(label if number == 0 else "", indent), "bold"), line)
+
+    def blank(self) -> None:
+        self._lines.append("")
+
+    @property
+    def text(self) -> str:
+        text = "\n".join(self._lines) + "\n"
+        return text.translate(_PLAIN) if self.look.plain else text
+
+
+def table(page: Page, rows: Sequence[Sequence[Piece]], *, right: Sequence[int], head: bool = True) -> None:
+    """Columns as wide as their widest cell; the last goes on as far as the page does. The first row is the head."""
+    texts = [[_one_line(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
+    widths = [max(map(width, column)) for column in zip(*(row[: len(texts[0])] for row in texts), strict=True)]
+    for number, (row, cells) in enumerate(zip(rows, texts, strict=True)):
+        pieces: list[Piece] = []
+        for place, (cell, text) in enumerate(zip(row, cells, strict=True)):
+            style: Style = "dim" if head and number == 0 else "" if isinstance(cell, str) else cell[1]
+            last = place >= len(widths) - 1
+            pieces.append((text if last and place not in right else pad(text, widths[place], right=place in right), style))
+            if not last:
+                pieces.append("  ")
+        page.line(*pieces)
+
+
+def bar(share: float, columns: int) -> str:
+    """A bar of so many columns at most, to an eighth of one; something is never shown as nothing."""
+    eighths = round(max(min(share, 1.0), 0.0) * columns * 8)
+    eighths = max(eighths, 1) if share > 0 else eighths
+    return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def pad(text: str, columns: int, *, right: bool = False) -> str:
+    blank = " " * (columns - width(text))
+    return blank + text if right else text + blank
+
+
+def width(text: str) -> int:
+    """Columns in a terminal."""
+    return len(text) if text.isascii() else sum(map(width_of, clusters(text)))
+
+
+def _one_line(text: str) -> str:
+    """Without what cannot be seen or would act on the terminal. Spaces of ours, which line things up, stay."""
+    if text.isprintable() and text.isascii():
+        return text
+    kept = text.strip(" ")
+    start = text.index(kept) if kept else len(text)
+    return text[:start] + one_line(kept) + " " * (len(text) - start - len(kept))
+
+
+def _columns() -> int:
+    try:
+        return max(os.get_terminal_size(sys.stdout.fileno()).columns, 40)
+    except (OSError, ValueError):
+        return 80
+
+
+def _shows(encoding: str) -> bool:
+    try:
+        "█…·".encode(encoding)
+    except (UnicodeError, LookupError):
+        return False
+    return True

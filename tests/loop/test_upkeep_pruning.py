@@ -1,0 +1,201 @@
+"""What is outdated goes before a request is sent; and of what is no longer in view the tools know it, too."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from dragoman.agent import Agent
+from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
+from dragoman.context.view import PLACEHOLDER
+from dragoman.contracts import Allow, Deny, Intent
+from dragoman.events import ContextPruned
+from dragoman.history import History
+from dragoman.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.profile import Profile
+from dragoman.providers.script import answer
+from dragoman.providers.scripted import ScriptedProvider
+from dragoman.record import Pruned
+from loop.test_upkeep import HOUR_MS, SNAPSHOT, agent_of, entries, model, of
+from scenarios.workshop import agent_for, events_of, play
+
+# --- pruning ---------------------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Time as a test tells it."""
+
+    def __init__(self) -> None:
+        self.ms = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+def commands(clock: Clock, count: int = 9) -> History:
+    history = History(now_ms=clock)
+    history.configure("scripted", "", deployment="scripted")
+    history.say(user("Run them."))
+    for number in range(count):
+        call = ToolCall(f"c{number}", "run_shell", '{"command": "make"}')
+        history.answer(Response(assistant(call), FinishReason.TOOL_CALLS))
+        history.finish_tool(ToolResult(call.id, "run_shell", (Text('{"stdout": "' + "o" * 400 + '", "stderr": "", "exitCode": 0}'),)))
+    history.answer(Response(assistant("Ran them."), FinishReason.STOP))
+    return history
+
+
+def test_outdated_results_go_before_the_request_and_it_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """S002 6: the log says how many, and what that saved; totals are kept."""
+
+    async def go() -> None:
+        clock = Clock()
+        history = commands(clock)
+        provider = model(answer(SNAPSHOT), window=1_000_000)
+        agent = agent_of(provider, history)
+        clock.ms += HOUR_MS
+        run = agent.run("And?")
+        events = await events_of(run)
+        [told] = of(events, ContextPruned)
+        [entry] = entries(agent, Pruned)
+        assert told == ContextPruned(("c0", "c1", "c2", "c3"), entry.saved_tokens)
+        assert entry.saved_tokens > 300
+        sent = [result for message in provider.requests[0].messages for result in message.results]
+        assert [result.content == (Text(PLACEHOLDER),) for result in sent] == [True] * 4 + [False] * 5
+
+    with caplog.at_level(logging.INFO, "dragoman.context"):
+        play(go)
+    [line] = [record.getMessage() for record in caplog.records if record.name == "dragoman.context"]
+    assert line.startswith("pruned 4 results, about ")
+    assert "so far 4 results, about " in line
+
+
+def test_by_hand_whatever_the_schedule() -> None:
+    clock = Clock()
+    settings = ContextSettings(prune=PruneSettings(schedule="off"))
+    agent = agent_of(model(answer(SNAPSHOT), window=1_000_000), commands(clock), settings)
+    assert agent.prune() == 0, "nothing is outdated yet"
+    clock.ms += HOUR_MS
+    assert agent.prune() == 4
+    assert agent.prune() == 0
+    assert agent.history.view.pruned == {"c0", "c1", "c2", "c3"}
+
+
+def test_switched_off_nothing_is_pruned() -> None:
+    async def go() -> None:
+        clock = Clock()
+        settings = ContextSettings(prune=PruneSettings(schedule="off"))
+        agent = agent_of(model(answer(SNAPSHOT), window=1_000_000), commands(clock), settings)
+        clock.ms += HOUR_MS
+        await agent.run("And?")
+        assert not entries(agent, Pruned)
+
+    play(go)
+
+
+def test_a_plan_can_be_had_at_any_time() -> None:
+    agent = agent_of(model(answer(SNAPSHOT)))
+    assert agent.plan() is not None
+
+
+# --- files that are no longer in view --------------------------------------------------------------------------------------------------
+
+EVERYTHING = ContextSettings(prune=PruneSettings(schedule="request", rule=PruneRule(tools=("*",), age_ms=-1, keep=1)))
+
+
+def files_agent(tmp_path: Any, script: str, context: ContextSettings | None = None, **options: Any) -> Agent:
+    (tmp_path / "a.txt").write_text("start " + "alpha " * 30 + "\n")
+    (tmp_path / "b.txt").write_text("start " + "beta " * 30 + "\n")
+    profile = Profile(context_window=1_000_000)
+    return agent_for(ScriptedProvider(script, profile=profile), builtin=True, workspace=tmp_path, ask=allow, context=context, **options)
+
+
+async def allow(call: ToolCall, view: Intent) -> Allow | Deny:
+    return Allow()
+
+
+def last_result(agent: Agent) -> ToolResult:
+    return agent.history.view.outcomes[-1].result
+
+
+def text_of(result: ToolResult) -> str:
+    return "".join(part.text for part in result.content if isinstance(part, Text))
+
+
+READ_A, READ_B = 'call: read_file {"file_path": "a.txt"}', 'call: read_file {"file_path": "./b.txt"}'
+EDIT_A = 'call: edit {"file_path": "a.txt", "old_string": "start", "new_string": "omega"}'
+LOOK = "call: list_directory {}"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [READ_A, 'call: read_many_files {"paths": ["a.txt"]}', 'call: read_many_files {"paths": ["*.txt"]}'],
+    ids=["read_file", "by name", "by pattern"],
+)
+def test_what_was_pruned_must_be_read_again_before_it_is_changed(tmp_path: Any, read: str) -> None:
+    async def go() -> None:
+        agent = files_agent(tmp_path, f"{read}\n---\n{LOOK}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        await agent.run("Edit a.txt.")
+        assert entries(agent, Pruned)
+        refused = last_result(agent)
+        assert refused.is_error
+        assert "read it first" in text_of(refused)
+        assert (tmp_path / "a.txt").read_text().startswith("start")
+
+    play(go)
+
+
+def test_what_is_still_in_view_need_not_be_read_again(tmp_path: Any) -> None:
+    """One of two reads of the same file was pruned; the other stands."""
+
+    async def go() -> None:
+        agent = files_agent(tmp_path, f"{READ_A}\n---\n{READ_A}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        await agent.run("Edit a.txt.")
+        assert entries(agent, Pruned)
+        assert not last_result(agent).is_error, text_of(last_result(agent))
+        assert (tmp_path / "a.txt").read_text().startswith("omega")
+
+    play(go)
+
+
+def test_another_file_is_not_forgotten(tmp_path: Any) -> None:
+    async def go() -> None:
+        edit_b = EDIT_A.replace("a.txt", "b.txt")
+        agent = files_agent(tmp_path, f"{READ_A}\n---\n{READ_B}\n---\n{edit_b}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        await agent.run("Edit both.")
+        results = [outcome.result for outcome in agent.history.view.outcomes]
+        assert not results[2].is_error, text_of(results[2])
+        assert results[3].is_error
+
+    play(go)
+
+
+def test_what_was_written_whole_is_known(tmp_path: Any) -> None:
+    async def go() -> None:
+        write = 'call: write_file {"file_path": "a.txt", "content": "start anew\\n"}'
+        agent = files_agent(tmp_path, f"{READ_A}\n---\n{write}\n---\n{LOOK}\n---\n{LOOK}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        await agent.run("Write and edit a.txt.")
+        assert "c" not in agent.history.view.pruned
+        assert not last_result(agent).is_error, text_of(last_result(agent))
+
+    play(go)
+
+
+def test_what_was_summed_up_must_be_read_again(tmp_path: Any) -> None:
+    async def go() -> None:
+        snapshot = SNAPSHOT.replace("\n", " ")
+        script = (
+            f"{READ_A}\n---\ntext: {' '.join(map(str, range(800)))}\n---\ntext: Hm.\n---\ntext: {snapshot}\n---\n{EDIT_A}\n---\ntext: x"
+        )
+        agent = files_agent(tmp_path, script)
+        await agent.run("Read a.txt.")
+        await agent.run("Talk.")
+        assert agent.seen.paths
+        done = await agent.compress()
+        assert done.status == "compressed", done
+        assert not agent.seen.paths
+        await agent.run("Edit a.txt.")
+        assert "read it first" in text_of(last_result(agent))
+
+    play(go)
