@@ -29,12 +29,12 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test check check-fast fmt catalog bench bench-context crash lock clean
+.PHONY: help run test check check-fast fmt catalog bench bench-context bench-text-tools crash lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(RUN) ## An agent reads a folder and answers; with ARGS, the program: make run ARGS='-p "What is this?"'
 	@$(if $(ARGS),$(BIN)/dragoman $(ARGS),$(BIN)/python examples/04_agent.py)
@@ -61,6 +61,9 @@ bench: $(DEV) ## Run the benchmarks: make bench ARGS='name'
 
 bench-context: $(DEV) ## What pruning costs and saves on real sessions, and how well tokens are estimated
 	$(BIN)/python -m benchmarks.context_cost $(ARGS)
+
+bench-text-tools: $(DEV) ## Calls read out of text: what is right, by format, and how fast
+	$(BIN)/python -m benchmarks.text_tools $(ARGS)
 
 crash: $(DEV) ## Kill a session at random moments and look for what is lost: make crash KILLS=1000
 	DRAGOMAN_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest -q -s tests/crash

@@ -15,9 +15,11 @@ SUBJECTS = {
     "first_byte": "from the start of a process to the first byte of its request",
     "decode": "reading a long stream: without a network, and over loopback HTTP",
     "render": "making a request of a long history: cold, warm, and with two new messages",
+    "citations": "markers in a long grounded answer: a megabyte of text, ten thousand supports",
     "context_build": "one round of a long session: new entries, a decision, the request and its bytes",
     "context_cost": "what pruning costs and saves on real sessions, and how well tokens are estimated (checks: make bench-context)",
     "sessions": "sessions on disk: list of 1,000, append, resume of 20,000 messages",
+    "text_tools": "calls read out of text: what is right, by format, and how fast (checks: make bench-text-tools)",
     "tree": "the folder tree of a first message, beside git and ripgrep listing all files",
 }
 

@@ -1,0 +1,260 @@
+"""A call as a model wrote it → the tool and the parameters that were meant, as far as that is plain.
+
+Names are looked for from the certain to the likely: as written, without regard to case and `-_.`, in the user's own table, among the words
+models use for one another, and by a slip of two letters at most. Each name is given to one parameter, and none that is there is
+overwritten. What can only be guessed is guessed only where the arguments would not fit otherwise. Every change is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.schema import closest, problems
+from dragoman.text_tools.coerce import Coercion, Shape, parsed, type_of
+from dragoman.text_tools.synonyms import SYNONYMS, WRAPPERS
+from dragoman.text_tools.toolset import Toolset
+
+MAX_SLIP = 2
+MAX_GUESSED = 32
+"""More unknown names than this are no slips."""
+MAX_NAME_CHARS = 64
+PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/", "functions:")
+_PUNCTUATION = str.maketrans("", "", "-_. ")
+
+Mapped = Mapping[str, Mapping[str, str]]
+"""The user's table for a model: tool → the name it writes → the parameter meant. Under `*` stand parameters of any tool, under the
+empty name other names for the tools themselves."""
+
+
+class Aligned(msgspec.Struct, frozen=True):
+    name: str
+    args: dict[str, Any]
+    repairs: tuple[str, ...] = ()
+    """What was changed, one short line each: `file → file_path`, `limit: "3" → 3`."""
+    problems: tuple[str, ...] = ()
+    """What still keeps the arguments from fitting the schema, in words for the model. The call can be read all the same."""
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """No tool of that name."""
+
+    reason: str
+    suggestions: tuple[str, ...] = ()
+
+
+def align(
+    name: str, args: Mapping[str, Any], tools: Toolset | None, *, raw: bool = False, mapping: Mapped | None = None
+) -> Aligned | Misfit:
+    """The tool and arguments meant by a call. Where they fit as they are, `args` comes back as the same object.
+
+    Raw: the values are text that says nothing of its type, and the schema types them; what it declares nothing for stays text.
+    Without tools every name is taken, and nothing is changed.
+    """
+    mapping = mapping or {}
+    given = args if isinstance(args, dict) else dict(args)
+    if tools is None:
+        return Aligned(name, given)
+    tool, renamed = _tool(name, tools, mapping.get("", {}))
+    if tool is None:
+        return Misfit(f"there is no tool called {_cut(name)}", tuple(renamed or closest(_bare(name), tools.names, 3)))
+    schema = tools.schema(tool)
+    if schema is None:
+        return Aligned(tool, given, tuple(renamed))
+    aligning = _Alignment(tool, schema, {**mapping.get("*", {}), **mapping.get(tool, {})})
+    aligned = aligning.run(given, raw=raw)
+    return Aligned(tool, aligned, (*renamed, *aligning.repairs), tuple(aligning.problems))
+
+
+def fold(name: str) -> str:
+    """Equal for names that differ in case and punctuation alone."""
+    return name.translate(_PUNCTUATION).casefold()
+
+
+# --- the tool's name -----------------------------------------------------------------------------------------------------------------
+
+
+def _tool(name: str, tools: Toolset, aliases: Mapping[str, str]) -> tuple[str | None, list[str]]:
+    """The tool, and what was changed to find it; or None, and the tools it might be."""
+    if name in tools:
+        return name, []
+    might: list[str] = []
+    for candidate in dict.fromkeys((name, name.strip(), _bare(name))):
+        same = [candidate] if candidate in tools else _folded(candidate, tools.names)
+        if len(same) == 1:
+            return same[0], [f"{_cut(name)} → {same[0]}"]
+        might = might or same
+    alias = aliases.get(name, aliases.get(_bare(name), ""))
+    if alias in tools:
+        return alias, [f"{_cut(name)} → {alias}"]
+    return None, might[:3]
+
+
+def _bare(name: str) -> str:
+    """Without what chat templates put around a name: `functions.read_file:0`."""
+    bare = name.strip().strip("`\"'")
+    for prefix in PREFIXES:
+        bare = bare.removeprefix(prefix)
+    stem, colon, number = bare.rpartition(":")
+    return stem if colon and stem and number.isascii() and number.isdigit() else bare
+
+
+def _folded(name: str, names: Iterable[str]) -> list[str]:
+    if len(name) > MAX_NAME_CHARS:
+        return []
+    wanted = fold(name)
+    return [known for known in names if wanted and fold(known) == wanted]
+
+
+# --- the parameters ------------------------------------------------------------------------------------------------------------------
+
+
+class _Alignment:
+    """The arguments of one call."""
+
+    def __init__(self, tool: str, schema: dict[str, Any], mapping: Mapping[str, str]) -> None:
+        self._tool = tool
+        self._schema = schema
+        self._mapping = mapping
+        self._coercion = Coercion(schema)
+        self._shape: Shape = self._coercion.shape(schema)
+        self._folds: dict[str, list[str]] = {}
+        for name in self._shape.fields:
+            self._folds.setdefault(fold(name), []).append(name)
+        self._renamed: list[str] = []
+        self.problems: list[str] = []
+
+    @property
+    def repairs(self) -> list[str]:
+        return [*self._renamed, *self._coercion.repairs]
+
+    def run(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any]:
+        named = self._typed(self._renamed_by(args, (self._mapped, self._same)), raw=raw)
+        self.problems = problems(self._schema, named)
+        if not self.problems:
+            return named
+        if self._renamed and (plain := self._under_given_names(args, raw=raw)) is not None:
+            return plain
+        if (inner := self._unwrapped(named)) is not None:
+            return inner
+        guessed = self._renamed_by(named, (self._mapped, self._same, self._synonym, self._slip))
+        if guessed is not named:
+            named = self._typed(guessed, raw=raw)
+            self.problems = problems(self._schema, named)
+        return named
+
+    def _under_given_names(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any] | None:
+        """The arguments with no name exchanged, if they fit so: a schema may take fields it does not declare."""
+        given = _Alignment(self._tool, self._schema, {})
+        typed = given._typed(args, raw=raw)
+        if problems(self._schema, typed):
+            return None
+        self._renamed, self._coercion, self.problems = given._renamed, given._coercion, given.problems
+        return typed
+
+    def _typed(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any]:
+        changed: dict[str, Any] = {}
+        for name, value in args.items():
+            schema = self._shape.fields.get(name, self._shape.others)
+            read = self._coercion.value(value, schema, name, raw=raw and isinstance(value, str)) if isinstance(schema, dict) else value
+            if read is not value:
+                changed[name] = read
+        return {**args, **changed} if changed else args
+
+    def _unwrapped(self, args: dict[str, Any]) -> dict[str, Any] | None:
+        """The arguments inside a key that was put around them all, if they then fit."""
+        if len(args) != 1:
+            return None
+        ((key, value),) = args.items()
+        if key in self._shape.fields or fold(key) not in WRAPPERS | {fold(self._tool)}:
+            return None
+        inner = parsed(value.strip()) if isinstance(value, str) else value
+        if not isinstance(inner, dict) or not all(isinstance(name, str) for name in inner):
+            return None
+        within = _Alignment(self._tool, self._schema, self._mapping)
+        unwrapped = within.run(inner, raw=False)
+        if within.problems:
+            return None
+        self._renamed += [f"{key}.* → *", *within.repairs]
+        self.problems = []
+        return unwrapped
+
+    # --- one name for another
+
+    def _renamed_by(self, args: dict[str, Any], stages: Iterable[Callable[[str, Any, set[str]], list[str]]]) -> dict[str, Any]:
+        """Names exchanged one for one, the surest first. Each may leave another with one choice, so it goes on to the end."""
+        if all(name in self._shape.fields for name in args):
+            return args
+        stages = tuple(stages)
+        while exchanged := self._exchange(args, stages):
+            self._renamed += [f"{_cut(name)} → {parameter}" for name, parameter in exchanged.items()]
+            args = {exchanged.get(name, name): value for name, value in args.items()}
+        return args
+
+    def _exchange(self, args: dict[str, Any], stages: Iterable[Callable[[str, Any, set[str]], list[str]]]) -> dict[str, str]:
+        unknown = [name for name in args if name not in self._shape.fields and len(name) <= MAX_NAME_CHARS]
+        free = self._shape.fields.keys() - args.keys()
+        if not unknown or not free or len(unknown) > MAX_GUESSED:
+            return {}
+        for stage in stages:
+            choices = {name: stage(name, args[name], free) for name in unknown}
+            chosen = {name: choice[0] for name, choice in choices.items() if len(choice) == 1}
+            wanted = list(chosen.values())
+            if exchanged := {name: parameter for name, parameter in chosen.items() if wanted.count(parameter) == 1}:
+                return exchanged
+        return {}
+
+    def _mapped(self, name: str, value: Any, free: set[str]) -> list[str]:
+        return [meant] if (meant := self._mapping.get(name, "")) in free else []
+
+    def _same(self, name: str, value: Any, free: set[str]) -> list[str]:
+        return [] if self._shape.others else [known for known in self._folds.get(fold(name), ()) if known in free]
+
+    def _synonym(self, name: str, value: Any, free: set[str]) -> list[str]:
+        meant = SYNONYMS.get(fold(name), frozenset())
+        found = [known for other in meant for known in self._folds.get(other, ()) if known in free and self._could_be(value, known)]
+        required = self._schema.get("required")
+        wanted = [known for known in found if isinstance(required, list) and known in required]
+        return sorted(found) if len(wanted) != 1 else wanted
+
+    def _slip(self, name: str, value: Any, free: set[str]) -> list[str]:
+        letters = fold(name)
+        return sorted(known for known in free if _is_slip(letters, fold(known)) and self._could_be(value, known))
+
+    def _could_be(self, value: Any, parameter: str) -> bool:
+        types = self._coercion.shape(self._shape.fields[parameter]).types
+        if types is None:
+            return True
+        read = Coercion(self._schema).value(value, self._shape.fields[parameter], parameter)
+        kind = type_of(read)
+        return kind in types or (kind == "integer" and "number" in types) or (kind == "number" and "integer" in types and read.is_integer())
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Whether two names of some length differ by at most two letters added, left out, exchanged or swapped."""
+    longest = max(len(one), len(other))
+    return longest <= MAX_NAME_CHARS and _distance(one, other) <= min(MAX_SLIP, longest // 3)
+
+
+def _distance(one: str, other: str) -> int:
+    """Letters to change, a swap of neighbours counting as one; more than MAX_SLIP is not counted out."""
+    if abs(len(one) - len(other)) > MAX_SLIP:
+        return MAX_SLIP + 1
+    before, last = list[int](), list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        line = [row]
+        for column, beside in enumerate(other, 1):
+            cost = min(last[column] + 1, line[-1] + 1, last[column - 1] + (letter != beside))
+            if before and column > 1 and letter == other[column - 2] and one[row - 2] == beside:
+                cost = min(cost, before[column - 2] + 1)
+            line.append(cost)
+        if min(line) > MAX_SLIP and min(last) > MAX_SLIP:
+            return MAX_SLIP + 1
+        before, last = last, line
+    return last[-1]
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_NAME_CHARS else name[: MAX_NAME_CHARS - 1] + "…"

@@ -1,0 +1,168 @@
+"""An answer that was read → the parts of a message, as a service that knows tools would have made them.
+
+Each call keeps the text it was written in, and the space and markers around it, so that the answer can be sent back to the letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from dragoman import jsontext
+from dragoman.messages import Message, Part, Text, Thought, ToolCall
+from dragoman.text_tools.call_note import CallNote, noted
+from dragoman.text_tools.calls import Call, Parsed
+
+Echoes = Callable[[Call, str], str]
+"""In which tool's result the call stands, or nothing. See `echo.Untrusted.holds`."""
+
+
+def assemble(came: Message, parsed: Parsed, dialect: str, ids: Mapping[int, str], echoes: Echoes) -> tuple[Part, ...]:
+    """The parts of an answer that holds calls or thinking. What came beside the text (thoughts, citations) stays in its place.
+
+    `ids` has each call's id under the call's own identity.
+    """
+    writing = _Writing(parsed, dialect, ids, echoes)
+    for start, end, kind in _cut(parsed, _beside(came)):
+        writing.take(kind, start, end)
+    return writing.close()
+
+
+def call_arguments(args: dict[str, object]) -> str:
+    """Arguments as JSON text, whole numbers of any length and halves of surrogate pairs included."""
+    try:
+        return jsontext.dumps(args)
+    except (ValueError, OverflowError, TypeError):
+        import json  # for integers longer than a machine's
+
+        return jsontext.clean(json.dumps(args, separators=(",", ":"), default=str))
+
+
+Kind = str | Part
+"""The kind of a piece, or a part that stands between two."""
+
+
+def _beside(came: Message) -> list[tuple[int, Part]]:
+    """What is no text, and how much text came before it."""
+    found: list[tuple[int, Part]] = []
+    length = 0
+    for part in came.parts:
+        if isinstance(part, Text) and part.text:
+            length += len(part.text)
+        elif not isinstance(part, Text) or part.opaque is not None:
+            found.append((length, part))
+    return found
+
+
+def _cut(parsed: Parsed, beside: list[tuple[int, Part]]) -> Iterable[tuple[int, int, Kind]]:
+    """All pieces in order, text cut where something stands within it."""
+    waiting = list(beside)
+    for piece in parsed.pieces:
+        start = piece.start
+        while waiting and waiting[0][0] < piece.end and (piece.kind == "text" or waiting[0][0] <= start):
+            place, part = waiting.pop(0)
+            if place > start:
+                yield start, place, piece.kind
+                start = place
+            yield place, place, part
+        yield start, piece.end, piece.kind
+    for place, part in waiting:
+        yield place, place, part
+
+
+class _Writing:
+    def __init__(self, parsed: Parsed, dialect: str, ids: Mapping[int, str], echoes: Echoes) -> None:
+        self._text = parsed.original_text
+        self._calls = list(parsed.calls)
+        self._dialect = dialect
+        self._ids = ids
+        self._echoes = echoes
+        self._parts: list[Part] = []
+        self._run: list[tuple[Call, str]] = []
+        """Calls with nothing but space between them, each with its text."""
+        self._space = ""
+        """Space and markers that belong to the call before or behind them."""
+
+    def take(self, kind: Kind, start: int, end: int) -> None:
+        piece = self._text[start:end]
+        match kind:
+            case "call":
+                self._take_calls(start, end)
+            case "marker":
+                self._space += piece
+            case "text":
+                self._take_text(piece)
+            case "reasoning":
+                self._add(Thought(piece))
+            case str():
+                raise AssertionError(f"no such piece: {kind}")
+            case _:
+                self._end_run()
+                self._parts.append(kind)
+
+    def _take_calls(self, start: int, end: int) -> None:
+        written, self._space = self._space + self._text[start:end], ""
+        while self._calls and self._calls[0].span[0] < end:
+            self._run.append((self._calls.pop(0), written))
+            written = ""
+        if written and self._run:
+            call, before = self._run[-1]
+            self._run[-1] = (call, before + written)
+
+    def _take_text(self, piece: str) -> None:
+        body = piece.strip()
+        if not body:
+            self._space += piece
+            return
+        lead, tail = piece[: piece.index(body)], piece[piece.index(body) + len(body) :]
+        if self._run:
+            self._space += lead
+        else:
+            body = self._space_only() + lead + body
+        self._add(Text(body))
+        self._space = tail
+
+    def _space_only(self) -> str:
+        """Space before words that no call stands before: part of them."""
+        space = self._space if self._space.isspace() else ""
+        self._space = ""
+        return space
+
+    def _add(self, part: Part) -> None:
+        self._end_run()
+        last = self._parts[-1] if self._parts else None
+        if isinstance(part, Text) and isinstance(last, Text) and last.opaque is None:
+            self._parts[-1] = Text(last.text + part.text)
+        elif isinstance(part, Thought) and isinstance(last, Thought) and last.opaque is None:
+            self._parts[-1] = Thought(last.text + part.text)
+        else:
+            self._parts.append(part)
+
+    def _end_run(self) -> None:
+        if not self._run:
+            return
+        call, written = self._run[-1]
+        self._run[-1] = (call, written + self._space)
+        self._space = ""
+        is_exact = all(not call.repairs and call.trust == "negotiated" for call, _ in self._run)
+        for call, written in self._run:
+            self._parts.append(self._noted(call, written, is_exact=is_exact))
+        self._run = []
+
+    def _noted(self, call: Call, written: str, *, is_exact: bool) -> ToolCall:
+        text = self._text[call.span[0] : call.span[1]]
+        note = CallNote(call.dialect or self._dialect, written if is_exact else None, call.repairs, call.trust, self._echoes(call, text))
+        made = ToolCall(self._ids[id(call)], jsontext.valid_unicode(call.name), call_arguments(call.args))
+        return noted(made, note)
+
+    def close(self) -> tuple[Part, ...]:
+        ends_in_call = bool(self._run)
+        self._end_run()
+        last = self._parts[-1] if self._parts else None
+        if not ends_in_call and self._space.isspace() and isinstance(last, Text) and last.opaque is None:
+            self._parts[-1] = Text(last.text + self._space)
+        return tuple(self._parts)
+
+
+def without_words(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Calls without the words beside them, as a service that knows tools may give them."""
+    return tuple(part for part in parts if not isinstance(part, Text) or part.opaque is not None)

@@ -1,0 +1,74 @@
+"""One call under a grammar: the last resort where a model cannot write a call that can be read, and the server can make it.
+
+The answer is asked for as JSON of a schema: `{"reply": …}`, which is either `answer`, or `name` and `arguments` of one tool. Servers read
+the schema from `Settings.response_schema`; what comes back is checked all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.messages import Request, ToolSpec
+
+ANSWER, REPLY = "answer", "reply"
+
+
+def call_schema(tools: Sequence[ToolSpec]) -> str:
+    """JSON Schema of an answer that is a call of one of these tools, or words."""
+    forms: list[Any] = [_object({ANSWER: {"type": "string"}})]
+    definitions: dict[str, Any] = {}
+    for tool in tools:
+        schema = jsontext.decode_object(tool.parameters) or {"type": "object"}
+        definitions[tool.name] = _moved(schema, f"#/$defs/{_escaped(tool.name)}")
+        forms.append(_object({"name": {"const": tool.name}, "arguments": {"$ref": f"#/$defs/{_escaped(tool.name)}"}}))
+    return jsontext.dumps(
+        {**_object({REPLY: {"anyOf": forms}}), "$defs": definitions}
+    )  # OpenAI takes an object and nothing else at the top
+
+
+def constrained(request: Request) -> Request:
+    """The same request, its answer bound to one call or words."""
+    settings = msgspec.structs.replace(request.settings, response_mime="application/json", response_schema=call_schema(request.tools))
+    return msgspec.structs.replace(request, settings=settings)
+
+
+def is_constrained(request: Request) -> bool:
+    return bool(request.tools) and request.settings.response_schema == call_schema(request.tools)
+
+
+def read_constrained(text: str) -> str | tuple[str, dict[str, Any]] | None:
+    """The words, or the name and arguments of the call; None where it is neither."""
+    value = jsontext.decode_object(text.strip())
+    match value.get(REPLY, value) if value is not None else None:
+        case {"answer": str(words)}:
+            return words
+        case {"name": str(name), "arguments": dict(arguments)}:
+            return name, arguments
+        case _:
+            return None
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _moved(value: Any, place: str) -> Any:
+    """A schema whose references still point at the same things once it stands somewhere else."""
+    match value:
+        case dict():
+            return {
+                key: place + item[1:] if key == "$ref" and isinstance(item, str) and item.startswith("#") else _moved(item, place)
+                for key, item in value.items()
+            }
+        case list():
+            return [_moved(item, place) for item in value]
+        case _:
+            return value
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

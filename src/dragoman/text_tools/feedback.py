@@ -1,0 +1,162 @@
+"""What the model is told of a call that could not be read: the rule, the one schema that matters, and the call as it should stand.
+
+It is said as a user's text, and the answer it is about stays as it was: so the conversation is valid whether the service knows tools or
+not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import jsontext
+from dragoman.schema import closest
+from dragoman.text_tools.align import Aligned, Misfit, align
+from dragoman.text_tools.call_note import FEEDBACK_BEGINS
+from dragoman.text_tools.calls import Call, Parsed, Rejected
+from dragoman.text_tools.openers import OPENERS
+from dragoman.text_tools.parser import parse
+from dragoman.text_tools.render import render_calls
+from dragoman.text_tools.toolset import Toolset
+
+NOTHING_RUN = "so none of that answer's calls was run."
+WRITE_IT = "Write it again, exactly like this:"
+WRITE_LIKE = "Write it like this, with your own values:"
+SCHEMA = "The arguments of {name} must fit this JSON Schema: {schema}"
+ONE_OF = "The tools are: {names}."
+MEANT = "Did you mean {names}?"
+UNFIT_ANSWER = "the answer holds neither words nor a call of a tool that there is"
+NO_FAULTS = frozenset(
+    (
+        "it was written while thinking",
+        "it is the example of the prompt",
+        "it stands behind a tool result that the model made up",
+        "it is written in another dialect, within a line",
+        "text follows it",
+    )
+)
+"""Reasons for which a call is none, and nobody meant it to be one."""
+
+_OPENERS = tuple(sorted(OPENERS, key=len, reverse=True))
+_FENCE = re.compile(r"`{3,}[\w-]*$")
+_WRAPPED = re.compile(r"(?:`{3,}[\w-]*\s*)?\{\s*[\"']tool_calls?[\"']\s*:")
+MAX_TOLD = 3
+"""Rejected calls told of at once."""
+MAX_SCHEMA_CHARS = 4_000
+MAX_NAMES = 40
+MAX_REASON_CHARS = 300
+
+
+def worth_telling(parsed: Parsed) -> tuple[Rejected, ...]:
+    """What was meant as a call and could not be read, each with its text. Words that only mention a marker are none."""
+    meant = [each for each in parsed.rejected if each.reason not in NO_FAULTS and _is_meant(parsed, *each.span)]
+    return tuple(msgspec.structs.replace(each, text=parsed.original_text[each.span[0] : each.span[1]]) for each in meant)
+
+
+def is_cut(parsed: Parsed, rejected: Iterable[Rejected]) -> bool:
+    """Whether the answer ends within one of these."""
+    end = len(parsed.original_text.rstrip())
+    return any(each.span[1] >= end for each in rejected)
+
+
+def _is_meant(parsed: Parsed, start: int, end: int) -> bool:
+    """Whether it begins as only a call does, on a line of its own; or stands in a block of calls of which others are good."""
+    if any(piece.kind == "call" and piece.start <= start < piece.end for piece in parsed.pieces):
+        return True
+    text = parsed.original_text
+    opening = _opening(text, start)
+    line = text[text.rfind("\n", 0, opening) + 1 : opening]
+    head = text[opening : min(end, opening + 200)]
+    return (not line.strip() or _follows_call(parsed, opening)) and (head.startswith(_OPENERS) or _WRAPPED.match(head) is not None)
+
+
+def _opening(text: str, start: int) -> int:
+    """Where the markers begin behind which something stands."""
+    for _ in range(3):  # a fence or a run of calls, and the call itself
+        before = text[max(start - 200, 0) : start].rstrip().rstrip("[").rstrip()
+        marker = next((marker for marker in _OPENERS if before.endswith(marker)), "") or _fence(before)
+        if not marker:
+            break
+        start = max(start - 200, 0) + len(before) - len(marker)
+    return start
+
+
+def _fence(before: str) -> str:
+    match = _FENCE.search(before)
+    return match.group() if match else ""
+
+
+def _follows_call(parsed: Parsed, start: int) -> bool:
+    before = [piece for piece in parsed.pieces if piece.end <= start and parsed.original_text[piece.start : piece.end].strip()]
+    return bool(before) and before[-1].kind in ("call", "marker")
+
+
+def feedback(rejected: Sequence[Rejected], tools: Toolset, dialect: str) -> str:
+    """Words for the model. Empty where there is nothing to tell."""
+    if not rejected:
+        return ""
+    told_of = [_about(each, tools, dialect) for each in rejected[:MAX_TOLD]]
+    return "\n\n".join([f"{FEEDBACK_BEGINS}, {NOTHING_RUN}", *told_of])
+
+
+def _about(rejected: Rejected, tools: Toolset, dialect: str) -> str:
+    name, call = _meant(rejected, tools)
+    lines = [f"- {_sentence(rejected.reason)}"]
+    if not name:
+        near = rejected.suggestions or tuple(closest(rejected.name, tools.names, 3))
+        lines.append(MEANT.format(names=" or ".join(near)) if near else ONE_OF.format(names=", ".join(tools.names[:MAX_NAMES])))
+        return "\n".join(lines)
+    schema = tools.schema(name)
+    if schema is not None:
+        lines.append(SCHEMA.format(name=name, schema=_clipped(jsontext.dumps(schema))))
+    example = call or Call(name, _example(schema))
+    return "\n".join([*lines, WRITE_IT if call else WRITE_LIKE, render_calls([example], dialect)])
+
+
+def _meant(rejected: Rejected, tools: Toolset) -> tuple[str, Call | None]:
+    """The tool that was meant, and the call as far as it can be read when nothing is asked of its tool's name."""
+    read = parse(rejected.text, None) if rejected.text else None
+    found = read.calls[0] if read is not None and len(read.calls) == 1 else None
+    written = rejected.name or (found.name if found else "")
+    if not written:
+        return "", None
+    names = [written, *rejected.suggestions[:1]]
+    for name in names:
+        aligned = align(name, found.args if found else {}, tools)
+        match aligned:
+            case Aligned(name=tool, args=args, problems=problems):
+                return tool, Call(tool, args) if found and not problems else None
+            case Misfit():
+                continue
+    return "", None
+
+
+def _example(schema: Any) -> dict[str, Any]:
+    """A call with what must be there, each value in its kind."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    required = schema.get("required") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        return {}
+    names: Iterable[Any] = required if isinstance(required, list) else ()
+    return {name: _value(properties.get(name)) for name in names if isinstance(name, str)}
+
+
+def _value(schema: Any) -> Any:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    choices = schema.get("enum") if isinstance(schema, dict) else None
+    if isinstance(choices, list) and choices:
+        return choices[0]
+    kinds: dict[str, Any] = {"integer": 1, "number": 1.5, "boolean": True, "object": {}, "array": [], "null": None}
+    return kinds.get(kind, "...") if isinstance(kind, str) else "..."
+
+
+def _sentence(reason: str) -> str:
+    text = reason.strip()[:MAX_REASON_CHARS].rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= MAX_SCHEMA_CHARS else text[:MAX_SCHEMA_CHARS] + " …"

@@ -1,0 +1,117 @@
+"""What begins a call where no marker of a dialect's own does: a few characters of lookahead, so that plain text waits for no more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from functools import lru_cache
+from typing import Literal
+
+from dragoman.text_tools.align import fold
+from dragoman.text_tools.envelope import OPENING_KEYS, WRAPPER_KEYS
+from dragoman.text_tools.lexer import Finder, Source, trie_pattern
+from dragoman.text_tools.openers import BARE_ENDS, CHANNELS, ENDINGS, NOISE, OPENERS, REASONING, RESPONSES
+from dragoman.text_tools.toolset import Toolset
+
+Patterns = tuple[re.Pattern[str], re.Pattern[str]]
+"""Something, and all that may still become it."""
+
+WINDOW = 160
+WRAPPED = frozenset(WRAPPER_KEYS) - {"function"}
+
+_KEYS = "|".join(sorted(OPENING_KEYS, key=len, reverse=True))
+_VALUE = rf"""\[?\s{{0,16}}\{{\s{{0,16}}["'](?P<key>{_KEYS})["']\s{{0,8}}:"""
+_KEY_NEXT = rf"""\s{{0,16}}(?:["'](?:(?:{_KEYS})(?:["']\s{{0,8}}(?::|\Z)|\Z)|\w{{0,16}}\Z)|\Z)"""
+_OBJECT_NEXT = rf"\{{{_KEY_NEXT}"
+_LIST_NEXT = rf"\[\s{{0,16}}(?:\{{{_KEY_NEXT}|[^\W\d][\w.\-]{{0,63}}(?:\(|\Z)|\Z)"
+_VALUE_START = r"""(?:\[?\s{0,16}(?:\{\s{0,16}(?:["'](?P<key>\w{0,16})(?:["']\s{0,8})?)?)?)?"""
+_FENCE = r"`{3,16}(?!`)[ \t]{0,8}(?:(?:json\w?|JSON|tool_calls?|tool|javascript|js)\b)?[ \t]{0,8}\r?\n?\s{0,32}"
+_FENCE_START = r"`{3,16}[ \t]{0,8}\w{0,12}[ \t]{0,8}\r?\n?\s{0,32}"
+
+BESIDE = (_OBJECT_NEXT, _LIST_NEXT)
+"""What may begin a call without a marker, or still become that."""
+
+CODE_FENCE = re.compile(rf"{_FENCE}(?P<value>{_VALUE})")
+CODE_FENCE_START = re.compile(rf"{_FENCE_START}{_VALUE_START}")
+_BARE, _BARE_START = re.compile(_VALUE), re.compile(_VALUE_START)
+_CODE = re.compile(r"\[\s{0,16}(?P<name>[^\W\d][\w.\-]{0,63})\(")
+_CODE_START = re.compile(r"\[\s{0,16}(?P<name>(?:[^\W\d][\w.\-]{0,63})?)")
+
+_ARROWS = re.compile(r"(>>>(?:all(?=\n)|[\w.\-]{1,128}(?=\n\s{0,8}\{)))\n?")
+_ARROWS_START = re.compile(r">>>[\w.\-]{0,128}(?:\n\s{0,8})?")
+_RECIPIENT = r"(?P<recipient>to=[^\s<]{1,120}\s{0,4}(?:<\|channel\|>\w{1,20})?<\|message\|>)"
+_RECIPIENT_START = r"t|to|to=[^\s<]{0,120}\s{0,4}(?:<\|?[a-z]{0,8}\|?(?:>\w{0,20})?(?:<\|?[a-z]{0,8}\|?)?)?"
+
+
+class Lookahead:
+    """For one set of tools."""
+
+    def __init__(self, tools: Toolset | None) -> None:
+        self._tools = tools
+        self._folded = tuple(fold(name) for name in tools.names) if tools is not None else None
+        names = tools.names if tools is not None else ()
+        self.elements: dict[str, Patterns] = {
+            f"<{name}>": _element_patterns(name, self.parameters(name)) for name in names if f"<{name}>" not in FIXED
+        }
+        self.finder = _finder(tuple(self.elements))
+        self.start: Patterns = _start_patterns(names)
+        self.arrows: Patterns = (_ARROWS, _ARROWS_START)
+
+    def parameters(self, name: str) -> tuple[str, ...]:
+        schema = self._tools.schema(name) if self._tools is not None else None
+        properties = (schema or {}).get("properties")
+        return tuple(map(str, properties)) if isinstance(properties, dict) else ()
+
+    def bare(self, source: Source) -> Generator[None, None, Literal["", "wrapped", "json", "code"]]:
+        """What kind of call may begin at the bracket here."""
+        while True:
+            rest = source.buffer[source.position : source.position + WINDOW]
+            if value := _BARE.match(rest):
+                return "wrapped" if value["key"] in WRAPPED else "json"
+            if code := _CODE.match(rest):
+                return "code" if self._may_name(code["name"], is_whole=True) else ""
+            if source.closed or len(rest) == WINDOW:
+                return ""
+            value, code = _BARE_START.fullmatch(rest), _CODE_START.fullmatch(rest)
+            if not (value and _may_be_key(value["key"] or "")) and not (code and self._may_name(code["name"], is_whole=False)):
+                return ""
+            yield
+
+    def _may_name(self, written: str, *, is_whole: bool) -> bool:
+        if self._folded is None:
+            return True
+        folded = fold(written)
+        if is_whole:
+            return any(name == folded or folded.endswith(name) for name in self._folded)
+        return any(name.startswith(folded) for name in self._folded) or "." in written
+
+
+def _may_be_key(beginning: str) -> bool:
+    return any(key.startswith(beginning) for key in OPENING_KEYS)
+
+
+FIXED: frozenset[str] = frozenset((*OPENERS, *REASONING, *BARE_ENDS, *CHANNELS, *NOISE, *ENDINGS, *RESPONSES, "`", ">>>"))
+
+
+@lru_cache(maxsize=32)
+def _finder(elements: tuple[str, ...]) -> Finder:
+    return Finder((*FIXED, *elements), BESIDE)
+
+
+@lru_cache(maxsize=256)
+def _element_patterns(name: str, parameters: tuple[str, ...]) -> Patterns:
+    """A tool's tag, and directly in it a parameter's or its own end."""
+    tag = re.escape(name)
+    inner = "|".join(f"<{re.escape(parameter)}>" for parameter in parameters)
+    whole = rf"<{tag}>\s{{0,32}}(?:</{tag}>{'|' + inner if inner else ''})"
+    return re.compile(whole), re.compile(rf"<{tag}>\s{{0,32}}(?:<[^\s<>]{{0,80}})?")
+
+
+@lru_cache(maxsize=32)
+def _start_patterns(names: tuple[str, ...]) -> Patterns:
+    if not names:
+        return re.compile(rf"\s{{0,8}}{_RECIPIENT}"), re.compile(rf"\s{{0,8}}(?:{_RECIPIENT_START})?")
+    any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    whole = rf"\s{{0,8}}{_RECIPIENT}|(?P<tool>{any_name})(?:\n\s{{0,8}}(?=\{{)|(?=\[ARGS\]))"
+    beginning = rf"\s{{0,8}}(?:{_RECIPIENT_START})?|(?:{trie_pattern(names)})(?:\n\s{{0,8}}|\[[ARGS]{{0,4}})?"
+    return re.compile(whole), re.compile(beginning)

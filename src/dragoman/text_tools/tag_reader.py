@@ -1,0 +1,239 @@
+"""Calls whose arguments stand between tags, as text that the tool's schema gives a type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.text_tools import json_text
+from dragoman.text_tools.json_reader import read_value
+from dragoman.text_tools.lexer import NotACall, Source, literal, more, space, until
+
+MAX_TAG_CHARS = 400
+MAX_ARGS = 500
+CDATA, CDATA_END = "<![CDATA[", "]]>"
+"""Around text that would otherwise be taken for tags, or for a number."""
+
+_REFERENCE = re.compile(r"&(?:#(\d{1,7})|(\w{2,4}));")
+_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_ATTRIBUTE = re.compile(r"""([\w.:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))""")
+
+
+class Tags(msgspec.Struct, frozen=True):
+    """How one dialect marks a call and its arguments."""
+
+    call: tuple[str, ...]
+    """Beginnings of the tag that names the tool."""
+    call_end: str
+    arg: tuple[str, ...]
+    arg_end: str
+    is_attribute: bool = True
+    """Whether names stand as `name="…"`, not right behind the tag's beginning."""
+    trim: Literal["", "lines", "space"] = ""
+    """What around a value belongs to the layout: nothing, one line break on each side, all white space."""
+    tag_end: str = ">"
+    typed_by: str = ""
+    """The attribute that says of what type a value is."""
+
+
+FUNCTION = Tags(
+    ("<function=", "<function "), "</function>", ("<parameter=", "<parameter "), "</parameter>", is_attribute=False, trim="lines"
+)
+FUNCTION_NAME = Tags(
+    ("<function name=", "<functionname=", "<functionĠname="),
+    "</function>",
+    ("<param name=", "<paramname=", "<paramĠname=", "<parameter name="),
+    "</param>",
+    trim="space",
+)
+INVOKE = Tags(("<invoke name=", "<invoke "), "</invoke>", ("<parameter name=", "<parameter "), "</parameter>")
+DSML = Tags(("<｜DSML｜invoke",), "</｜DSML｜invoke>", ("<｜DSML｜parameter",), "</｜DSML｜parameter>", typed_by="string")
+ATEM = Tags(("<atem:invoke",), "</atem:invoke>", ("<atem:parameter",), "</atem:parameter>")
+STEPTML = Tags(("<steptml:invoke",), "</steptml:invoke>", ("<steptml:parameter",), "</steptml:parameter>")
+XTML = Tags(
+    ("<|open|>call ",), "<|close|>call<|sep|>", ("<|open|>argument ",), "<|close|>argument<|sep|>", tag_end="<|sep|>", typed_by="type"
+)
+
+ALL_TAGS: tuple[Tags, ...] = (FUNCTION, FUNCTION_NAME, INVOKE, DSML, ATEM, STEPTML, XTML)
+TAGS_BY_MARKER: dict[str, Tags] = {marker: tags for tags in ALL_TAGS for marker in tags.call}
+TAG_MARKERS: tuple[str, ...] = tuple(TAGS_BY_MARKER)
+
+
+class Tagged(msgspec.Struct, frozen=True):
+    """A call as it stood between its tags."""
+
+    name: str
+    args: dict[str, Any]
+    """Text as it was written, and values that said themselves of what type they are."""
+    is_closed: bool
+    is_raw: bool = True
+    repairs: tuple[str, ...] = ()
+
+
+def unescaped(name: str) -> str:
+    """A name with its character references resolved."""
+    return _REFERENCE.sub(_character, name) if "&" in name else name
+
+
+def _character(match: re.Match[str]) -> str:
+    if match[2]:
+        return _ENTITIES.get(match[2], match[0])
+    code = int(match[1])
+    return chr(code) if code < 0x110000 else match[0]
+
+
+def read_tagged(source: Source, marker: str, outer: tuple[str, ...]) -> Generator[None, None, Tagged]:
+    """Take one call, beginning with the marker of its tag; `outer` ends what is around it."""
+    tags = TAGS_BY_MARKER[marker]
+    source.take(source.position + len(marker))
+    name, attributes, is_empty = yield from _tag(source, tags, marker)
+    name = name or attributes.get("name", "") or attributes.get("tool", "")
+    if not name:
+        raise NotACall("it names no tool")
+    if is_empty:
+        return Tagged(name, {}, is_closed=True)
+    args: dict[str, Any] = {}
+    ends = (tags.call_end, *outer)
+    while True:
+        yield from space(source)
+        if not (yield from more(source)):
+            if not args:
+                raise NotACall("it breaks off")
+            return Tagged(name, args, is_closed=False)
+        found = yield from literal(source, (*tags.arg, *ends, "{"))
+        if found == tags.call_end:
+            source.take(source.position + len(found))
+            return Tagged(name, args, is_closed=True)
+        if found == "{" and not args:
+            return (yield from _json_body(source, name, ends))
+        if not found or found == "{":
+            raise NotACall("something stands between its arguments")
+        if found in outer:
+            return Tagged(name, args, is_closed=True)
+        key, value = yield from _argument(source, tags, found, ends)
+        args[key] = value
+        if len(args) > MAX_ARGS:
+            raise NotACall("it has too many arguments")
+
+
+def _json_body(source: Source, name: str, ends: tuple[str, ...]) -> Generator[None, None, Tagged]:
+    value = yield from read_value(source, ends)
+    try:
+        args, repairs = json_text.loads(value.text)
+    except json_text.NotReadable as error:
+        raise NotACall("its arguments are not JSON") from error
+    if not isinstance(args, dict):
+        raise NotACall("its arguments are no object")
+    yield from space(source)
+    end = yield from literal(source, ends[:1])
+    if end:
+        source.take(source.position + len(end))
+    return Tagged(name, args, is_closed=bool(end) or not value.is_open, is_raw=False, repairs=repairs)
+
+
+def _tag(source: Source, tags: Tags, marker: str) -> Generator[None, None, tuple[str, dict[str, str], bool]]:
+    """The rest of a tag: the name right behind its beginning, its attributes, and whether it closes itself."""
+    inside, stop = yield from until(source, (tags.tag_end, "\n<") if tags.tag_end == ">" else (tags.tag_end,), MAX_TAG_CHARS)
+    if stop == tags.tag_end:
+        source.take(source.position + len(stop))
+    elif not stop:
+        raise NotACall("it breaks off")
+    if not tags.is_attribute:
+        return unescaped(inside.strip()), {}, False
+    is_empty = inside.rstrip().endswith("/") and tags.tag_end == ">"
+    text = "name=" + inside if marker.endswith("name=") else inside
+    attributes = {match[1]: unescaped(match[2] or match[3] or match[4] or "") for match in _ATTRIBUTE.finditer(text)}
+    return "", attributes, is_empty
+
+
+def _argument(source: Source, tags: Tags, marker: str, ends: tuple[str, ...]) -> Generator[None, None, tuple[str, Any]]:
+    source.take(source.position + len(marker))
+    key, attributes, is_empty = yield from _tag(source, tags, marker)
+    if tags.is_attribute:
+        named = attributes.get("name", attributes.get("key"))
+        if named is None:
+            raise NotACall("an argument has no name")
+        key = named
+    if is_empty:
+        return key, ""
+    end = "</parameter>" if marker.startswith("<parameter") else tags.arg_end
+    value = yield from read_text(source, end, (*tags.arg, *ends), tags.trim)
+    return key, _by_attribute(value, attributes, tags.typed_by)
+
+
+def _by_attribute(value: str, attributes: dict[str, str], typed_by: str) -> Any:
+    """What says itself that it is text is text, even where the tool declares nothing; other values are typed by the schema."""
+    said = attributes.get(typed_by) if typed_by else None
+    match said:
+        case None:
+            return value
+        case "string" | "true":
+            return SaidText(value)
+        case _:
+            return SaidValue(value)
+
+
+class SaidText(str):
+    """Text that was said to be text."""
+
+    __slots__ = ()
+
+
+class SaidValue(str):
+    """Text that was said to be a value other than text."""
+
+    __slots__ = ()
+
+
+def read_text(source: Source, end: str, beyond: tuple[str, ...], trim: str) -> Generator[None, None, str]:
+    """Take a value up to its end tag. The tag ends it only where something follows that may follow an argument, so that the text may hold
+    the tag itself; one that was forgotten is supplied where a line begins with what comes next."""
+    parts: list[str] = []
+    if (yield from literal(source, (CDATA,))):
+        sections = yield from read_cdata(source)
+        if (yield from literal(source, (end,))):
+            source.take(source.position + len(end))
+            return SaidText("".join(sections))
+        parts.append(f"{CDATA}{(CDATA_END + CDATA).join(sections)}{CDATA_END}")
+    forgotten = tuple(f"\n{marker}" for marker in beyond)
+    while True:
+        text, stop = yield from until(source, (end, *forgotten))
+        parts.append(text)
+        if not stop:
+            raise NotACall("it breaks off")
+        if stop != end:
+            source.take(source.position + 1)
+            return _trimmed("".join(parts) + "\n", trim)
+        source.take(source.position + len(end))
+        gap = yield from space(source)
+        if source.is_empty and source.closed:
+            return _trimmed("".join(parts), trim)
+        if (yield from literal(source, beyond)):
+            return _trimmed("".join(parts), trim)
+        parts += (end, gap)
+
+
+def read_cdata(source: Source) -> Generator[None, None, list[str]]:
+    """Take all sections that stand here."""
+    sections: list[str] = []
+    while (yield from literal(source, (CDATA,))):
+        source.take(source.position + len(CDATA))
+        text, stop = yield from until(source, (CDATA_END,))
+        if not stop:
+            raise NotACall("it breaks off")
+        source.take(source.position + len(stop))
+        sections.append(text)
+    return sections
+
+
+def _trimmed(value: str, trim: str) -> str:
+    match trim:
+        case "lines":
+            return value.removeprefix("\n").removesuffix("\n")
+        case "space":
+            return value.strip()
+        case _:
+            return value

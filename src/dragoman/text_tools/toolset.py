@@ -1,0 +1,67 @@
+"""The tools a model was offered, in the one form the reader, alignment and prompts use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dragoman import jsontext
+from dragoman.messages import ToolSpec
+
+Tool = ToolSpec | Mapping[str, Any]
+"""A ToolSpec, or a plain dict {name, description, parameters}; the OpenAI envelope around it is taken off."""
+
+
+class Toolset:
+    """Tool names in the order they were offered, each with the schema of its arguments or None where there is none."""
+
+    def __init__(self, schemas: Mapping[str, dict[str, Any] | None], descriptions: Mapping[str, str] | None = None) -> None:
+        self._schemas = dict(schemas)
+        self._descriptions = dict(descriptions or {})
+
+    @classmethod
+    def of(cls, tools: Iterable[Tool] | Toolset | None) -> Toolset | None:
+        """None stays None: then any tool name is taken."""
+        if tools is None or isinstance(tools, Toolset):
+            return tools
+        schemas: dict[str, dict[str, Any] | None] = {}
+        descriptions: dict[str, str] = {}
+        for tool in tools:
+            name, description, schema = _read(tool)
+            if name and name not in schemas:
+                schemas[name], descriptions[name] = schema, description
+        return cls(schemas, descriptions)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._schemas)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._schemas
+
+    def __len__(self) -> int:
+        return len(self._schemas)
+
+    def schema(self, name: str) -> dict[str, Any] | None:
+        """The JSON Schema of a tool's arguments; None where the tool is unknown or declares nothing."""
+        return self._schemas.get(name)
+
+    def description(self, name: str) -> str:
+        return self._descriptions.get(name, "")
+
+
+def _read(tool: Tool) -> tuple[str, str, dict[str, Any] | None]:
+    if isinstance(tool, ToolSpec):
+        return tool.name, tool.description, _object(tool.parameters)
+    inner = tool.get("function")
+    body = inner if isinstance(inner, Mapping) else tool
+    parameters = body.get("parameters", body.get("input_schema"))
+    return str(body.get("name") or ""), str(body.get("description") or ""), _object(parameters)
+
+
+def _object(parameters: Any) -> dict[str, Any] | None:
+    """The schema as a dict; None where it is missing, null, or no object."""
+    if isinstance(parameters, str | bytes):
+        text = parameters.decode("utf-8", "replace") if isinstance(parameters, bytes) else parameters
+        return jsontext.decode_object(text)
+    return dict(parameters) if isinstance(parameters, Mapping) else None

@@ -1,0 +1,185 @@
+"""Any provider, with tools as text: for models and servers that know none, over any protocol.
+
+    provider = TextTools(connect("ollama/some-model"))
+
+The tools are described in words, calls and results in the history are told in words, and calls are read out of the answer as it streams.
+Whoever uses it sees the requests and answers of a service that knows tools. It remembers nothing but what it has already rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from dragoman.contracts import Prepared, Provider
+from dragoman.errors import InputError
+from dragoman.events import Retrying, StreamEvent
+from dragoman.messages import Message, PerMessage, Request, Response, ToolSpec, user
+from dragoman.profile import Profile
+from dragoman.text_tools.align import Mapped
+from dragoman.text_tools.answering import Answering, Bound, Reading
+from dragoman.text_tools.constrained import is_constrained
+from dragoman.text_tools.dialect import DEFAULT, SEED, find
+from dragoman.text_tools.parser import StreamParser
+from dragoman.text_tools.prompt import render_prompt
+from dragoman.text_tools.rewriting import rewrite
+from dragoman.text_tools.toolset import Toolset
+
+MUST_CALL = "Answer with a tool call."
+MUST_CALL_ONE = "Answer with a call of the tool {name}."
+NO_THINK = "/no_think"
+"""How Qwen is told in words not to think."""
+
+
+T = TypeVar("T")
+
+
+class TextOptions(msgspec.Struct, frozen=True):
+    """How tools are put into text."""
+
+    dialect: str = DEFAULT
+    """How calls are written: one of `dialects()`."""
+    place: Literal["system", "user"] = "system"
+    """Where the tools are described: in the system message, or as the first thing the user says. See `place_for`."""
+    preserve_context: bool = True
+    """Keep the words beside calls; False drops them from the history, as some services with native calls do."""
+    no_think: str | None = None
+    """What a prompt is given where thinking is off and the server has no switch for it: `/no_think` behind it, or the seed's `<no_think>`
+    before it. None: as the profile says. Empty: nothing."""
+    is_thinking: bool = False
+    """The chat template opens the model's thinking itself, so answers begin within it."""
+    mapping: Mapped = {}
+    """The user's own names for tools and parameters: see `align.Mapped`."""
+
+
+def place_for(dialect: str, protocol: str) -> Literal["system", "user"]:
+    """Where the seed puts its guidance: over Gemini it is the first user content, elsewhere it is in the system message."""
+    return "user" if find(dialect).name == SEED and protocol == "gemini" else "system"
+
+
+class TextTools:
+    """A Provider around a Provider."""
+
+    def __init__(self, provider: Provider, options: TextOptions | None = None) -> None:
+        self.provider = provider
+        self.options = options or TextOptions()
+        self.dialect = _known(self.options.dialect)
+        self.model: str = getattr(provider, "model", "")
+        self.blobs: Any = getattr(provider, "blobs", None)
+        self._memos: dict[str, PerMessage[Message]] = {}
+        self._prompt = _OncePerTools(lambda tools: render_prompt(tools, self.dialect))
+        self._first = _OncePerTools(lambda tools: user(self._prompt(tools)))
+        self._toolset = _OncePerTools(lambda tools: Toolset.of(tools) or Toolset({}))
+
+    @property
+    def name(self) -> str:
+        return self.provider.name
+
+    def profile(self, model: str) -> Profile:
+        return self.provider.profile(model)
+
+    def prepare(self, request: Request) -> Prepared:
+        return self.provider.prepare(self.rewritten(request))
+
+    async def generate(self, request: Request) -> Response:
+        return self._answering(request).whole(await self.provider.generate(self.rewritten(request)))
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        answering = self._answering(request)
+        async with aclosing(self.provider.stream(self.rewritten(request))) as events:
+            async for event in events:
+                if isinstance(event, Retrying):
+                    answering = self._answering(request)
+                for told in answering.event(event):
+                    yield told
+
+    async def count_tokens(self, request: Request) -> int:
+        return await self.provider.count_tokens(self.rewritten(request))
+
+    async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
+        return await self.provider.embed(texts, model)
+
+    async def preconnect(self) -> None:
+        await self.provider.preconnect()
+
+    async def aclose(self) -> None:
+        await self.provider.aclose()
+
+    # --- the request
+
+    def rewritten(self, request: Request) -> Request:
+        """What the model is sent. The same message becomes the same message each time, so that what was rendered of it stays so."""
+        no_think = self._no_think(request)
+        messages = self._memo(no_think).over(request.messages)
+        system = request.system
+        if request.tools and self.options.place == "user":
+            messages.insert(0, self._first(request.tools))
+        elif request.tools:
+            system = "\n\n".join(text for text in (system, self._prompt(request.tools)) if text.strip())
+        if told := _told_choice(request):
+            messages.append(user(told))  # last, and in no record: the next request goes on from what stands before it
+        settings = msgspec.structs.replace(request.settings, tool_choice="auto")
+        return msgspec.structs.replace(request, messages=tuple(messages), system=system, tools=(), settings=settings)
+
+    @property
+    def messages_rewritten(self) -> int:
+        """How many messages have been rewritten so far: what requests really cost."""
+        return sum(memo.computed for memo in self._memos.values())
+
+    def _memo(self, no_think: str) -> PerMessage[Message]:
+        memo = self._memos.get(no_think)
+        if memo is None:
+            memo = self._memos[no_think] = PerMessage(lambda message: rewrite(message, self.dialect, no_think))
+        return memo
+
+    def _no_think(self, request: Request) -> str:
+        thinking, words = request.settings.thinking, self.options.no_think
+        if thinking is None or thinking.effort != "off":
+            return ""
+        if words is not None:
+            return words
+        profile = self.profile(request.model)
+        return NO_THINK if profile.thinking == "switch" and not profile.thinking_switch else ""
+
+    # --- the answer
+
+    def _answering(self, request: Request) -> Answering:
+        options, tools = self.options, self._toolset(request.tools)
+        reading = Reading(request, tools, self.dialect, options.preserve_context)
+        choice = request.settings.tool_choice if request.tools else "none"
+        if is_constrained(request):
+            return Bound(reading, StreamParser(tools, tool_choice="none", is_thinking=options.is_thinking))
+        return Answering(
+            reading,
+            StreamParser(tools, dialect=self.dialect, tool_choice=choice, mapping=options.mapping, is_thinking=options.is_thinking),
+        )
+
+
+def _told_choice(request: Request) -> str:
+    choice = request.settings.tool_choice
+    if not request.tools or choice in ("auto", "none"):
+        return ""
+    return MUST_CALL if choice == "required" else MUST_CALL_ONE.format(name=choice)
+
+
+def _known(dialect: str) -> str:
+    try:
+        return find(dialect).name
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+class _OncePerTools(Generic[T]):
+    """Something made of the tools, made anew only where they are others."""
+
+    def __init__(self, make: Callable[[tuple[ToolSpec, ...]], T]) -> None:
+        self._make = make
+        self._last: tuple[tuple[ToolSpec, ...], T] | None = None
+
+    def __call__(self, tools: tuple[ToolSpec, ...]) -> T:
+        if self._last is None or self._last[0] != tools:
+            self._last = (tools, self._make(tools))
+        return self._last[1]
