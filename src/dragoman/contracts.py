@@ -86,6 +86,11 @@ class Transport(Protocol):
     async def aclose(self) -> None: ...
 
 
+Pin = Callable[[str], Transport]
+"""A transport whose connections go to this IP address and nowhere else, whatever a URL's host resolves to by then; TLS is spoken with
+the host all the same. Behind a proxy it is the proxy that is told the address. An empty address: by the host's name, unpinned."""
+
+
 class BlobStore(Protocol):
     def put(self, mime: str, data: bytes) -> Blob: ...
 
@@ -139,6 +144,8 @@ class Intent(msgspec.Struct, frozen=True):
     """The whole of it: the full command, or the diff."""
     writes: tuple[str, ...] = ()
     """Files it would change: absolute paths, symlinks resolved."""
+    scope: str = ""
+    """What allowing the like of it covers, where that is less than the tool: the host that is fetched from."""
     problem: str = ""
     """Why it cannot work (a path outside the workspace, text that is not there), where that is already known: nobody need be asked."""
 

@@ -37,6 +37,10 @@ class Decoder:
         self._to = to
         self._answer = AnswerBuilder(taken)
         self._grounding: dict[str, Any] = {}
+        self._part_starts: list[int] = []
+        """Where each part begins in the answer's text, in bytes: what grounding says is counted from there."""
+        self._part_kind = ""
+        self._text_bytes = 0
         self._usage: dict[str, Any] = {}
         self._finish = ""
         self._detail = ""
@@ -65,7 +69,8 @@ class Decoder:
         answer.response_id = answer.response_id or chunk.get("responseId") or ""
         answer.model_version = answer.model_version or chunk.get("modelVersion") or ""
         for candidate in (chunk.get("candidates") or ())[:1]:
-            for part in (candidate.get("content") or {}).get("parts") or ():
+            for number, part in enumerate((candidate.get("content") or {}).get("parts") or ()):
+                self._count(part, goes_on=number == 0)
                 events += self._part(part)
             self._grounding.update(candidate.get("groundingMetadata") or {})
             self._finish = candidate.get("finishReason") or self._finish
@@ -84,9 +89,29 @@ class Decoder:
             raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
         events: list[StreamEvent] = []
         if self._grounding:
-            events += self._answer.cite(Citation(opaque=self._opaque(jsontext.dumps(self._grounding))))
+            events += self._cite(_counted_from_start(self._grounding, self._part_starts))
         reason = FinishReason.SAFETY if self._blocked else FINISH.get(self._finish, FinishReason.OTHER)
         return [*events, *self._answer.close(reason, self._finish, self._detail)]
+
+    def _count(self, part: dict[str, Any], *, goes_on: bool) -> None:
+        """A stream sends a part in pieces: the first of a chunk may go on with the last of the chunk before."""
+        text = part.get("text") or ""
+        kind = "other" if "text" not in part else "thought" if part.get("thought") else "text"
+        if kind == "other" or not goes_on or kind != self._part_kind:
+            self._part_starts.append(self._text_bytes)
+        self._part_kind = kind
+        if kind == "text":
+            self._text_bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+    def _cite(self, grounding: dict[str, Any]) -> list[StreamEvent]:
+        """One citation for each source; what the service says of them rides, whole, on the first."""
+        pages = [_page(chunk) for chunk in _dicts(grounding.get("groundingChunks"))] or [("", "")]
+        events: list[StreamEvent] = []
+        for number, (uri, title) in enumerate(pages):
+            opaque = None if number else self._opaque(jsontext.dumps(grounding))
+            if opaque is not None or uri or title:
+                events += self._answer.cite(Citation(uri, title, opaque=opaque))
+        return events
 
     def _part(self, part: dict[str, Any]) -> list[StreamEvent]:
         signature = part.get("thoughtSignature")
@@ -121,6 +146,34 @@ class Decoder:
 
     def _opaque(self, json: str) -> Opaque:
         return Opaque(self._to.deployment.name, json, self._to.model)
+
+
+def _page(chunk: dict[str, Any]) -> tuple[str, str]:
+    pages = (chunk.get(kind) for kind in ("web", "retrievedContext", "maps"))
+    page: dict[str, Any] = next((page for page in pages if isinstance(page, dict)), {})
+    return jsontext.valid_unicode(str(page.get("uri") or "")), jsontext.valid_unicode(str(page.get("title") or ""))
+
+
+def _counted_from_start(grounding: dict[str, Any], starts: list[int]) -> dict[str, Any]:
+    """Grounding whose offsets all count from the answer's beginning: parts are joined when they are read, and `partIndex` with them."""
+    supports = _dicts(grounding.get("groundingSupports"))
+    if not any((support.get("segment") or {}).get("partIndex") for support in supports):
+        return grounding
+    return grounding | {"groundingSupports": [_moved(support, starts) for support in supports]}
+
+
+def _moved(support: dict[str, Any], starts: list[int]) -> dict[str, Any]:
+    segment: dict[str, Any] = dict(support.get("segment") or {})
+    part = segment.get("partIndex") or 0
+    if not isinstance(part, int) or not 0 <= part < len(starts):
+        return support  # it is passed over when the markers are set
+    segment.pop("partIndex", None)
+    offsets = {name: starts[part] + (segment.get(name) or 0) for name in ("startIndex", "endIndex")}
+    return support | {"segment": segment | offsets}
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def read_answer(data: Any, to: Destination, taken: Taken) -> Response:

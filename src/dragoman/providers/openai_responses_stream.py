@@ -171,7 +171,7 @@ def _keep_item(answer: AnswerBuilder, item: dict[str, Any], to: Destination, *, 
             answer.seal(Opaque(to.deployment.name, jsontext.dumps({"phase": phase}), to.model) if phase else None)
             for block in content:
                 for annotation in block.get("annotations") or ():
-                    events += answer.cite(_citation(annotation, to))
+                    events += answer.cite(_citation(annotation, block.get("text") or "", to))
         case "reasoning":
             if not told:
                 summary = [block.get("text") or "" for block in item.get("summary") or item.get("content") or ()]
@@ -190,6 +190,10 @@ def _refusal(item: dict[str, Any]) -> str:
     return next((block["refusal"] for block in item.get("content") or () if block.get("refusal")), "")
 
 
-def _citation(annotation: dict[str, Any], to: Destination) -> Citation:
+def _citation(annotation: dict[str, Any], text: str, to: Destination) -> Citation:
+    """Its offsets are counted in its own block; the text there says where that is when blocks are joined."""
     opaque = Opaque(to.deployment.name, jsontext.dumps(annotation), to.model)
-    return Citation(annotation.get("url") or "", annotation.get("title") or annotation.get("filename") or "", "", opaque)
+    start, end = annotation.get("start_index"), annotation.get("end_index")
+    cited = text[start:end] if isinstance(start, int) and isinstance(end, int) and 0 <= start < end else ""
+    title = annotation.get("title") or annotation.get("filename") or ""
+    return Citation(annotation.get("url") or "", title, jsontext.valid_unicode(cited), opaque)

@@ -1,0 +1,124 @@
+"""Where a text may be parted without cutting what a reader sees as one character.
+
+Unicode's rules for grapheme clusters (UAX #29), by what `unicodedata` knows and a few ranges. Where Unicode's versions differ the
+wider cluster is taken: nothing that any of them calls one character is cut.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_ZWJ = "\u200d"
+_PREPENDED = frozenset(
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd\U000111c2\U000111c3\U000113d1"
+    "\U0001193f\U00011941\U00011a84\U00011a85\U00011a86\U00011a87\U00011a88\U00011a89\U00011d46\U00011f02"
+)
+"""Signs written before what they belong to."""
+_ATTACHED = frozenset("\u200c\u200d\u0e33\u0eb3\uff9e\uff9f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
+"""What belongs to the character before it and is no mark by its category: joiners, vowels, voicing signs, skin tones."""
+_PICTURES = (
+    (0xA9, 0xA9), (0xAE, 0xAE), (0x203C, 0x203C), (0x2049, 0x2049), (0x2122, 0x2122), (0x2139, 0x2139), (0x2194, 0x21AA), (0x231A, 0x23FF),
+    (0x24C2, 0x24C2), (0x25AA, 0x27BF), (0x2934, 0x2935), (0x2B05, 0x2B55), (0x3030, 0x3030), (0x303D, 0x303D), (0x3297, 0x3297),
+    (0x3299, 0x3299), (0x1F000, 0x1F1E5), (0x1F200, 0x1F3FA), (0x1F400, 0x1FAFF), (0x1FC00, 0x1FFFD),
+)  # fmt: skip
+"""Pictographs, which joiners make into one."""
+_CONJOINED = ((0x0900, 0x09FF), (0x0A80, 0x0B7F), (0x0C00, 0x0C7F), (0x0D00, 0x0D7F))
+"""Indic scripts whose consonants a virama makes into one."""
+
+
+def next_boundary(text: str, index: int, floor: int = 0) -> int:
+    """The first place at or behind `index` where no character is cut. `floor` is such a place at or before it: nobody looks further back.
+
+    Given ascending places, each the floor of the next, all of them together take one walk over the text.
+    """
+    while 0 < index < len(text) and not _is_boundary(text, index, floor):
+        index += 1
+    return index
+
+
+def _is_boundary(text: str, index: int, floor: int) -> bool:
+    before, after = text[index - 1], text[index]
+    if before < "\x80" and after < "\x80":
+        return not (before == "\r" and after == "\n")
+    if _is_control(before) or _is_control(after):
+        return True
+    if _is_attached(after) or before in _PREPENDED or _is_one_syllable(before, after):
+        return False
+    if _is_flag_letter(before) and _is_flag_letter(after):
+        return _flag_letters(text, index, floor) % 2 == 0
+    if before == _ZWJ and _in(_PICTURES, after):
+        return not _follows_picture(text, index - 1, floor)
+    return not (_in(_CONJOINED, after) and _follows_virama(text, index, floor))
+
+
+def _is_control(char: str) -> bool:
+    category = unicodedata.category(char)
+    if category == "Cf":
+        return not (char in _ATTACHED or char in _PREPENDED or _is_tag(char))
+    return category in ("Cc", "Zl", "Zp", "Cs")
+
+
+def _is_attached(char: str) -> bool:
+    return unicodedata.category(char)[0] == "M" or char in _ATTACHED or _is_tag(char)
+
+
+def _is_tag(char: str) -> bool:
+    return "\U000e0020" <= char <= "\U000e007f"
+
+
+def _is_flag_letter(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def _flag_letters(text: str, index: int, floor: int) -> int:
+    """How many stand right before `index`: two make a flag."""
+    start = index
+    while start > floor and _is_flag_letter(text[start - 1]):
+        start -= 1
+    return index - start
+
+
+def _follows_picture(text: str, index: int, floor: int) -> bool:
+    while index > floor and _is_attached(text[index - 1]):
+        index -= 1
+    return index > floor and _in(_PICTURES, text[index - 1])
+
+
+def _follows_virama(text: str, index: int, floor: int) -> bool:
+    if unicodedata.category(text[index])[0] != "L":
+        return False
+    joined = False
+    while index > floor and _is_attached(text[index - 1]):
+        index -= 1
+        joined = joined or unicodedata.combining(text[index]) == 9
+    return joined and index > floor and _in(_CONJOINED, text[index - 1])
+
+
+def _is_one_syllable(before: str, after: str) -> bool:
+    """Korean letters that make up one syllable."""
+    match _hangul(before):
+        case "L":
+            return _hangul(after) in ("L", "V", "LV", "LVT")
+        case "LV" | "V":
+            return _hangul(after) in ("V", "T")
+        case "LVT" | "T":
+            return _hangul(after) == "T"
+        case _:
+            return False
+
+
+def _hangul(char: str) -> str:
+    """The place in a syllable: leading, vowel, trailing; empty for all else."""
+    code = ord(char)
+    if 0xAC00 <= code <= 0xD7A3:
+        return "LVT" if (code - 0xAC00) % 28 else "LV"
+    if 0x1100 <= code <= 0x115F or 0xA960 <= code <= 0xA97C:
+        return "L"
+    if 0x1160 <= code <= 0x11A7 or 0xD7B0 <= code <= 0xD7C6:
+        return "V"
+    return "T" if 0x11A8 <= code <= 0x11FF or 0xD7CB <= code <= 0xD7FB else ""
+
+
+def _in(ranges: tuple[tuple[int, int], ...], char: str) -> bool:
+    code = ord(char)
+    return any(first <= code <= last for first, last in ranges)

@@ -1,0 +1,105 @@
+"""What a server sent, as text for a model: by its type and its character set, whatever it claims."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+import msgspec
+
+from dragoman.tools.links import without_hidden
+from dragoman.tools.names import size_shown
+from dragoman.tools.page import read_page
+from dragoman.tools.textfile import media_type
+from dragoman.tools.worker import Stop, in_thread
+from dragoman.tools.workspace import Refused
+
+_SNIFFED_BYTES = 4_096
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT = re.compile(
+    r"text/.*|application/(json|xml|javascript|ecmascript|x-javascript|yaml|x-yaml|toml|sql|graphql|x-sh|x-ndjson|rtf)|.*\+(json|xml)"
+)
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
+_DECLARED = re.compile(
+    rb"<meta[^>]{0,1000}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})|<\?xml[^>]{0,200}encoding=[\"']([A-Za-z0-9._:-]{1,40})",
+    re.IGNORECASE,
+)
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_CODECS = re.compile(
+    r"utf-8|utf-16(-[lb]e)?|utf-32(-[lb]e)?|iso8859-\d+|cp(125\d|866|874|932|949|950)|koi8-[rut]|gb2312|gbk|gb18030|hz|big5(hkscs)?|euc_(jp|kr)|"
+    r"shift_jis(_2004|x0213)?|iso2022_(jp|kr)|tis-620|mac-(roman|cyrillic)|johab"
+)
+"""Character sets of the web. Python has codecs for other things as well, some of which run or unpack what they are given."""
+_HTML_START = re.compile(rb"\s*(<!doctype html|<html|<head|<body|<\?xml[^>]{0,200}>\s*<(!doctype html|html))", re.IGNORECASE)
+
+
+class Content(msgspec.Struct, frozen=True):
+    text: str
+    kind: str
+    """`text/html` …: what it was taken for."""
+    title: str = ""
+    is_cut: bool = False
+
+
+async def read_content(data: bytes, content_type: str, url: str) -> Content:
+    """Raises Refused for what is no text. Long work is done in a thread, and a cancel ends it."""
+    kind = _kind(data, content_type)
+    if kind == "application/pdf":
+        from dragoman.tools.pdf import pdf_text
+
+        return Content(without_hidden(await pdf_text(data)), kind)
+    if not _TEXT.fullmatch(kind):
+        raise Refused(f"{url} is {kind}, {size_shown(len(data))}: only text, HTML, JSON and PDF can be read", "not_text")
+    return await in_thread(lambda stop: _read_text(data, content_type, kind, url, stop))
+
+
+def _read_text(data: bytes, content_type: str, kind: str, url: str, stop: Stop) -> Content:
+    text = decoded(data, content_type, is_html=kind in _HTML)
+    if kind not in _HTML:
+        return Content(without_hidden(text), kind)
+    page = read_page(text, url, stop)
+    return Content(without_hidden(page.markdown), kind, without_hidden(page.title), page.is_cut)
+
+
+def _kind(data: bytes, content_type: str) -> str:
+    """What it is: by what its bytes show, and else by what the server says."""
+    if media := media_type(data[:16]):
+        return media
+    told = content_type.partition(";")[0].strip().lower()
+    if told in ("", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*"):
+        told = "text/html" if _HTML_START.match(data[:_SNIFFED_BYTES]) else "text/plain"
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or "utf-16" in content_type.lower()
+    if b"\0" in data[:_SNIFFED_BYTES] and not is_wide:
+        return told if not _TEXT.fullmatch(told) else "binary data"
+    return told
+
+
+def decoded(data: bytes, content_type: str = "", *, is_html: bool = False) -> str:
+    """The text, by its byte order mark, by what the server says, by what the page says, else UTF-8 or Windows' western set.
+
+    A set that plainly does not fit is passed over for the next: servers are often wrong about it.
+    """
+    for bom, codec in _BOMS:
+        if data.startswith(bom):
+            return data[len(bom) :].decode(codec, "replace")
+    names = [found[1] for found in [_CHARSET.search(content_type)] if found is not None]
+    if is_html and (found := _DECLARED.search(data[:_SNIFFED_BYTES])) is not None:
+        names.append((found[1] or found[2]).decode("ascii"))
+    fallback = ""
+    for codec in dict.fromkeys(filter(None, map(_codec, [*names, "utf-8", "windows-1252"]))):
+        text = data.decode(codec, "replace")
+        if text.count("\ufffd") <= max(3, len(text) // 200):
+            return text
+        fallback = fallback or text
+    return fallback
+
+
+def _codec(name: str) -> str:
+    """Python's name of a character set; empty for what is none of the web's."""
+    try:
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return ""
+    if codec in ("ascii", "iso8859-1"):
+        return "cp1252"  # what browsers take these for
+    return codec if _CODECS.fullmatch(codec) else ""
