@@ -65,12 +65,16 @@ bench-context: $(DEV) ## What pruning costs and saves on real sessions, and how 
 bench-text-tools: $(DEV) ## Calls read out of text: what is right, by format, and how fast
 	$(BIN)/python -m benchmarks.text_tools $(ARGS)
 
+.PHONY: bench-local
+bench-local: $(DEV) ## How often a small model on this machine does small tasks: make bench-local ARGS='--tries 5 --show'
+	$(BIN)/python -m benchmarks.local $(ARGS)
+
 crash: $(DEV) ## Kill a session at random moments and look for what is lost: make crash KILLS=1000
 	DRAGOMAN_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest -q -s tests/crash
 
 lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE=1 takes the newest versions
 	$(COMPILE) pyproject.toml --output-file requirements/run.txt
-	$(COMPILE) pyproject.toml --extra vertex --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra vertex --extra local --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group setup --output-file requirements/uv.txt
 
 clean: ## Remove the environment, caches and build results

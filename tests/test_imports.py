@@ -21,6 +21,7 @@ SIBLINGS = {"context", "policy", "providers", "sessions", "text_tools", "tools"}
 LOOP = {
     "agent",
     "background",
+    "calling",
     "chat",
     "compose",
     "files_in_view",
@@ -34,6 +35,8 @@ LOOP = {
     "surroundings",
     "turn",
     "upkeep",
+    "web",
+    "weights",
 }
 FRONT_ENDS = {"__main__", "cli"}
 

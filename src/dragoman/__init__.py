@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from dragoman.events import ToolCallRequested as ToolCallRequested
     from dragoman.events import ToolCallStarted as ToolCallStarted
     from dragoman.events import ToolCallUpdated as ToolCallUpdated
+    from dragoman.events import ToolModeChanged as ToolModeChanged
     from dragoman.events import TurnEvent as TurnEvent
     from dragoman.events import TurnFinished as TurnFinished
     from dragoman.events import TurnRetried as TurnRetried
@@ -133,10 +134,13 @@ if TYPE_CHECKING:
     from dragoman.providers.scripted import ScriptedProvider as ScriptedProvider
     from dragoman.run import Result as Result
     from dragoman.run import Run as Run
+    from dragoman.text_tools.wrapper import TextOptions as TextOptions
+    from dragoman.text_tools.wrapper import TextTools as TextTools
     from dragoman.tools.function import tool as tool
     from dragoman.upkeep import Compression as Compression
     from dragoman.usage import Prices as Prices
     from dragoman.usage import Usage as Usage
+    from dragoman.web import Web as Web
 
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.agent",
@@ -220,6 +224,8 @@ _EXPORTS: dict[str, str] = {
     "StreamInvalid": "dragoman.events",
     "Text": "dragoman.messages",
     "TextDelta": "dragoman.events",
+    "TextOptions": "dragoman.text_tools.wrapper",
+    "TextTools": "dragoman.text_tools.wrapper",
     "Thinking": "dragoman.messages",
     "Thought": "dragoman.messages",
     "ThoughtAdded": "dragoman.events",
@@ -235,6 +241,7 @@ _EXPORTS: dict[str, str] = {
     "ToolCallRequested": "dragoman.events",
     "ToolCallStarted": "dragoman.events",
     "ToolCallUpdated": "dragoman.events",
+    "ToolModeChanged": "dragoman.events",
     "ToolOutput": "dragoman.contracts",
     "ToolResult": "dragoman.messages",
     "ToolSpec": "dragoman.messages",
@@ -249,6 +256,7 @@ _EXPORTS: dict[str, str] = {
     "Usage": "dragoman.usage",
     "UsageUpdated": "dragoman.events",
     "UserCancelled": "dragoman.events",
+    "Web": "dragoman.web",
     "append_to_last_text": "dragoman.parts",
     "assistant": "dragoman.messages",
     "builtin_catalog": "dragoman.providers.catalog",

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman import __version__, jsontext
 from dragoman.blobs import MemoryBlobs
+from dragoman.calling import Calling, ToolsAs, is_echo
 from dragoman.chat import AnswerPolicy
-from dragoman.context.repair import INTERRUPTED
 from dragoman.context.tokens import MAX_SCALE
 from dragoman.contracts import Ask, AskUser, BlobStore, Ledger, Provider, Tool
 from dragoman.errors import InputError
-from dragoman.events import SavingChanged, TurnEvent
+from dragoman.events import SavingChanged, ToolModeChanged, TurnEvent
 from dragoman.history import History, paid
 from dragoman.loop_guard import LoopLimits
-from dragoman.messages import Content, Message, Settings, ToolCall, result, user
+from dragoman.messages import Content, Message, Settings, ToolCall, ToolSpec, user
 from dragoman.parts import to_parts
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
-from dragoman.record import Entry, Said, ToolStarted
+from dragoman.record import Entry
 from dragoman.run import Result, Run
 from dragoman.surroundings import Orientation, temporary_directory
 from dragoman.tools.builtin import Bench, builtin_tools
@@ -42,14 +41,15 @@ if TYPE_CHECKING:
     from dragoman.keeping import Keeping
     from dragoman.sessions.checkpoints import Checkpoints
     from dragoman.sessions.store import Store
+    from dragoman.text_tools.wrapper import TextOptions
     from dragoman.upkeep import Compression, Upkeep
+    from dragoman.web import SearchMode, Web
 
 Connect = Callable[[str, BlobStore], Provider]
 """From a model's name to a provider that finds the bytes of images and files in the store given."""
 
 VERSIONS = (f"dragoman {__version__}",)
-NOT_RUN = "Interrupted before it was finished. It had changed nothing: call it again if you need it."
-_SYSTEM = os.path.join(os.path.dirname(__file__), "prompts", "system.md")
+_PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -99,6 +99,9 @@ class Agent:
         blobs: BlobStore | None = None,
         outputs: str = "",
         context: ContextSettings | None = None,
+        web: Web | None = None,
+        tools_as: ToolsAs = "auto",
+        text: TextOptions | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.settings = settings or Settings()
@@ -113,6 +116,7 @@ class Agent:
         kept = self._keeping.blobs if self._keeping is not None else None
         self.blobs: BlobStore = blobs or kept or getattr(model, "blobs", None) or MemoryBlobs()
         self._connect = connect or _connect
+        self._calling = Calling(tools_as, text)
         self.provider, self.model = self._connected(self._own_model() if model is None else model)
         spill = outputs or (self._keeping.outputs if self._keeping is not None else _temporary_outputs())
         self.outputs = Outputs(spill, self.limits.max_output_chars)
@@ -120,9 +124,13 @@ class Agent:
         self._directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in include))))
         bench = Bench(self.workspace, self.blobs, self.outputs, ask_user, self.limits.shell_timeout_s, memory_file=os.fspath(memory_file))
         self.seen = bench.seen
-        self.registry = Registry([*builtin_tools(bench, builtin), *tools])
-        self.approvals = Approvals(self.registry.get, approval, ask, grants=grants, trusted=_is_own_function)
-        self._system = _read(_SYSTEM) if system is None else system
+        ours = [*builtin_tools(bench, builtin), *self._web_tools(web)]
+        self.registry = Registry([*ours, *tools])
+        self._unchosen = frozenset(tool.spec.name for tool in ours) if builtin is True else frozenset[str]()
+        """Tools that are there because nobody said otherwise."""
+        self._web = web
+        self.approvals = Approvals(self.registry.get, approval, ask, grants=grants, trusted=_is_own_function, doubted=is_echo)
+        self._own_system = system
         self._orientation = Orientation(memory) if environment else None
         self._has_new_directories = False
         self._asked: Message | None = None
@@ -137,12 +145,15 @@ class Agent:
 
     # --- asking it
 
-    def run(self, prompt: Content | Iterable[Content] | None = None) -> Run:
-        """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure."""
+    def run(self, prompt: Content | Iterable[Content] | None = None, *, search: SearchMode | None = None) -> Run:
+        """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure.
+
+        `search` says for this run alone how the web is searched: see `Web.search`.
+        """
         message = None if prompt is None else Message("user", to_parts(prompt))
         if message is not None and not message.text.strip() and all(hasattr(part, "text") for part in message.parts):
             raise InputError("the prompt is empty: say what you want")
-        return Run(self, message)
+        return Run(self, message, search)
 
     def run_sync(self, prompt: Content | Iterable[Content] | None = None) -> Result:
         """`run` for code that is not async. It works in a thread of its own, so it may be called from anywhere."""
@@ -158,7 +169,7 @@ class Agent:
         self._is_compressing = True
         try:
             if self.history.view.messages:
-                self._close_interrupted()
+                self.history.close_interrupted()
             if not self.history.view.model:
                 self._configure()
             done = await self.upkeep.compress(focus)
@@ -187,6 +198,12 @@ class Agent:
         self.provider, self.model = provider, name
         if self.history.view.model:
             self.history.change_model(name, provider.name)
+
+    def change_to_text(self, dialect: str = "") -> None:
+        """Tools as text from the next request on, for a model or server that turns out to have no function calling."""
+        self.provider = self._calling.in_text(self.provider, self.model, dialect)
+        if self.history.view.model:
+            self.history.change_model(self.model, self.provider.name)
 
     def add_directory(self, path: str | os.PathLike[str]) -> str:
         """Let the model work in another directory as well, at once; what lies in it is told with the next prompt. Returns its real path.
@@ -269,16 +286,16 @@ class Agent:
 
     # --- for a Run
 
-    async def begin(self, prompt: Message | None) -> Entry | None:
+    async def begin(self, prompt: Message | None, search: SearchMode | None = None) -> Entry | None:
         """What holds, where we are, and what is asked: on the record before anything is sent. Returns what stood before the prompt."""
         await self._connect_early()
         if self._keeping is not None:
             self._keeping.begin(self._directories, VERSIONS)
-        self._close_interrupted()
-        self._configure()
+        self.history.close_interrupted()
+        self._configure(search)
         before = None
         if prompt is not None and not self._is_asked_again(prompt):
-            if self._orientation is not None and (told := self._orientation.to_tell(self.history, self._directories)):
+            if told := self._to_tell():
                 self.history.say(user(told))
             before = self.history.entries[-1]
             self.history.say(prompt)
@@ -300,6 +317,12 @@ class Agent:
     def summaries(self) -> int:
         """How often a model was asked for a summary."""
         return self._upkeep.requests if self._upkeep is not None else 0
+
+    def settle_tools(self, emit: Callable[[TurnEvent], None]) -> None:
+        """Where a call was found written as text though tools are known: go on with tools as text."""
+        if dialect := self._calling.found:
+            self.change_to_text(dialect)
+            emit(ToolModeChanged("text", dialect))
 
     async def keep_up(self, emit: Callable[[TurnEvent], None]) -> None:
         """See to the context before the next request. Before a first answer there is nothing to leave out, and nothing is loaded for it."""
@@ -336,10 +359,9 @@ class Agent:
     # --- joining the rooms
 
     def _connected(self, model: str | Provider) -> tuple[Provider, str]:
-        if not isinstance(model, str):
-            return model, getattr(model, "model", "") or model.name
-        provider = self._connect(model, self.blobs)
-        return provider, getattr(provider, "model", "") or provider.name
+        provider = self._connect(model, self.blobs) if isinstance(model, str) else model
+        name = getattr(provider, "model", "") or provider.name
+        return self._calling.around(provider, name), name
 
     def _kept(self, sessions: Store | str | os.PathLike[str], workspace: str | os.PathLike[str], resume: str) -> Keeping:
         from dragoman.keeping import Keeping
@@ -368,18 +390,64 @@ class Agent:
         tool = self.registry.get(call.name)
         return tool.intend(jsontext.decode_object(arguments or call.arguments) or {}).writes if tool is not None else ()
 
-    def _configure(self) -> None:
+    def _web_tools(self, web: Web | None) -> Sequence[Tool]:
+        if web is None:
+            return ()
+        from dragoman.web import web_tools
+
+        return web_tools(web, self)
+
+    def connect_also(self, model: str) -> tuple[Provider, str]:
+        """Another model beside that of the conversation, for a tool; its connections are closed with the agent's."""
+        provider = self._connect(model, self.blobs)
+        self._former.append(provider)
+        return provider, getattr(provider, "model", "") or provider.name
+
+    def _searching(self, search: SearchMode | None) -> tuple[tuple[ToolSpec, ...], Settings]:
+        """The tools and settings of a run, by how it searches the web."""
+        if self._web is None:
+            return self.registry.specs, self.settings
+        from dragoman.web import searching
+
+        return searching(search or self._web.search, self.provider, self.model, self.registry.specs, self.settings)
+
+    def _to_tell(self) -> str:
+        """What the model is told of its surroundings. A small one takes the files it is told of for the files it is asked about."""
+        if self._orientation is None or self.provider.profile(self.model).short_prompt:
+            return ""
+        return self._orientation.to_tell(self.history, self._directories)
+
+    def _system(self) -> str:
+        if self._own_system is not None:
+            return self._own_system
+        is_short = self.provider.profile(self.model).short_prompt
+        return _read(os.path.join(_PROMPTS, "system-small.md" if is_short else "system.md"))
+
+    def _offered(self, specs: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+        """Where nobody has chosen, a small model gets the tools that it can keep apart. What somebody chose is meant for it."""
+        few = self.provider.profile(self.model).few_tools
+        if not few:
+            return specs
+        return tuple(
+            spec if spec.name not in self._unchosen else in_short(spec, few[spec.name])
+            for spec in specs
+            if spec.name in few or spec.name not in self._unchosen
+        )
+
+    def _configure(self, search: SearchMode | None = None) -> None:
         """An entry only where something changed: a request without one extends the cached prefix of the last."""
-        view, specs = self.history.view, self.registry.specs
-        now = (self.model, self.provider.name, self._system, specs, self.settings)
+        view = self.history.view
+        specs, settings = self._searching(search)
+        system, specs = self._system(), self._offered(specs)
+        now = (self.model, self.provider.name, system, specs, settings)
         if now == (view.model, view.deployment, view.system, view.tools, view.settings) and not self._has_new_directories:
             return
         self._has_new_directories = False
         self.history.configure(
             self.model,
-            self._system,
+            system,
             specs,
-            self.settings,
+            settings,
             session_id=self.session_id,
             # Fixed when the session starts: another later would change what was sent.
             placeholder=self._context.prune.placeholder if self._context is not None and not view.model else "",
@@ -387,17 +455,6 @@ class Agent:
             directories=self._directories,
             versions=VERSIONS,
         )
-
-    def _close_interrupted(self) -> None:
-        """Calls left open by a session that was broken off. What had begun may have taken effect; nothing is run again by itself."""
-        if not (open_calls := self.history.view.open_calls):
-            return
-        since = takewhile(lambda entry: not isinstance(entry, Said), reversed(self.history.entries))  # ids may have been in use before
-        started = {entry.call_id for entry in since if isinstance(entry, ToolStarted)}
-        for call in open_calls:
-            known = call.id not in started
-            text = NOT_RUN if known else INTERRUPTED
-            self.history.finish_tool(result(call, text, is_error=True), "not_run" if known else "unknown")
 
     async def _connect_early(self) -> None:
         """The connection opens while the request is being made."""
@@ -431,10 +488,25 @@ def _is_own_function(tool: Tool) -> bool:
     return isinstance(tool, FunctionTool) and tool.spec.kind not in ("edit", "execute")
 
 
+def in_short(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
+    """A tool told in one sentence, with some of its parameters: a small model fills in whatever it is told of."""
+    schema = spec.schema
+    kept = {name: each for name, each in schema.get("properties", {}).items() if name in parameters}
+    schema |= {"properties": kept, "required": list(kept)}
+    return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
+
+
 def _connect(model: str, blobs: BlobStore) -> Provider:
     from dragoman.providers.connect import connect
 
-    return connect(model, blobs=blobs)
+    return connect(model, blobs=blobs, weights=find_weights)
+
+
+def find_weights(name: str) -> str | os.PathLike[str] | None:
+    """Where the weights of a model that runs in this process lie."""
+    from dragoman.weights import find
+
+    return find(name)
 
 
 def _temporary_outputs() -> str:

@@ -17,7 +17,7 @@ from dragoman.contracts import Provider
 from dragoman.errors import OutputLimit, Refused, StreamBroken
 from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta, ThoughtDelta, ToolCallReady
 from dragoman.history import History
-from dragoman.messages import FinishReason, Message, Part, Response, Text, Thought, ToolResult, user
+from dragoman.messages import FinishReason, Message, Part, Request, Response, Text, Thought, ToolResult, user
 from dragoman.parts import merge_text
 
 CUT_NOTE = (
@@ -26,6 +26,15 @@ CUT_NOTE = (
 )
 MALFORMED_NOTE = "Your last answer held a tool call that could not be read ({detail}). It was not run. Write the call again, correctly."
 
+# The question itself is not said again: small models take it for a new one, and call once more.
+ANSWER_NOTE = "Answer my question now, in a short sentence, from what the tools have returned. Do not call a tool."
+
+UNREADABLE = "the model wrote a tool call that could not be read"
+UNREADABLE_TRIES = 2
+"""How often a model that writes calls as text is told in one turn what is wrong with one."""
+
+MAX_ARGUMENT_CHARS = 2_000_000
+"""Several times the longest answer any model gives."""
 _REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)
 
 
@@ -50,17 +59,19 @@ class Chat:
         self.provider = provider
         self.history = history
         self.policy = policy or AnswerPolicy()
+        self.must_answer = False
+        """Whether the next answer has to be in words: the model has called enough."""
 
     async def answer(self) -> AsyncGenerator[StreamEvent, None]:
         """The next answer. Ends with the ResponseFinished of a valid one, already recorded, or raises a DragomanError.
 
         A Retrying event says that what was shown of this answer is void. Consume it under `contextlib.aclosing`.
         """
-        attempt = 1
+        attempt, unreadable = 1, 0
         while True:
             await self.history.sync()
             finished: ResponseFinished | None = None
-            async with aclosing(self._attempt()) as events:
+            async with aclosing(self._attempt(is_bound=unreadable > UNREADABLE_TRIES)) as events:
                 async for event in events:
                     if isinstance(event, ResponseFinished):
                         finished = event
@@ -68,21 +79,32 @@ class Chat:
                         yield event
             if finished is None:
                 raise StreamBroken("the provider's stream ended without an answer", provider=self.provider.name)
-            fault = self._keep(finished.response, last=attempt >= self.policy.attempts)
+            if _is_unreadable(finished.response):
+                unreadable += 1
+                fault = self._keep_unreadable(finished.response, unreadable)
+            else:
+                fault = self._keep(finished.response, last=attempt >= self.policy.attempts)
+                attempt += 1
             await self.history.sync()
             if not fault:
                 yield finished
                 return
-            yield Retrying(attempt, self.policy.delay_s, fault)
+            yield Retrying(attempt + unreadable - 1, self.policy.delay_s, fault)
             await self.policy.sleep(self.policy.delay_s)
-            attempt += 1
 
-    async def _attempt(self) -> AsyncGenerator[StreamEvent, None]:
+    async def _attempt(self, *, is_bound: bool = False) -> AsyncGenerator[StreamEvent, None]:
         """The provider's stream. What came of an answer that did not get to its end is recorded."""
+        request = self.history.request
+        if self.must_answer:
+            request = _in_words(request)
+        elif is_bound or self._is_always_bound(request):
+            from dragoman.text_tools.constrained import constrained
+
+            request = constrained(request)
         came: list[StreamEvent] = []
         broken = "broken off"
         try:
-            async with aclosing(self.provider.stream(self.history.request)) as events:
+            async with aclosing(self.provider.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, Retrying):
                         self._keep_partial(came, event.reason)
@@ -117,18 +139,37 @@ class Chat:
         self.history.reject(said, fault, self.policy.temperature)
         if response.finish is FinishReason.MALFORMED_TOOL_CALL:
             self.history.say(user(MALFORMED_NOTE.format(detail=response.detail or response.raw_finish or "malformed")))
+        elif monstrous := _monstrous(response):
+            self.history.say(user(MALFORMED_NOTE.format(detail=monstrous)))
         if last:
             tries = "" if self.policy.attempts == 1 else f" {self.policy.attempts} times"
             raise InvalidAnswer(f"{fault}{tries}; try again, or choose another model with -m", provider=self.provider.name)
         return fault
 
+    def _keep_unreadable(self, response: Response, count: int) -> str:
+        """A call written as text that could not be read. The answer stays, as text, and the model is told. In the end the server must see
+        to it that the call can be read, or a person is asked."""
+        from dragoman.text_tools.call_note import feedback_message
+
+        said = self.history.answer(response)
+        if count <= UNREADABLE_TRIES:
+            self.history.say(feedback_message(response.detail))
+            return UNREADABLE
+        self.history.reject(said, UNREADABLE)
+        if count > UNREADABLE_TRIES + 1 or not self.provider.profile(self.history.view.model).json_schema:
+            raise InvalidAnswer(
+                f"{UNREADABLE} {count} times; say what it should do, or choose another model with -m", provider=self.provider.name
+            )
+        return UNREADABLE
+
     def _cut(self, response: Response, said: Any, *, last: bool) -> str:
         """An answer cut by the output limit: its words stand, its calls never run."""
         cut = "the answer was cut at the output limit"
-        if not response.message.calls and _says_something(response.message):
+        was_calling = bool(response.message.calls) or _is_cut_in_call(response)
+        if not was_calling and _says_something(response.message):
             return ""  # the run ends on it, and says so
         self.history.reject(said, cut)
-        if response.message.calls:
+        if was_calling:
             self.history.say(user(CUT_NOTE))
             if not last:
                 return cut
@@ -146,9 +187,19 @@ class Chat:
         if message.parts:
             self.history.reject(self.history.answer(Response(message, FinishReason.OTHER, "broken off")), reason)
 
+    def _is_always_bound(self, request: Request) -> bool:
+        """Only where tools are told as text: a service that knows calls has a grammar of its own for them."""
+        return bool(request.tools) and hasattr(self.provider, "dialect") and self.provider.profile(request.model).bound_calls
+
     def _after_results(self) -> bool:
         messages = self.history.view.messages
         return bool(messages) and any(isinstance(part, ToolResult) for part in messages[-1].parts)
+
+
+def _in_words(request: Request) -> Request:
+    """The same request without leave to call. What is said at its end is in no record: the next goes on from what stands before it."""
+    settings = msgspec.structs.replace(request.settings, tool_choice="none")
+    return msgspec.structs.replace(request, messages=(*request.messages, user(ANSWER_NOTE)), settings=settings)
 
 
 def fault_of(response: Response, *, after_results: bool) -> str:
@@ -156,9 +207,36 @@ def fault_of(response: Response, *, after_results: bool) -> str:
     if response.finish is FinishReason.MALFORMED_TOOL_CALL:
         detail = f" ({response.detail})" if response.detail else ""
         return f"the model wrote a tool call that could not be read{detail}"
+    if monstrous := _monstrous(response):
+        return f"the model wrote a tool call that cannot be sent back to it ({monstrous})"
     if _says_something(response.message) or (after_results and response.finish is FinishReason.STOP):
         return ""
     return "the model gave an empty answer"
+
+
+def _is_unreadable(response: Response) -> bool:
+    """Whether a call in the text could not be read. What a service says of its own calls is another matter."""
+    if response.finish is not FinishReason.MALFORMED_TOOL_CALL:
+        return False
+    from dragoman.text_tools.call_note import is_feedback
+
+    return is_feedback(response.detail)
+
+
+def _is_cut_in_call(response: Response) -> bool:
+    if not response.detail:
+        return False
+    from dragoman.text_tools.call_note import CUT
+
+    return response.detail == CUT
+
+
+def _monstrous(response: Response) -> str:
+    """Arguments no model can have meant: with them in view, no request would fit any more."""
+    for call in response.message.calls:
+        if len(call.arguments) > MAX_ARGUMENT_CHARS:
+            return f"the arguments of {call.name} have {len(call.arguments):,} characters, and {MAX_ARGUMENT_CHARS:,} are the most"
+    return ""
 
 
 def _says_something(message: Message) -> bool:

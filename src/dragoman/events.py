@@ -190,6 +190,13 @@ class LoopSuspected(msgspec.Struct, frozen=True, tag="loop_detected"):
     count: int = 1
 
 
+class ToolModeChanged(msgspec.Struct, frozen=True, tag="tool_mode"):
+    """A call was found written as text where a native one was expected: from here on tools are told and called in text."""
+
+    mode: Literal["text"]
+    dialect: str
+
+
 TurnEvent = (
     PromptAccepted
     | SavingChanged
@@ -209,4 +216,5 @@ TurnEvent = (
     | ContextCompressed
     | ContextOverflowed
     | LoopSuspected
+    | ToolModeChanged
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from typing import Literal, TypeVar
 
 from dragoman.context.cache import Cache
+from dragoman.context.repair import INTERRUPTED
 from dragoman.context.view import View
 from dragoman.contracts import Journal
-from dragoman.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec
+from dragoman.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, result
 from dragoman.record import (
     AnswerRejected,
     Compressed,
@@ -23,6 +25,7 @@ from dragoman.record import (
     Pruned,
     Rewound,
     Said,
+    Spent,
     Started,
     Titled,
     ToolFinished,
@@ -31,6 +34,7 @@ from dragoman.record import (
 )
 from dragoman.usage import Usage
 
+NOT_RUN = "Interrupted before it was finished. It had changed nothing: call it again if you need it."
 _E = TypeVar("_E", bound=Entry)
 
 
@@ -167,6 +171,14 @@ class History:
     def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> ToolFinished:
         return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras))
 
+    def close_interrupted(self) -> None:
+        """Answer calls left open by a session that was broken off. What had begun may have taken effect; nothing is run again by itself."""
+        since = takewhile(lambda entry: not isinstance(entry, Said), reversed(self.entries))  # ids may have been in use before
+        started = {entry.call_id for entry in since if isinstance(entry, ToolStarted)}
+        for call in self.view.open_calls:
+            known = call.id not in started
+            self.finish_tool(result(call, NOT_RUN if known else INTERRUPTED, is_error=True), "not_run" if known else "unknown")
+
     def change_files(self, call_id: str, files: Iterable[FileChange]) -> FilesChanged:
         return self._append(FilesChanged(*self._stamp(), call_id, tuple(files)))
 
@@ -201,6 +213,9 @@ class History:
         usage: Usage | None = None,
     ) -> NotCompressed:
         return self._append(NotCompressed(*self._stamp(), status, tokens, reason, model, usage))
+
+    def spend(self, model: str, usage: Usage, what: str = "") -> Spent:
+        return self._append(Spent(*self._stamp(), model, usage, what))
 
     def change_model(self, model: str, deployment: str = "") -> ModelChanged:
         return self._append(ModelChanged(*self._stamp(), model, deployment))
@@ -242,9 +257,9 @@ class History:
 
 
 def paid(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
-    """What was asked of which model, and what it used: answers and summaries."""
+    """What was asked of which model, and what it used: answers, summaries, and what tools asked."""
     for entry in entries:
-        if isinstance(entry, Said | Compressed | NotCompressed) and entry.usage is not None:
+        if isinstance(entry, Said | Compressed | NotCompressed | Spent) and entry.usage is not None:
             yield entry.model, entry.usage
 
 

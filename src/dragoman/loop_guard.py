@@ -34,10 +34,18 @@ class LoopGuard:
         self._calls: deque[str] = deque(maxlen=longest)
         self._failures: Counter[str] = Counter()
         self._text = _RepeatingText(self.limits)
+        self._known: set[str] = set()
+        self.successes = 0
+        """How many calls went well."""
+        self.has_repeated = False
+        """Whether any call was made that had been made before."""
 
     def saw_call(self, call: ToolCall, *, failed: bool) -> str:
         """A call and how it went."""
         key = _key(call)
+        self.successes += not failed
+        self.has_repeated = self.has_repeated or key in self._known
+        self._known.add(key)
         self._calls.append(key)
         if failed:
             self._failures[key] += 1

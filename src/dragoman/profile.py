@@ -33,6 +33,18 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     # --- what it takes and gives
     tools: Literal["native", "text"] = "native"
+    dialect: str = ""
+    """How it writes calls as text, where it does; empty: our own default. One of `text_tools.dialects()`."""
+    opens_thinking: bool = False
+    """The chat template opens the model's thinking itself: an answer begins within it."""
+    bound_calls: bool = False
+    """Every answer is bound by a grammar to one call or words: for models too small to write a call that can be read."""
+    short_prompt: bool = False
+    """It loses its thread in a long prompt: it gets a short one, and is told neither of its surroundings nor what memory files say."""
+    few_tools: dict[str, tuple[str, ...]] = {}
+    """The tools it can keep apart, with those of their parameters it is told of; empty: it is offered all there are."""
+    answer_after_calls: int = 0
+    """After so many calls in one run that went well, or one that was made twice, it may call no more and has to answer; 0: never."""
     images: bool = False
     pdfs: bool = False
     audio: bool = False
@@ -104,6 +116,8 @@ class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """The name a person knows it by."""
     local: bool = False
     """Served on this machine: no price, longer waits, and probed when nothing is configured."""
+    in_process: bool = False
+    """Run by the engine within this process: there is no network between."""
     stream_usage: bool = True
     """OpenAI Chat: whether `stream_options.include_usage` is understood."""
     call_ids: bool = True

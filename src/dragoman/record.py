@@ -153,6 +153,15 @@ class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
     usage: Usage | None = None
 
 
+class Spent(_Entry, frozen=True, tag="spent"):
+    """A model was asked something beside the conversation, by a tool: what it used, so that the bill is whole."""
+
+    model: str
+    usage: Usage
+    what: str = ""
+    """The tool that asked."""
+
+
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
     model: str
     deployment: str = ""
@@ -186,6 +195,7 @@ Entry = (
     | Pruned
     | Compressed
     | NotCompressed
+    | Spent
     | ModelChanged
     | Rewound
     | Titled

@@ -28,7 +28,7 @@ from dragoman.events import (
 )
 from dragoman.history import paid
 from dragoman.loop_guard import LoopGuard
-from dragoman.messages import FinishReason, Message, Response, ToolCall, ToolResult, result, user
+from dragoman.messages import Citation, FinishReason, Message, Response, ToolCall, ToolResult, result, user
 from dragoman.record import Entry, ToolFinished
 from dragoman.turn import Turn
 from dragoman.usage import Usage
@@ -36,6 +36,7 @@ from dragoman.usage import Usage
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.tools.scheduler import CallReport, Scheduler
+    from dragoman.web import SearchMode
 
 LOOP_NOTE = "You seem to be going in circles: {what}. Stop and think: take another way, or answer with what you have."
 CANCELLED = "Cancelled by the user before it was run."
@@ -50,6 +51,10 @@ class Result(msgspec.Struct, frozen=True):
 
     text: str = ""
     """The answer: what the model said last."""
+    cited: str = ""
+    """The answer with its numbered markers, where the service told what it rests on."""
+    sources: tuple[str, ...] = ()
+    """What the numbers stand for: `Title (address)`, from 1."""
     finish: FinishReason | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -73,9 +78,10 @@ class Run:
     Iterating does not raise for what goes wrong in the run: the last event tells it. Awaiting raises it.
     """
 
-    def __init__(self, agent: Agent, prompt: Message | None) -> None:
+    def __init__(self, agent: Agent, prompt: Message | None, search: SearchMode | None = None) -> None:
         self._agent = agent
         self._prompt = prompt
+        self._search = search
         self._prompt_id = ""
         self._events: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -132,8 +138,11 @@ class Run:
         entries = self._agent.history.entries[self._from_entry :]
         finished = [entry for entry in entries if isinstance(entry, ToolFinished)]
         error = self._error
+        cited, sources = _citations(self._last)
         return Result(
             text=self._last.message.text if self._last else "",
+            cited=cited,
+            sources=sources,
             finish=self._last.finish if self._last else None,
             usage=sum((usage for _, usage in paid(entries)), Usage()),
             cost_usd=self._agent.cost_usd(entries),
@@ -190,18 +199,26 @@ class Run:
 
     async def _loop(self) -> None:
         agent = self._agent
-        self._before = await agent.begin(self._prompt)
+        self._before = await agent.begin(self._prompt, self._search)
         await agent.history.sync()
         self._emit(PromptAccepted(agent.session_id))
         self._begun = True
         for _ in range(agent.limits.max_turns):
-            answer = await self._answer(Chat(agent.provider, agent.history, agent.limits.answers))
+            agent.settle_tools(self._emit)
+            answer = await self._answer(self._chat())
             if answer is None:
                 continue  # it was broken off for repeating itself
             if not answer.message.calls:
                 return _check_end(answer)
             self._watch(await self._carry_out(answer.message.calls))
         raise TurnLimit(f"stopped after {agent.limits.max_turns} turns: say `go on` to continue, or raise --max-turns")
+
+    def _chat(self) -> Chat:
+        agent, guard = self._agent, self._guard
+        chat = Chat(agent.provider, agent.history, agent.limits.answers)
+        enough = agent.provider.profile(agent.model).answer_after_calls
+        chat.must_answer = bool(enough) and (guard.has_repeated or guard.successes >= enough)
+        return chat
 
     async def _answer(self, chat: Chat) -> Response | None:
         """One turn. Where the service finds the request too long after all, it is made shorter and asked once more."""
@@ -324,9 +341,20 @@ class Run:
         self._events.put_nowait(event)
 
 
+def _citations(answer: Response | None) -> tuple[str, tuple[str, ...]]:
+    if answer is None or not any(isinstance(part, Citation) for part in answer.message.parts):
+        return "", ()
+    from dragoman.tools.grounding import cited_message
+
+    cited = cited_message(answer.message)
+    return (cited.text, tuple(map(str, cited.sources))) if cited.sources else ("", ())
+
+
 def is_note(message: Message) -> bool:
     """Whether the program itself said this to the model, in a conversation that is under way: no person asked for anything."""
-    beginnings = (LOOP_NOTE.partition("{")[0], CUT_NOTE, MALFORMED_NOTE.partition("{")[0], CHANGED_BEGINS)
+    from dragoman.text_tools.call_note import FEEDBACK_BEGINS
+
+    beginnings = (FEEDBACK_BEGINS, LOOP_NOTE.partition("{")[0], CUT_NOTE, MALFORMED_NOTE.partition("{")[0], CHANGED_BEGINS)
     return message.role == "user" and message.text.startswith(beginnings)
 
 

@@ -186,6 +186,7 @@ class _Check:
     def _types(self, schema: Any, depth: int) -> frozenset[str]:
         """The types a value may have to fit, as far as is plain to see."""
         for _ in range(MAX_DEPTH - min(depth, MAX_DEPTH)):
+            self._steps += 1
             if not isinstance(schema, dict) or not isinstance(reference := schema.get("$ref"), str) or "type" in schema:
                 break
             schema = self._resolved(reference)

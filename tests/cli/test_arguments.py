@@ -122,7 +122,6 @@ def test_help_and_version_are_given_whatever_else_is_wrong(flag: str) -> None:
         (["--offline", "-p", "x"], ["doctor"]),
         (["doctor", "now"], ["'now'"]),
         (["config", "-p", "x"], ["-p", "config"]),
-        (["-p", "x", "--text-tools"], ["--text-tools", "not there yet"]),
         (["\x1b]0;title\x07"], ["dragoman -p"]),
     ],
 )

@@ -244,7 +244,7 @@ def test_what_the_error_says_is_not_said_twice(eyes: Eyes) -> None:
 def test_sources_stand_after_the_answer(eyes: Eyes) -> None:
     source = CitationShown(Citation(uri="https://a.example", title="A page"))
     shown = told(eyes, ContentAdded("Text."), source, source, TurnFinished(FinishReason.STOP))
-    assert shown == "Text.\nsource: A page https://a.example\n"
+    assert shown == "Text.\n[1] A page https://a.example\n"
 
 
 def test_nothing_is_told_while_a_question_stands(eyes: Eyes) -> None:

@@ -32,6 +32,7 @@ from dragoman.events import (
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
+    ToolModeChanged,
     TurnEvent,
     TurnFinished,
     TurnRetried,
@@ -81,6 +82,7 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
         {"type": "error", "severity": "warning", "error_type": "retry", "message": "busy", "attempt": 1, "wait_s": 5.25, "discard": True},
     ),
     (StreamInvalid("empty"), {"type": "error", "severity": "warning", "error_type": "invalid_stream", "message": "empty", "discard": True}),
+    (ToolModeChanged("text", "hermes"), {"type": "context", "event": "tool_mode", "mode": "text", "dialect": "hermes"}),
     (LoopSuspected("again", 2), {"type": "error", "severity": "warning", "error_type": "loop_detected", "message": "again", "count": 2}),
     (
         ErrorRaised("broken", "ServerError", True, 57),

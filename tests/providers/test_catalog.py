@@ -39,7 +39,7 @@ def test_a_deployment_can_be_used_as_it_stands(name: str) -> None:
     deployment = builtin_catalog()[name]
     assert deployment.name == name
     assert deployment.title
-    assert deployment.base_url.startswith(("https://", "http://127.0.0.1:", "{"))
+    assert deployment.in_process or deployment.base_url.startswith(("https://", "http://127.0.0.1:", "{"))
     assert deployment.local or deployment.default_model in deployment.models
     assert deployment.key_env or deployment.auth in ("none", "vertex")
     assert not deployment.profile.known

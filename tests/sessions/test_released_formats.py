@@ -61,7 +61,7 @@ def test_what_was_decided_about_the_context_still_holds() -> None:
         "What happened so far: the tests pass.",
         "And now?",
     ]
-    assert history.usage.input_tokens == 900 + 920 + 800 + 800
+    assert history.usage.input_tokens == 900 + 920 + 800 + 800 + 70
 
 
 def test_format_1_can_be_gone_on_with() -> None:

@@ -18,6 +18,7 @@ from dragoman.record import (
     Pruned,
     Rewound,
     Said,
+    Spent,
     Titled,
     ToolFinished,
     ToolStarted,
@@ -50,6 +51,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(
         NotCompressed, numbers, numbers, st.sampled_from(["inflated", "empty", "truncated", "failed"]), numbers, valid_text, valid_text
     ),
+    st.builds(Spent, numbers, numbers, valid_text, usages, valid_text),
     st.builds(ModelChanged, numbers, numbers, valid_text),
     st.builds(Rewound, numbers, numbers, numbers),
     st.builds(Titled, numbers, numbers, spoken.filter(lambda text: "\ud800" not in text)),

@@ -169,13 +169,27 @@ class _Approval:
                 screen.line(line, _diff_style(line))
             else:  # it may be any text: the bar tells where it ends, so that none of it passes for something we say
                 screen.line(f"│ {line}")
+        self._show_reading()
         if intent.problem:
             screen.message(say("will_fail", problem=intent.problem), "red")
+
+    def _show_reading(self) -> None:
+        """What was changed to read a call out of text, and where else it stands."""
+        if self._call.opaque is None:
+            return
+        from dragoman.text_tools.call_note import note_on
+
+        note = note_on(self._call)
+        if note is not None and note.repairs:
+            self._screen.message(say("repaired", repairs=visible("; ".join(note.repairs), one_line=True)), "yellow")
+        if note is not None and note.echo_of:
+            self._screen.message(say("echoes", tool=visible(note.echo_of, one_line=True)), "red")
 
     def _choices(self) -> str:
         """What `always` covers is said: an edit allows all edits, a command only itself."""
         names = {"edit": say("covers_edits"), "execute": say("covers_command")}
-        covers = names.get(self._kind) or say("covers_tool", name=self._call.name)
+        scope = visible(self._intent.scope, one_line=True)
+        covers = names.get(self._kind) or say("covers_tool", name=f"{self._call.name} {scope}".rstrip())
         return say("run_it", covers=covers)
 
     def _echo(self, key: str) -> None:

@@ -15,7 +15,7 @@ from dragoman.errors import InputError
 
 OutputFormat = Literal["text", "json", "stream-json"]
 MAX_TURNS_LIMIT = 1_000_000
-_COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999}
+_COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535}
 """Options that are numbers from 1, and their most."""
 
 
@@ -47,8 +47,10 @@ class Options(msgspec.Struct, frozen=True):
     form: str = ""
     output: str = ""
     force: bool = False
+    source: str = ""
     request: str | None = None
     focus: str = ""
+    port: int | None = None
     help: bool = False
     version: bool = False
 
@@ -76,7 +78,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("directory", ("-C", "--directory"), "value"),
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "config", "doctor")),
-    Option("yes", ("--yes",), commands=("run", "sessions")),
+    Option("yes", ("--yes",), commands=("run", "sessions", "models")),
+    Option("source", ("--from",), "value", commands=("models",)),
     Option("resume", ("--resume",), "maybe", commands=("run",), otherwise="latest"),
     Option("text_tools", ("--text-tools",), commands=("run",)),
     Option("lang", ("--lang",), "value", ("en", "zh")),
@@ -92,10 +95,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("output_format", ("--json",), commands=("context",), otherwise="json"),
     Option("request", ("--request",), "maybe", commands=("context",)),
     Option("focus", ("--focus",), "value", commands=("context",)),
+    Option("port", ("--port",), "value", commands=("serve-local",)),
     Option("help", ("-h", "--help")),
     Option("version", ("-V", "--version")),
 )
-COMMANDS = ("models", "config", "doctor", "sessions", "context")
+COMMANDS = ("models", "config", "doctor", "sessions", "context", "serve-local")
 PLANNED = ("auth", "replay", "completions")
 """Commands that will be; they are named so that nobody takes them for a typing error."""
 
@@ -219,10 +223,8 @@ def _wrong_together(options: Options, given: dict[str, str]) -> str:
             return say("not_for_command", name=name, command=options.command)
         if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
             return say("no_stream_for_command", command=options.command)
-    if options.words and options.command not in ("models", "sessions", "context"):
+    if options.words and options.command not in ("models", "sessions", "context", "serve-local"):
         return say("too_many_words", command=options.command, word=_short(options.words[0]))
-    if options.text_tools:
-        return say("not_yet_text_tools")
     return ""
 
 

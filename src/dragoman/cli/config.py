@@ -70,6 +70,27 @@ class ToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     call: tuple[str, ...] = ()
 
 
+class TextToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tools as text, for models without function calling. The defaults are those of text_tools.wrapper.TextOptions."""
+
+    mode: Literal["auto", "native", "text"] = "auto"
+    dialect: str = ""
+    preserve_context: bool = True
+    no_think: Literal["", "/no_think", "<no_think>"] = ""
+    mapping: dict[str, dict[str, str]] = {}
+
+
+class WebTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Searching and fetching. The defaults are those of web.Web."""
+
+    search: Literal["off", "tool", "grounding"] = "tool"
+    search_model: str = ""
+    searxng: str = ""
+    fetch: bool = True
+    allow_hosts: tuple[str, ...] = ()
+    only_hosts: tuple[str, ...] = ()
+
+
 class SessionsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether conversations are kept, and for how long. Nothing is ever deleted unless one of the limits is set."""
 
@@ -117,6 +138,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: AnswersTable = AnswersTable()
     loop_guard: LoopGuardTable = LoopGuardTable()
     tools: ToolsTable = ToolsTable()
+    text_tools: TextToolsTable = TextToolsTable()
+    web: WebTable = WebTable()
     sessions: SessionsTable = SessionsTable()
     context: ContextTable = ContextTable()
     deployments: dict[str, dict[str, object]] = {}
@@ -152,7 +175,7 @@ MAX_FILE_BYTES = 1_000_000
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
 VARIABLES = {"DRAGOMAN_MODEL": "model", "DRAGOMAN_APPROVAL": "approval", "DRAGOMAN_MAX_TURNS": "max_turns", "DRAGOMAN_LANG": "lang"}
 FLAGS = {"model": "--model", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
-NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "sessions")
+NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "sessions", "web")
 """What a folder may not set, trusted or not: where requests go and with what key, what is read from elsewhere, what runs by itself, and
 what is kept or deleted of the user's own."""
 _LOOSER = {"plan": 0, "default": 1, "auto-edit": 2, "auto": 3}
@@ -264,6 +287,8 @@ def _from_flags(options: Options) -> Iterator[tuple[Source, dict[str, Any]]]:
             yield Source("flag", flag), {key: value}
     if options.no_color:
         yield Source("flag", "--no-color"), {"color": "never"}
+    if options.text_tools:
+        yield Source("flag", "--text-tools"), {"text_tools": {"mode": "text"}}
 
 
 # --- values ---------------------------------------------------------------------------------------------------------------------
@@ -329,9 +354,9 @@ def _overlay(base: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key, value in values.items():
-        if prefix == "deployments.":
+        if prefix in ("deployments.", "text_tools.mapping."):
             yield f"{prefix}{key}"
-            yield "deployments"
+            yield prefix.removesuffix(".")
         elif isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{key}.")
         else:

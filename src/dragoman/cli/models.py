@@ -17,16 +17,34 @@ NAME_CHARS = 44
 
 
 def show_models(options: Options) -> str:
+    from dragoman.cli.model_files import ACTIONS, do, matching, refuse_flags, weights_lines, weights_told
+
+    if options.words[:1] and options.words[0] in ACTIONS:
+        return do(options)
+    refuse_flags(options, "models")
     setup = set_up(options)
     catalog = catalog_of(setup)
-    found = _matching(catalog, " ".join(options.words))
+    words = options.words[1:] if options.words[:1] == ("list",) else options.words
+    weights = matching(" ".join(words))
+    found = _matching(catalog, " ".join(words), [model.name for model in weights])
     chosen = _chosen(setup, catalog)
     if options.output_format == "json":
         told = [_told(deployment, setup) for deployment in found]
-        return jsontext.dumps({"chosen": chosen and {"model": chosen.model, "because": chosen.reason}, "deployments": told}) + "\n"
+        return (
+            jsontext.dumps(
+                {
+                    "chosen": chosen and {"model": chosen.model, "because": chosen.reason},
+                    "deployments": told,
+                    "weights": weights_told(weights, setup),
+                }
+            )
+            + "\n"
+        )
     lines = [say("models_chosen", model=chosen.model, reason=chosen.reason) if chosen else say("models_none_chosen")]
     for deployment in found:
         lines += ["", *_lines(deployment, setup)]
+    if weights:
+        lines += ["", *weights_lines(weights, setup)]
     return "\n".join([*lines, "", say("models_legend")]) + "\n"
 
 
@@ -37,8 +55,8 @@ def _chosen(setup: Setup, catalog: Catalog) -> Choice | None:
         return None
 
 
-def _matching(catalog: Catalog, wanted: str) -> list[Deployment]:
-    """The deployments that match by name, whole; of the others, the models that match."""
+def _matching(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deployment]:
+    """The deployments that match by name, whole; of the others, the models that match. None need, where weights do."""
     import msgspec
 
     wanted = wanted.lower()
@@ -50,11 +68,13 @@ def _matching(catalog: Catalog, wanted: str) -> list[Deployment]:
         models = {name: profile for name, profile in deployment.models.items() if wanted in f"{deployment.name}/{name}".lower()}
         if models:
             found.append(msgspec.structs.replace(deployment, models=models))
-    if found:
+    if found or weights:
         return found
     from difflib import get_close_matches
 
-    names = [*catalog.deployments, *(name for deployment in catalog.deployments.values() for name in deployment.models)]
+    from dragoman.weights.models import MODELS
+
+    names = [*catalog.deployments, *MODELS, *(name for deployment in catalog.deployments.values() for name in deployment.models)]
     close = get_close_matches(wanted, names, n=1)
     raise InputError(say("models_none_match", name=wanted, hint=say("did_you_mean", name=close[0]) if close else ""))
 

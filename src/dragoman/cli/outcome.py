@@ -27,6 +27,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """What came of the run; of one that never began, too."""
 
     response: str = ""
+    sources: tuple[str, ...] = ()
+    """What the numbers in it stand for, where there are any."""
     failure: Failure | None = None
     session_id: str | None = None
     usage: Usage = Usage()
@@ -71,6 +73,8 @@ class Outcome(msgspec.Struct, frozen=True):
     def told(self) -> dict[str, Any]:
         """The object of `--output-format json`."""
         told: dict[str, Any] = {"session_id": self.session_id, "response": self.response, "stats": self.stats()}
+        if self.sources:
+            told["sources"] = list(self.sources)
         if self.failure is not None:
             told["error"] = msgspec.to_builtins(self.failure)
         return told
@@ -97,7 +101,8 @@ def outcome_of(result: Result, session_id: str, response: str, *, refused: int =
     elif result.exit_code:
         failure = Failure(result.error, result.error_type, result.exit_code)
     return Outcome(
-        response=response,
+        response=result.cited or response,
+        sources=result.sources,
         failure=failure,
         session_id=session_id,
         usage=result.usage,

@@ -33,6 +33,11 @@ class Places(msgspec.Struct, frozen=True):
         return os.path.join(self.config, "DRAGOMAN.md")
 
     @property
+    def weights(self) -> str:
+        """Models that run on this machine: large, and to be had again."""
+        return os.path.join(self.cache, "weights")
+
+    @property
     def sessions(self) -> str:
         """Conversations, each in a file of its own."""
         return os.path.join(self.data, "sessions")

@@ -61,6 +61,10 @@ def _command(options: Options) -> int:
             text, code = do_with_context(options)
             _print(text)
             return code
+        case "serve-local":
+            from dragoman.cli.serve_local import serve
+
+            return serve(options)
         case _:
             return _run(options)
 

@@ -6,6 +6,7 @@ Each report is begun at most once and ended exactly once, on every way out of th
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman import jsontext
@@ -23,6 +24,7 @@ from dragoman.events import (
     StreamInvalid,
     ToolCallFinished,
     ToolCallRequested,
+    ToolModeChanged,
     TurnEvent,
     TurnFinished,
     TurnRetried,
@@ -105,6 +107,12 @@ class Answer:
             self.last = text
 
 
+def source_lines(sources: Sequence[str]) -> list[str]:
+    """What the numbers in an answer stand for, below it."""
+    numbered = [f"[{number}] {source}" for number, source in enumerate(sources, 1)]
+    return ["", say("sources"), *numbered] if numbered else []
+
+
 class TextReport:
     """The answer on standard output, everything else on standard error.
 
@@ -159,6 +167,8 @@ class TextReport:
                 self._tell(reason)
             case LoopSuspected(reason=reason, count=1):
                 self._tell(say("loop_suspected", reason=reason))
+            case ToolModeChanged(dialect=dialect):
+                self._tell(say("tools_in_text", dialect=dialect))
             case ContextPruned() | ContextCompressed() if self._show_calls:
                 self._tell(call_lines.context_changed(event), dim=True)
             case _:
@@ -173,6 +183,8 @@ class TextReport:
             self._to_line_start()
         elif outcome.response:
             self._out.write(outcome.response if outcome.response.endswith("\n") else f"{outcome.response}\n")
+        for line in source_lines(outcome.sources):
+            self._out.write(f"{line}\n")
         self._out.flush()
         if outcome.failure is not None:
             self._messages.line(say("failed", message=outcome.failure.message))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.cli.arguments import Options
-from dragoman.cli.config import Config, Loaded, load
+from dragoman.cli.config import Config, Loaded, TextToolsTable, load
 from dragoman.cli.places import Places, find_places
 from dragoman.cli.words import choose_language, say
 from dragoman.errors import ConfigError, DragomanError, InputError, SandboxError, Unauthorized
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dragoman.profile import Deployment
     from dragoman.providers.catalog import Catalog
     from dragoman.providers.connect import Connection
+    from dragoman.text_tools.wrapper import TextOptions
+    from dragoman.web import Web
 
 MAX_SYSTEM_BYTES = 100_000
 KEYED_DEPLOYMENTS = ("gemini", "anthropic", "openai")
@@ -122,6 +124,9 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
         memory=memory,
         memory_file=setup.places.memory_file,
         context=context_of(config),
+        web=web_of(config),
+        tools_as=config.text_tools.mode,
+        text=text_options_of(setup),
     )
     _disable(agent, setup)
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
@@ -178,6 +183,7 @@ async def discover_tools(setup: Setup, agent: Agent) -> None:
 
 def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> Connection:
     """A provider for the model that was chosen, or for another: the same catalog, retries and logging."""
+    from dragoman.agent import find_weights
     from dragoman.providers.auth import auth_for
     from dragoman.providers.connect import connect
     from dragoman.providers.retry import RetryPolicy
@@ -192,7 +198,7 @@ def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> 
         from dragoman.cli.debug_log import log_to_stderr
 
         log_to_stderr(auth.secrets)
-    connection = connect(model, auth=auth, env=setup.env, catalog=catalog, blobs=blobs, retry=policy)
+    connection = connect(model, auth=auth, env=setup.env, catalog=catalog, blobs=blobs, retry=policy, weights=find_weights)
     if setup.options.debug:
         from dragoman.providers.logged import Logged
 
@@ -226,6 +232,31 @@ def limits_of(config: Config) -> Limits:
         max_output_chars=config.tools.max_output_chars,
         shell_timeout_s=config.tools.shell_timeout_s,
     )
+
+
+def text_options_of(setup: Setup) -> TextOptions | None:
+    """How tools are put into text; None where nothing about it is set. Raises ConfigError for a dialect nobody knows."""
+    table = setup.config.text_tools
+    if table == TextToolsTable(table.mode):
+        return None
+    from dragoman.text_tools.dialect import DEFAULT, find
+    from dragoman.text_tools.wrapper import TextOptions
+
+    try:
+        dialect = find(table.dialect).name if table.dialect else DEFAULT
+    except ValueError as error:
+        raise ConfigError(say("bad_dialect", source=setup.loaded.source("text_tools.dialect").name, reason=error)) from error
+    return TextOptions(dialect, preserve_context=table.preserve_context, no_think=table.no_think or None, mapping=table.mapping)
+
+
+def web_of(config: Config) -> Web | None:
+    table = config.web
+    if table.search == "off" and not table.fetch:
+        return None
+    from dragoman.tools.web_settings import HostRules
+    from dragoman.web import Web
+
+    return Web(table.search, table.search_model, table.searxng, table.fetch, HostRules(table.allow_hosts, table.only_hosts))
 
 
 def context_of(config: Config) -> ContextSettings:

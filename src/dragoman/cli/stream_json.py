@@ -21,6 +21,7 @@ from dragoman.events import (
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
+    ToolModeChanged,
     TurnEvent,
     TurnFinished,
     TurnRetried,
@@ -96,6 +97,8 @@ def told(event: TurnEvent) -> dict[str, Any] | None:
             return _warning("retry", event.reason) | {"attempt": event.attempt, "wait_s": round(event.wait_s, 3), "discard": True}
         case StreamInvalid(reason=reason):
             return _warning("invalid_stream", reason) | {"discard": True}
+        case ToolModeChanged():
+            return {"type": "context", "event": "tool_mode", "mode": event.mode, "dialect": event.dialect}
         case LoopSuspected():
             return _warning("loop_detected", event.reason) | {"count": event.count}
         case UserCancelled():

@@ -26,6 +26,7 @@ from dragoman.events import (
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
+    ToolModeChanged,
     TurnEvent,
     TurnFinished,
     TurnRetried,
@@ -36,8 +37,9 @@ from dragoman.messages import ToolResult
 if TYPE_CHECKING:
     import asyncio
 
-    from dragoman.messages import ToolCall
+    from dragoman.messages import Citation, ToolCall
     from dragoman.run import Result
+    from dragoman.tools.citations import Source
     from dragoman.usage import Usage
 
 ODD_ENDINGS = ("(exit code ", "(ended ")
@@ -60,7 +62,7 @@ class TerminalReport:
         self._calls: dict[str, ToolCall] = {}
         self._answer: list[str] = []
         self._thought = ""
-        self._sources: list[str] = []
+        self._sources: list[Citation] = []
         self._countdown: asyncio.TimerHandle | None = None
         self._retried: TurnRetried | None = None
 
@@ -119,9 +121,11 @@ class TerminalReport:
             case StreamInvalid():
                 self._discard(say("answer_void"))
             case CitationShown(citation=citation):
-                self._sources.append(one_line(f"{citation.title} {citation.uri}".strip()))
+                self._sources.append(citation)
             case LoopSuspected(reason=reason, count=1):
                 self._screen.message(say("circles", reason=reason), "yellow")
+            case ToolModeChanged(dialect=dialect):
+                self._screen.message(say("now_in_text", dialect=dialect), "yellow")
             case ContextPruned() | ContextCompressed():
                 self._screen.message(call_lines.context_changed(event), "dim")
             case ErrorRaised():
@@ -191,8 +195,11 @@ class TerminalReport:
             self._copy.write(text if text.endswith("\n") else f"{text}\n")
         self._answer.clear()
         self._screen.to_line_start()
-        for source in dict.fromkeys(self._sources):
-            self._screen.message(say("source", text=source), "dim")
+        if self._sources:
+            from dragoman.tools.grounding import sources_of
+
+            for number, source in enumerate(sources_of(self._sources), 1):
+                self._screen.message(say("numbered_source", number=number, text=_readable(source)), "dim")
         self._sources.clear()
 
     def _discard(self, note: str) -> None:
@@ -217,6 +224,13 @@ class TerminalReport:
         self._screen.passing(say("retry_countdown", reason=event.reason, wait=wait, attempt=event.attempt + 1), "yellow")
         if left_s > 0:
             self._countdown = loop.call_later(min(left_s, 0.2 if event.wait_s < 2 else 1.0), self._count_down, event, until_s, loop)
+
+
+def _readable(source: Source) -> str:
+    """With the real target, whatever the title says and however the host is spelled."""
+    from dragoman.tools.links import shown_url
+
+    return one_line(f"{source.title} {shown_url(source.uri)}".strip(), 300)
 
 
 def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str:

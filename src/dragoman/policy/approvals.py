@@ -14,7 +14,8 @@ NOBODY = "{name} needs a person's approval, and nobody can be asked here. Do wha
 
 
 class Approvals:
-    """`decide` is a contracts.Decide. `trusted` names tools that need no judging: an embedder's own functions."""
+    """`decide` is a contracts.Decide. `trusted` names tools that need no judging: an embedder's own functions. `doubted` names calls that
+    somebody other than the model may have written: a person confirms each, whatever the rules say."""
 
     def __init__(
         self,
@@ -24,21 +25,26 @@ class Approvals:
         *,
         grants: Grants | None = None,
         trusted: Callable[[Tool], bool] = lambda tool: False,
+        doubted: Callable[[ToolCall], bool] = lambda call: False,
     ) -> None:
         self.mode: Mode = mode
         self.ask = ask
         self._find = find
         self._grants = grants or Grants()
         self._trusted = trusted
+        self._doubted = doubted
 
     def decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny]:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
-        if self._trusted(tool):
+        is_doubted = self._doubted(call)
+        if self._trusted(tool) and not is_doubted:
             return Allow()
         intent = tool.intend(jsontext.decode_object(call.arguments) or {})
         verdict = judge(tool.spec, intent, self.mode, self._grants.keys)
+        if is_doubted and isinstance(verdict, Allow):
+            verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
             return verdict
         return Deny(NOBODY.format(name=call.name)) if self.ask is None else self._asked(self.ask, call, tool, verdict.view)

@@ -36,9 +36,11 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
 
 
 def grant_key(spec: ToolSpec, intent: Intent) -> str:
-    """What `always` covers: all edits, this very command, this tool."""
+    """What `always` covers: all edits, this very command, this tool, or this tool with this host."""
     if spec.kind == "edit":
         return "edit"
+    if intent.scope:
+        return f"{spec.name} {intent.scope}"
     return f"{spec.name} {intent.preview}" if spec.kind == "execute" else spec.name
 
 

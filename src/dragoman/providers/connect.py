@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.blobs import MemoryBlobs
 from dragoman.contracts import BlobStore, Provider, Transport
@@ -15,6 +15,9 @@ from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile
 from dragoman.providers.http import HttpProvider
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.providers.transport import HttpTransport
+
+if TYPE_CHECKING:
+    from dragoman.providers.local import Find
 
 log = logging.getLogger("dragoman")
 
@@ -30,11 +33,19 @@ def connect(
     transport: Transport | None = None,
     blobs: BlobStore | None = None,
     retry: RetryPolicy | None = None,
+    weights: Find | None = None,
 ) -> Connection:
-    """A provider for `deployment/model`. Nothing is sent, and no connection opened, before the first request."""
+    """A provider for `deployment/model`. Nothing is sent, and no connection opened, before the first request.
+
+    `weights` finds the file of a model that runs in this process, by its name.
+    """
     env = os.environ if env is None else env
     blobs = MemoryBlobs() if blobs is None else blobs
     deployment, name = (catalog or builtin_catalog()).find(model)
+    if deployment.in_process and transport is None:
+        from dragoman.providers.local import LocalProvider
+
+        return Connection(LocalProvider(deployment, name, env, find=weights, blobs=blobs), name, retry, blobs, deployment.protocol)
     wire: Any = import_module(f"dragoman.providers.{deployment.protocol}")
     url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
     http = HttpProvider(
@@ -48,13 +59,16 @@ def connect(
     profile = profile_for(deployment, name)
     if not profile.known:
         log.info("%s/%s is not in the catalog: taken for a model with %d tokens of context", deployment.name, name, profile.context_window)
-    return Connection(http, name, retry, blobs)
+    return Connection(http, name, retry, blobs, deployment.protocol)
 
 
 class Connection(Retry):
     """A provider that tries again, the model it was connected for, and where it finds the bytes of images and files."""
 
-    def __init__(self, provider: Provider, model: str, policy: RetryPolicy | None = None, blobs: BlobStore | None = None) -> None:
+    def __init__(
+        self, provider: Provider, model: str, policy: RetryPolicy | None = None, blobs: BlobStore | None = None, protocol: str = ""
+    ) -> None:
         super().__init__(provider, policy)
         self.model = model
         self.blobs = blobs
+        self.protocol = protocol

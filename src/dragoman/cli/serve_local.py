@@ -1,0 +1,61 @@
+"""`dragoman serve-local`: a model of this machine behind llama.cpp's own server, for other programs. On loopback alone."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+from dragoman.cli.arguments import Options
+from dragoman.cli.setup import catalog_of, set_up
+from dragoman.cli.words import say
+from dragoman.errors import InputError
+
+PORT = 8080
+"""Where the deployment `llamacpp` looks."""
+LOOPBACK = "127.0.0.1"
+BASES = {"openai_chat": "/v1", "openai_responses": "/v1", "anthropic": ""}
+"""What follows the address in each protocol's base URL."""
+
+
+def serve(options: Options) -> int:
+    """Returns when Ctrl-C ends it."""
+    server, name = start(options)
+    lines = [say("serving", model=name, url=server.listening_address)]
+    lines += [say("serving_url", protocol=protocol, url=server.listening_address + path) for protocol, path in BASES.items()]
+    print("\n".join([*lines, say("serving_ends")]), flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def start(options: Options) -> tuple[Any, str]:
+    """The running server and the model's name. Raises InputError or Unsupported, saying what to do."""
+    from dragoman.agent import find_weights
+    from dragoman.providers.catalog import profile_for
+    from dragoman.providers.local import weights_of
+    from dragoman.providers.local_engine import EngineSettings, check_weights, serve_on
+
+    if len(options.words) > 1:
+        raise InputError(say("too_many_words", command=options.command, word=options.words[1]))
+    setup = set_up(options)
+    local = catalog_of(setup)["local"]
+    name = (options.words[0].removeprefix("local/") if options.words else "") or local.default_model
+    path = weights_of(name, setup.env, find_weights)
+    check_weights(path)
+    profile = profile_for(local, name)
+    settings = EngineSettings.of(path, profile.context_window, profile.max_output_tokens, setup.env)
+    port = options.port or PORT
+    _require_free(port)
+    return serve_on(settings, LOOPBACK, port), name
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((LOOPBACK, port))
+        except OSError as error:
+            raise InputError(say("port_taken", port=port, reason=error.strerror or error)) from error

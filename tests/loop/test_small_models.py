@@ -1,0 +1,111 @@
+"""What a small model is given by its profile: a short prompt, few tools, answers under a grammar, and an end to calling."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.agent import Agent, in_short
+from dragoman.chat import ANSWER_NOTE
+from dragoman.context.environment import GREETING
+from dragoman.loop_guard import LoopGuard
+from dragoman.messages import ToolCall, ToolSpec
+from dragoman.profile import Profile
+from dragoman.providers.scripted import ScriptedProvider
+
+SMALL = Profile(
+    tools="text",
+    bound_calls=True,
+    short_prompt=True,
+    few_tools={"read_file": ("file_path",), "list_directory": ("path",)},
+    answer_after_calls=1,
+)
+HELLO = 'text: {"reply": {"answer": "Hello."}}'
+READ = 'text: {"reply": {"name": "read_file", "arguments": {"file_path": "a.txt"}}}'
+
+
+def run(script: str, folder: Path, profile: Profile = SMALL, **options: Any) -> tuple[Agent, ScriptedProvider, str]:
+    (folder / "a.txt").write_text("The word is marmalade.\n")
+    provider = ScriptedProvider(script, profile=profile)
+    agent = Agent(provider, workspace=folder, **options)
+    return agent, provider, asyncio.run(_ran(agent)).text
+
+
+async def _ran(agent: Agent) -> Any:
+    async with agent:
+        return await agent.run("what is the word?")
+
+
+def test_every_answer_is_bound_to_one_call_or_words_until_it_must_answer(tmp_path: Path) -> None:
+    agent, provider, text = run(f"{READ}\n---\ntext: It is marmalade.", tmp_path)
+    assert text == "It is marmalade."
+    first, last = provider.requests
+    assert '"read_file"' in first.settings.response_schema
+    assert last.settings.response_schema == "", "words need no grammar"
+    assert last.messages[-1].text == ANSWER_NOTE
+    assert first.system == last.system, "the prefix that the engine has read stays"
+    assert all(message.text != ANSWER_NOTE for message in agent.history.view.messages), "it is in no record"
+
+
+def test_a_call_that_failed_does_not_end_the_calling(tmp_path: Path) -> None:
+    wrong = READ.replace("a.txt", "b.txt")
+    _, provider, text = run(f"{wrong}\n---\n{READ}\n---\ntext: Marmalade.", tmp_path)
+    assert (len(provider.requests), text) == (3, "Marmalade.")
+    assert [bool(request.settings.response_schema) for request in provider.requests] == [True, True, False]
+
+
+def test_a_call_made_twice_ends_the_calling(tmp_path: Path) -> None:
+    wrong = READ.replace("a.txt", "b.txt")
+    _, provider, text = run(f"{wrong}\n---\n{wrong}\n---\ntext: There is none.", tmp_path)
+    assert (len(provider.requests), text) == (3, "There is none.")
+
+
+def test_a_call_that_is_written_where_words_are_due_is_not_run(tmp_path: Path) -> None:
+    agent, _, _ = run(f'{READ}\n---\ntext: <tool_call>{{"name": "list_directory", "arguments": {{"path": "."}}}}</tool_call>', tmp_path)
+    assert sum(len(message.calls) for message in agent.history.view.messages) == 1
+
+
+def test_it_is_told_little(tmp_path: Path) -> None:
+    agent, provider, text = run(HELLO, tmp_path)
+    assert text == "Hello."
+    assert [spec.name for spec in agent.history.view.tools] == ["read_file", "list_directory"]
+    assert all(list(spec.schema["properties"]) == list(SMALL.few_tools[spec.name]) for spec in agent.history.view.tools)
+    assert not any(message.text.startswith(GREETING) for message in provider.requests[0].messages)
+    assert len(provider.requests[0].system) < 900 * 3, "900 tokens, and a token is three characters or more"
+
+
+def test_another_model_is_told_everything(tmp_path: Path) -> None:
+    agent, provider, _ = run("text: Hello.", tmp_path, Profile())
+    assert len(agent.history.view.tools) > 5
+    assert provider.requests[0].messages[0].text.startswith(GREETING)
+    assert provider.requests[0].settings.response_schema == ""
+
+
+def test_what_somebody_chose_is_offered_whole(tmp_path: Path) -> None:
+    agent, provider, _ = run(HELLO, tmp_path, builtin=("grep",), system="Mine.")
+    assert [spec.name for spec in agent.history.view.tools] == ["grep"]
+    assert len(agent.history.view.tools[0].schema["properties"]) > 2
+    assert provider.requests[0].system.startswith("Mine.")
+
+
+def test_native_calls_are_not_bound(tmp_path: Path) -> None:
+    """A service that knows calls has a grammar of its own for them."""
+    _, provider, _ = run("text: Hello.", tmp_path, msgspec.structs.replace(SMALL, tools="native"))
+    assert provider.requests[0].settings.response_schema == ""
+
+
+def test_a_tool_in_short_keeps_what_it_needs() -> None:
+    properties = {name: {"type": "string"} for name in ("path", "limit", "offset")}
+    spec = in_short(ToolSpec.of("x", "Reads a file. At most ten lines.", {"type": "object", "properties": properties}), ("path",))
+    assert (spec.description, spec.schema["required"], list(spec.schema["properties"])) == ("Reads a file", ["path"], ["path"])
+
+
+def test_the_guard_counts_what_went_well_and_knows_a_repetition() -> None:
+    guard = LoopGuard()
+    guard.saw_call(ToolCall("1", "a", '{"x": 1, "y": 2}'), failed=True)
+    assert (guard.successes, guard.has_repeated) == (0, False)
+    guard.saw_call(ToolCall("2", "a", '{"y":2,"x":1}'), failed=False)
+    assert (guard.successes, guard.has_repeated) == (1, True)
