@@ -28,6 +28,7 @@ MALFORMED_NOTE = "Your last answer held a tool call that could not be read ({det
 
 # The question itself is not said again: small models take it for a new one, and call once more.
 ANSWER_NOTE = "Answer my question now, in a short sentence, from what the tools have returned. Do not call a tool."
+_ANSWER = user(ANSWER_NOTE)
 
 UNREADABLE = "the model wrote a tool call that could not be read"
 UNREADABLE_TRIES = 2
@@ -68,6 +69,8 @@ class Chat:
         A Retrying event says that what was shown of this answer is void. Consume it under `contextlib.aclosing`.
         """
         attempt, unreadable = 1, 0
+        if self.must_answer and self.history.view.messages[-1:] != (_ANSWER,):
+            self.history.say(_ANSWER)
         while True:
             await self.history.sync()
             finished: ResponseFinished | None = None
@@ -197,9 +200,9 @@ class Chat:
 
 
 def _in_words(request: Request) -> Request:
-    """The same request without leave to call. What is said at its end is in no record: the next goes on from what stands before it."""
+    """The same request without leave to call."""
     settings = msgspec.structs.replace(request.settings, tool_choice="none")
-    return msgspec.structs.replace(request, messages=(*request.messages, user(ANSWER_NOTE)), settings=settings)
+    return msgspec.structs.replace(request, settings=settings)
 
 
 def fault_of(response: Response, *, after_results: bool) -> str:

@@ -16,7 +16,7 @@ from dragoman.providers.script import Call as NativeCall
 from dragoman.providers.script import Finish, Say, Step, answer
 from dragoman.providers.scripted import ScriptedProvider
 from dragoman.schema import problems
-from dragoman.text_tools.call_note import is_feedback, note_on
+from dragoman.text_tools.call_note import CUT, is_feedback, note_on
 from dragoman.text_tools.constrained import call_schema, constrained, is_constrained
 from dragoman.text_tools.detector import Detector
 from dragoman.text_tools.wrapper import TextOptions, TextTools
@@ -165,7 +165,27 @@ def test_a_bound_answer_is_checked_all_the_same(said: str) -> None:
     assert is_feedback(response.detail)
 
 
-def test_a_bound_answer_that_was_cut_calls_nothing() -> None:
-    _, response, _ = bound('{"reply": {"name": "read_file", "arguments": {"file_path": "a"}}}', FinishReason.LENGTH)
+@pytest.mark.parametrize(
+    "said", ['{"reply": {"name": "read_file", "arguments": {"file_path": "a"}}}', '{"reply": {"name": "read_fi', '{"re']
+)
+def test_a_bound_answer_that_was_cut_calls_nothing(said: str) -> None:
+    _, response, _ = bound(said, FinishReason.LENGTH)
     assert response.finish is FinishReason.LENGTH
     assert not response.message.calls
+    assert response.message.text == "", "nobody is shown half a call"
+    assert response.detail == CUT
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ('{"reply": {"answer": "It is too', "It is too"),
+        ('{"reply":{"answer":"one\\ntw\\', "one\ntw"),
+        ('{"reply": {"answer": "caf\\u00', "caf"),
+        ('{"reply": {"answer": "', ""),
+    ],
+)
+def test_of_a_bound_answer_that_was_cut_the_words_so_far_are_shown(said: str, words: str) -> None:
+    events, response, _ = bound(said, FinishReason.LENGTH)
+    assert (response.finish, response.message.text) == (FinishReason.LENGTH, words)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == words

@@ -22,7 +22,7 @@ from dragoman.text_tools import calls as read
 from dragoman.text_tools.answer_parts import assemble, call_arguments, without_words
 from dragoman.text_tools.call_note import CUT, CallNote, note_on, noted
 from dragoman.text_tools.calls import Parsed, Piece, Rejected
-from dragoman.text_tools.constrained import read_constrained
+from dragoman.text_tools.constrained import read_constrained, words_so_far
 from dragoman.text_tools.echo import Untrusted
 from dragoman.text_tools.feedback import UNFIT_ANSWER, feedback, is_cut, worth_telling
 from dragoman.text_tools.parser import StreamParser
@@ -154,7 +154,10 @@ class Bound(Answering):
                 call = noted(ToolCall(self._ids.new(), aligned.name, call_arguments(aligned.args)), note)
                 return msgspec.structs.replace(response, message=Message("assistant", (*beside, call)), finish=FinishReason.TOOL_CALLS)
         if response.finish is FinishReason.LENGTH:
-            return response
+            words = words_so_far(parsed.text)
+            if words is None:
+                return msgspec.structs.replace(response, message=Message("assistant", beside), detail=CUT)
+            return msgspec.structs.replace(response, message=Message("assistant", (*beside, Text(words)) if words else beside))
         told = feedback([Rejected((0, 0), UNFIT_ANSWER)], self._reading.tools, self._reading.dialect)
         return msgspec.structs.replace(response, finish=FinishReason.MALFORMED_TOOL_CALL, detail=told)
 

@@ -6,6 +6,7 @@ the schema from `Settings.response_schema`; what comes back is checked all the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,6 +51,22 @@ def read_constrained(text: str) -> str | tuple[str, dict[str, Any]] | None:
             return name, arguments
         case _:
             return None
+
+
+_BEGUN = re.compile(r'\s*\{\s*"reply"\s*:\s*\{\s*"answer"\s*:\s*"')
+_HALF_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?$")
+
+
+def words_so_far(text: str) -> str | None:
+    """The words of an answer that was cut before its end; None where it was not words that were being written."""
+    begun = _BEGUN.match(text)
+    if begun is None:
+        return None
+    rest = _HALF_ESCAPE.sub("", text[begun.end() :]) if not text.endswith("\\\\") else text[begun.end() :]
+    try:
+        return jsontext.valid_unicode(jsontext.decode(f'"{rest}"'))
+    except jsontext.NotJSON:
+        return None
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
