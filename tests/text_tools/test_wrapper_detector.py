@@ -83,6 +83,7 @@ def test_where_the_service_makes_calls_itself_text_is_text() -> None:
     [
         "Just words.",
         f"In Markdown:\n```\n{CALL}\n```",
+        f"Hermes would write {CALL} in such a case.",
         '<tool_call>\n{"name": "nope", "arguments": {}}\n</tool_call>',
         '<tool_call>\n{"name": "read_file", "arguments": {"limit": 3}}\n</tool_call>',
     ],

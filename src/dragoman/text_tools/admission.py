@@ -39,7 +39,10 @@ class Refused(msgspec.Struct, frozen=True):
 class Admission:
     """Decides for one answer."""
 
-    def __init__(self, tools: Toolset | None, dialect: Dialect | None, tool_choice: str, mapping: Mapped | None = None) -> None:
+    def __init__(
+        self, tools: Toolset | None, dialect: Dialect | None, tool_choice: str, mapping: Mapped | None = None, *, is_strict: bool = False
+    ) -> None:
+        self._is_strict = is_strict or dialect is not None
         self._tools = tools
         self._dialect = dialect
         self._only = tool_choice if tool_choice not in ("auto", "required", "any", "none", "") else ""
@@ -70,7 +73,7 @@ class Admission:
         if isinstance(aligned, Misfit):
             return Refused(aligned.reason, name, aligned.suggestions)
         trust: Trust = "negotiated" if self.is_negotiated(marker, raw) else "bare" if is_bare else "recognised"
-        if self._dialect is not None and trust == "recognised":
+        if self._is_strict and trust == "recognised":
             if not at_line_start:
                 return Refused("it is written in another dialect, within a line", name)
             if self._tools is None or aligned.problems:

@@ -74,7 +74,7 @@ class Detector:
     def _answering(self, request: Request) -> Answering:
         tools = Toolset.of(request.tools) or Toolset({})
         choice = request.settings.tool_choice if request.tools else "none"
-        return Answering(Reading(request, tools, AUTO, is_native=True), StreamParser(tools, tool_choice=choice))
+        return Answering(Reading(request, tools, AUTO, is_native=True), StreamParser(tools, tool_choice=choice, is_strict=True))
 
     def _seen(self, response: Response) -> Response:
         note = next((note for call in response.message.calls if (note := note_on(call)) is not None), None)

@@ -34,14 +34,17 @@ class StreamParser:
         tool_choice: str = "auto",
         mapping: Mapped | None = None,
         is_thinking: bool = False,
+        is_strict: bool = False,
     ) -> None:
-        """`mapping` is the user's table of names (see `align`). `is_thinking`: the chat template has opened the model's thinking."""
+        """`mapping` is the user's table of names (see `align`). `is_thinking`: the chat template has opened the model's thinking.
+        `is_strict`: nobody asked for calls as text, so each must begin a line and fit its tool, as one in a foreign dialect must."""
         self._tools = Toolset.of(tools)
         self._options = (dialect, tool_choice, mapping)
+        self._is_strict = is_strict
         spoken = None if dialect == AUTO else find(dialect)
         self._source = Source()
         self._place = Place()
-        admission = Admission(self._tools, spoken, tool_choice, mapping)
+        admission = Admission(self._tools, spoken, tool_choice, mapping, is_strict=is_strict)
         self._ledger = Ledger(self._source, self._place, admission)
         self._takes_calls = tool_choice != "none" and (self._tools is None or len(self._tools) > 0)
         self._machine = Machine(
@@ -116,7 +119,7 @@ class StreamParser:
         if self._is_within or not self._takes_calls:
             return
         dialect, tool_choice, mapping = self._options
-        within = StreamParser(self._tools, dialect=dialect, tool_choice=tool_choice, mapping=mapping)
+        within = StreamParser(self._tools, dialect=dialect, tool_choice=tool_choice, mapping=mapping, is_strict=self._is_strict)
         within._is_within = True
         within.feed(thought)
         within.finish(self._ledger.reason)
