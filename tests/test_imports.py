@@ -31,6 +31,7 @@ LOOP = {
     "keeping",
     "loop_guard",
     "memory",
+    "offering",
     "run",
     "surroundings",
     "turn",

@@ -18,7 +18,8 @@ from dragoman.errors import InputError
 from dragoman.events import SavingChanged, ToolModeChanged, TurnEvent
 from dragoman.history import History, paid
 from dragoman.loop_guard import LoopLimits
-from dragoman.messages import Content, Message, Settings, ToolCall, ToolSpec, user
+from dragoman.messages import Content, Message, Settings, ToolCall, user
+from dragoman.offering import offer
 from dragoman.parts import to_parts
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.grants import Grants
@@ -49,7 +50,6 @@ Connect = Callable[[str, BlobStore], Provider]
 """From a model's name to a provider that finds the bytes of images and files in the store given."""
 
 VERSIONS = (f"dragoman {__version__}",)
-_PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ class Agent:
         """Tools that are there because nobody said otherwise."""
         self._web = web
         self.approvals = Approvals(self.registry.get, approval, ask, grants=grants, trusted=_is_own_function, doubted=is_echo)
-        self._own_system = system
+        self._system = system
         self._orientation = Orientation(memory) if environment else None
         self._has_new_directories = False
         self._asked: Message | None = None
@@ -403,51 +403,26 @@ class Agent:
         self._former.append(provider)
         return provider, getattr(provider, "model", "") or provider.name
 
-    def _searching(self, search: SearchMode | None) -> tuple[tuple[ToolSpec, ...], Settings]:
-        """The tools and settings of a run, by how it searches the web."""
-        if self._web is None:
-            return self.registry.specs, self.settings
-        from dragoman.web import searching
-
-        return searching(search or self._web.search, self.provider, self.model, self.registry.specs, self.settings)
-
     def _to_tell(self) -> str:
         """What the model is told of its surroundings. A small one takes the files it is told of for the files it is asked about."""
         if self._orientation is None or self.provider.profile(self.model).short_prompt:
             return ""
         return self._orientation.to_tell(self.history, self._directories)
 
-    def _system(self) -> str:
-        if self._own_system is not None:
-            return self._own_system
-        is_short = self.provider.profile(self.model).short_prompt
-        return _read(os.path.join(_PROMPTS, "system-small.md" if is_short else "system.md"))
-
-    def _offered(self, specs: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-        """Where nobody has chosen, a small model gets the tools that it can keep apart. What somebody chose is meant for it."""
-        few = self.provider.profile(self.model).few_tools
-        if not few:
-            return specs
-        return tuple(
-            spec if spec.name not in self._unchosen else in_short(spec, few[spec.name])
-            for spec in specs
-            if spec.name in few or spec.name not in self._unchosen
-        )
-
     def _configure(self, search: SearchMode | None = None) -> None:
         """An entry only where something changed: a request without one extends the cached prefix of the last."""
-        view = self.history.view
-        specs, settings = self._searching(search)
-        system, specs = self._system(), self._offered(specs)
-        now = (self.model, self.provider.name, system, specs, settings)
+        view, specs = self.history.view, self.registry.specs
+        search = None if self._web is None else search or self._web.search
+        told = offer(self.provider, self.model, specs, self.settings, system=self._system, search=search, unchosen=self._unchosen)
+        now = (self.model, self.provider.name, told.system, told.tools, told.settings)
         if now == (view.model, view.deployment, view.system, view.tools, view.settings) and not self._has_new_directories:
             return
         self._has_new_directories = False
         self.history.configure(
             self.model,
-            system,
-            specs,
-            settings,
+            told.system,
+            told.tools,
+            told.settings,
             session_id=self.session_id,
             # Fixed when the session starts: another later would change what was sent.
             placeholder=self._context.prune.placeholder if self._context is not None and not view.model else "",
@@ -488,14 +463,6 @@ def _is_own_function(tool: Tool) -> bool:
     return isinstance(tool, FunctionTool) and tool.spec.kind not in ("edit", "execute")
 
 
-def in_short(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
-    """A tool told in one sentence, with some of its parameters: a small model fills in whatever it is told of."""
-    schema = spec.schema
-    kept = {name: each for name, each in schema.get("properties", {}).items() if name in parameters}
-    schema |= {"properties": kept, "required": list(kept)}
-    return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
-
-
 def _connect(model: str, blobs: BlobStore) -> Provider:
     from dragoman.providers.connect import connect
 
@@ -517,8 +484,3 @@ def _new_id() -> str:
     import time
 
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + os.urandom(4).hex()
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read().strip()

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agent import Agent, in_short
+from dragoman.agent import Agent
 from dragoman.chat import ANSWER_NOTE
 from dragoman.context.environment import GREETING
 from dragoman.loop_guard import LoopGuard
 from dragoman.messages import ToolCall, ToolSpec
+from dragoman.offering import in_short
 from dragoman.profile import Profile
 from dragoman.providers.scripted import ScriptedProvider
 
