@@ -151,6 +151,12 @@ def test_the_first_prompt_waits_for_nothing_it_does_not_need(model: str) -> None
     assert len(ours) <= PROGRAM_BUDGET, sorted(ours)
 
 
+def test_a_model_nobody_knows_is_watched_without_waiting_for_what_reads_calls() -> None:
+    loaded = modules_loaded_by(FIRST_PROMPT.replace("{model!r}", repr("openai/nobody-knows-it")))
+    assert "dragoman.text_tools.detector" in loaded
+    assert "dragoman.text_tools.parser" not in loaded
+
+
 # The instrument, and proof that it measures.
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.contracts import Prepared, Provider
-from dragoman.events import ResponseFinished, Retrying, StreamEvent
+from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta
 from dragoman.messages import Request, Response
 from dragoman.profile import Profile
-from dragoman.text_tools.answering import Answering, Reading
-from dragoman.text_tools.call_note import note_on
-from dragoman.text_tools.dialect import AUTO
-from dragoman.text_tools.parser import StreamParser
-from dragoman.text_tools.toolset import Toolset
+
+if TYPE_CHECKING:
+    from dragoman.text_tools.answering import Answering
+
+_BEGINNINGS = frozenset("<[{(✿◁")
+"""No call is written without one of these: until one is seen, all that reads calls need not be loaded."""
 
 
 class Detector:
@@ -46,14 +47,21 @@ class Detector:
         return response if self.found else self._seen(self._answering(request).whole(response))
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        answering = None if self.found else self._answering(request)
+        is_watching, passed, answering = not self.found, list[StreamEvent](), None
         async with aclosing(self.provider.stream(request)) as events:
             async for event in events:
+                if isinstance(event, Retrying):
+                    passed.clear()
+                    answering = None
+                if answering is None and is_watching and isinstance(event, TextDelta) and not _BEGINNINGS.isdisjoint(event.text):
+                    answering = self._answering(request)
+                    for before in passed:
+                        answering.event(before)  # told already, as it came
                 if answering is None:
+                    if is_watching:
+                        passed.append(event)
                     yield event
                     continue
-                if isinstance(event, Retrying):
-                    answering = self._answering(request)
                 for told in answering.event(event):
                     if isinstance(told, ResponseFinished):
                         self._seen(told.response)
@@ -72,11 +80,17 @@ class Detector:
         await self.provider.aclose()
 
     def _answering(self, request: Request) -> Answering:
+        from dragoman.text_tools.answering import Answering, Reading
+        from dragoman.text_tools.parser import StreamParser
+        from dragoman.text_tools.toolset import Toolset
+
         tools = Toolset.of(request.tools) or Toolset({})
         choice = request.settings.tool_choice if request.tools else "none"
-        return Answering(Reading(request, tools, AUTO, is_native=True), StreamParser(tools, tool_choice=choice, is_strict=True))
+        return Answering(Reading(request, tools, "auto", is_native=True), StreamParser(tools, tool_choice=choice, is_strict=True))
 
     def _seen(self, response: Response) -> Response:
+        from dragoman.text_tools.call_note import note_on
+
         note = next((note for call in response.message.calls if (note := note_on(call)) is not None), None)
         if note is not None and not self.found:
             self.found = note.dialect
