@@ -29,7 +29,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test check check-fast fmt catalog bench bench-context bench-text-tools crash lock clean
+.PHONY: help run test check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -65,7 +65,6 @@ bench-context: $(DEV) ## What pruning costs and saves on real sessions, and how 
 bench-text-tools: $(DEV) ## Calls read out of text: what is right, by format, and how fast
 	$(BIN)/python -m benchmarks.text_tools $(ARGS)
 
-.PHONY: bench-local
 bench-local: $(DEV) ## How often a small model on this machine does small tasks: make bench-local ARGS='--tries 5 --show'
 	$(BIN)/python -m benchmarks.local $(ARGS)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from dragoman.events import StreamEvent
-from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, ToolCall, ToolResult, ToolSpec
+from dragoman.messages import Blob, FileRef, Request, Response, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.profile import Profile
 from dragoman.record import Entry, ToolOutcome
 
@@ -187,4 +187,3 @@ Ask = Callable[[ToolCall, Intent], Awaitable[Allow | Deny]]
 AskUser = Callable[[str, Sequence[str]], Awaitable[str]]
 """Puts the model's own question, with its choices, before a person, and returns what they answered."""
 Launch = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Any]]
-Summarize = Callable[[Sequence[Message], str], Awaitable[Message]]

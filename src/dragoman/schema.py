@@ -6,7 +6,7 @@ the number of problems are bounded, keywords that are unknown or make no sense a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from dragoman import jsontext
@@ -171,7 +171,7 @@ class _Check:
             if not found and not exactly_one:
                 return []
             fitting += not found
-            if found and _type_of(value) in self._types(alternative, depth):
+            if found and type_of(value) in self._types(alternative, depth):
                 near.append(found)
         if fitting:
             return [f"{_named(path)} fits more than one of the forms allowed"] if fitting > 1 and not self._cut_short else []
@@ -197,9 +197,9 @@ class _Check:
         if kinds := _wanted_types(schema):
             return frozenset(kinds) | ({"integer"} if "number" in kinds else set())
         if "const" in schema:
-            return frozenset({_type_of(schema["const"])})
+            return frozenset({type_of(schema["const"])})
         if isinstance(choices := schema.get("enum"), list) and choices:
-            return frozenset(map(_type_of, choices))
+            return frozenset(map(type_of, choices))
         return frozenset(_ARTICLES)
 
     def _resolved(self, reference: str) -> Any:
@@ -236,7 +236,7 @@ def _wanted_types(schema: dict[str, Any]) -> list[str]:
 
 
 def _has_type(value: Any, wanted: list[str]) -> bool:
-    kind = _type_of(value)
+    kind = type_of(value)
     return kind in wanted or (kind == "integer" and "number" in wanted) or (kind == "number" and "integer" in wanted and _is_whole(value))
 
 
@@ -312,7 +312,7 @@ def _is_match(pattern: Any, text: str) -> bool | None:
 def _wrong_type(wanted: list[str], value: Any, path: str) -> str:
     words = list(dict.fromkeys(_ARTICLES[kind] for kind in wanted if not (kind == "integer" and "number" in wanted)))
     either = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or "something else"
-    given = _type_of(value)
+    given = type_of(value)
     shown = f"{_ARTICLES[given]} with a fraction" if given == "number" and "integer" in wanted else _ARTICLES.get(given, given)
     return f"{_named(path)} must be {either}, not {shown}"
 
@@ -341,7 +341,7 @@ def _shown(value: Any) -> str:
             try:
                 return _cut(jsontext.dumps(value), MAX_SHOWN_CHARS)
             except (TypeError, ValueError):
-                return _ARTICLES[_type_of(value)]
+                return _ARTICLES[type_of(value)]
         case _:
             return type(value).__name__
 
@@ -357,7 +357,8 @@ def _counted(count: Any, unit: str) -> str:
 # --- values as JSON Schema sees them ------------------------------------------------------------------------------------------------
 
 
-def _type_of(value: Any) -> str:
+def type_of(value: Any) -> str:
+    """The name JSON Schema has for the type of a value."""
     match value:
         case None:
             return "null"
@@ -369,7 +370,7 @@ def _type_of(value: Any) -> str:
             return "number"
         case str():
             return "string"
-        case dict():
+        case dict() | Mapping():
             return "object"
         case list() | tuple():
             return "array"

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.schema import closest, problems
-from dragoman.text_tools.coerce import Coercion, Shape, parsed, type_of
+from dragoman.schema import closest, problems, type_of
+from dragoman.text_tools.coerce import Coercion, Shape, parsed
 from dragoman.text_tools.synonyms import SYNONYMS, WRAPPERS
 from dragoman.text_tools.toolset import Toolset
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from dragoman import jsontext
+from dragoman.schema import type_of
 
 MAX_DEPTH = 64
 MAX_STEPS = 200_000
@@ -249,26 +250,6 @@ def _as_json(value: Any) -> Any:
             return {name: _as_json(item) for name, item in value.items()}
         case _:
             raise ValueError("not a value JSON has")
-
-
-def type_of(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case dict() | Mapping():
-            return "object"
-        case list() | tuple():
-            return "array"
-        case _:
-            return type(value).__name__
 
 
 def _either(schemas: list[Any]) -> Any:
