@@ -26,6 +26,11 @@ PROTOCOLS = {
 KEY = "sk-test-0123456789abcdef"
 """Looks like a key, and must never be seen in any output."""
 
+NO_SERVERS = dict.fromkeys(
+    ("OLLAMA_BASE_URL", "LLAMACPP_BASE_URL", "LMSTUDIO_BASE_URL", "VLLM_BASE_URL", "SGLANG_BASE_URL"), "http://127.0.0.1:9/v1"
+)
+"""Where nobody listens: whatever runs on the developer's machine is not found."""
+
 
 class Service:
     """A MockServer in a thread of its own."""
@@ -87,7 +92,7 @@ class Place:
         """No key, no proxy, nothing of the developer's but where programs are found."""
         kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR", "LANG", "LC_ALL") if name in os.environ}
         basic = {"HOME": str(self.home), "DRAGOMAN_HOME": str(self.home / "dragoman"), "PYTHONWARNINGS": "error", "TERM": "xterm"}
-        return {"LANG": "C.UTF-8"} | kept | basic | (self.service.env if self.service else {})
+        return {"LANG": "C.UTF-8"} | kept | basic | NO_SERVERS | (self.service.env if self.service else {})
 
     def start(
         self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: Any = subprocess.DEVNULL, **options: Any

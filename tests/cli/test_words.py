@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import words
+from dragoman.cli.arguments import COMMANDS
 
 CLI = Path(words.__file__).parent
 MODULES = sorted(CLI.glob("*.py"))
+PLACES = ("words.py", "help_texts.py")
 
 
 def said(path: Path) -> Iterator[tuple[str, set[str]]]:
@@ -40,9 +42,9 @@ def test_what_is_said_has_an_english_text_with_the_same_values(path: Path) -> No
 
 
 def test_nothing_in_words_is_said_nowhere() -> None:
-    others = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES if path.name != "words.py"]
+    others = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES if path.name not in PLACES]
     literals = {node.value for tree in others for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    # Some keys are put together from a prefix and a word: say(f"help_{command}").
+    # Some keys are put together from a prefix and a word: say(f"mode_{mode}").
     everything = [*others, ast.parse((CLI / "words.py").read_text(encoding="utf-8"))]
     joined = [node.values[0] for tree in everything for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) and node.values]
     prefixes = tuple(str(first.value) for first in joined if isinstance(first, ast.Constant) and str(first.value).endswith("_"))
@@ -50,7 +52,7 @@ def test_nothing_in_words_is_said_nowhere() -> None:
     assert {key for key in words.ENGLISH if key not in literals and not key.startswith(prefixes)} == set()
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name != "words.py"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name not in PLACES], ids=lambda path: path.name)
 def test_nothing_is_printed_or_raised_in_words_of_its_own(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or not node.args or not isinstance(node.func, ast.Name | ast.Attribute):
@@ -71,10 +73,12 @@ def test_a_language_that_lacks_a_text_speaks_english() -> None:
         words.choose_language("en")
 
 
+@pytest.mark.parametrize("command", ["run", *COMMANDS, "terminal"])
+def test_every_command_has_a_help_that_fits_a_terminal(command: str) -> None:
+    assert all(len(line) <= 120 for line in words.help_for(command).splitlines())
+
+
 def test_every_text_can_be_filled() -> None:
     for key, text in words.ENGLISH.items():
-        if key.startswith("help_"):
-            assert all(len(line) <= 120 for line in text.splitlines()), key
-            continue
         values = {name: "x" for _, name, _, _ in string.Formatter().parse(text) if name}
         assert words.say(key, **values)

@@ -22,6 +22,7 @@ from destinations import MAIN, rules_of
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.mock.server import Exchange, MockServer
 from dragoman.providers.script import Source
+from program import NO_SERVERS
 
 KEY = "sk-test-0123456789abcdefghijklmnopqrstuvwxyz"
 PROTOCOLS = ("gemini", "openai_chat", "openai_responses", "anthropic")
@@ -114,7 +115,7 @@ class Desk:
             key: KEY,
             address: self.url + path,
         }
-        return kept | own | more
+        return kept | own | NO_SERVERS | more
 
     def configure(self, text: str) -> None:
         folder = self.home / "dragoman"

@@ -78,7 +78,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("directory", ("-C", "--directory"), "value"),
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "config", "doctor")),
-    Option("yes", ("--yes",), commands=("run", "sessions", "models")),
+    Option("yes", ("--yes",), commands=("run", "sessions", "models", "serve-local")),
     Option("source", ("--from",), "value", commands=("models",)),
     Option("resume", ("--resume",), "maybe", commands=("run",), otherwise="latest"),
     Option("text_tools", ("--text-tools",), commands=("run",)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from dragoman.cli.output import one_line
 from dragoman.cli.screen import fitting
 from dragoman.cli.terminal_report import spent_words
-from dragoman.cli.words import say
+from dragoman.cli.words import help_for, say
 from dragoman.policy.judge import Mode
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Commands:
         self._say(say("unknown_command", name=name[:60], hint=say("did_you_mean", name=near[0]) if near else ""), "yellow")
 
     def _help(self, rest: str) -> None:
-        self._talk.screen.line(say("help_terminal").rstrip("\n"))
+        self._talk.screen.line(help_for("terminal").rstrip("\n"))
 
     def _model(self, rest: str) -> None:
         if not rest:

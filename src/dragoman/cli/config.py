@@ -91,6 +91,13 @@ class WebTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     only_hosts: tuple[str, ...] = ()
 
 
+class LocalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Models on this machine: whether weights are pulled unasked, and whether servers are looked for where no model is set."""
+
+    pull: Literal["ask", "yes", "no"] = "ask"
+    find_servers: bool = True
+
+
 class SessionsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether conversations are kept, and for how long. Nothing is ever deleted unless one of the limits is set."""
 
@@ -140,6 +147,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: ToolsTable = ToolsTable()
     text_tools: TextToolsTable = TextToolsTable()
     web: WebTable = WebTable()
+    local: LocalTable = LocalTable()
     sessions: SessionsTable = SessionsTable()
     context: ContextTable = ContextTable()
     deployments: dict[str, dict[str, object]] = {}
@@ -175,9 +183,9 @@ MAX_FILE_BYTES = 1_000_000
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
 VARIABLES = {"DRAGOMAN_MODEL": "model", "DRAGOMAN_APPROVAL": "approval", "DRAGOMAN_MAX_TURNS": "max_turns", "DRAGOMAN_LANG": "lang"}
 FLAGS = {"model": "--model", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
-NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "sessions", "web")
+NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "sessions", "web", "local")
 """What a folder may not set, trusted or not: where requests go and with what key, what is read from elsewhere, what runs by itself, and
-what is kept or deleted of the user's own."""
+what is kept, deleted or downloaded of the user's own."""
 _LOOSER = {"plan": 0, "default": 1, "auto-edit": 2, "auto": 3}
 
 

@@ -201,8 +201,11 @@ class Conversation:
             self._run.cancel()
 
     def change_model(self, name: str) -> None:
+        from dragoman.cli.first_use import require_weights
+
         before = self.agent.provider
         try:
+            require_weights(self._setup, name, may_ask=True)
             self.agent.change_model(connected(self._setup, self.agent.blobs, name))
         except DragomanError as error:
             self.screen.message(say("run_failed", message=error), "red")

@@ -11,8 +11,9 @@ import msgspec
 
 from dragoman import __version__, jsontext
 from dragoman.cli.arguments import Options
+from dragoman.cli.choice import Choice, choose_model, key_of
 from dragoman.cli.output import one_line
-from dragoman.cli.setup import Choice, Setup, catalog_of, choose_model, key_of, set_up
+from dragoman.cli.setup import Setup, catalog_of, set_up
 from dragoman.cli.words import say
 from dragoman.errors import DragomanError
 from dragoman.profile import Deployment
@@ -85,6 +86,10 @@ def _model(setup: Setup, options: Options) -> Iterator[Finding]:
     else:
         variable = key_of(deployment, setup.env)
         yield Finding("key", "ok", say("doctor_key", name=variable) if variable else say("doctor_no_key_needed"))
+    if deployment.in_process:
+        yield _engine()
+        yield _guarded("weights", lambda: _weights(setup, choice.model))
+        return
     if options.offline:
         yield Finding("network", "warning", say("doctor_offline"))
         return
@@ -96,8 +101,26 @@ def _chosen(choice: Choice, deployment: Deployment, model: str) -> Finding:
 
     name = f"{deployment.name}/{model}"
     if profile_for(deployment, model).known:
-        return Finding("model", "ok", say("doctor_model", name=name, reason=choice.reason))
-    return Finding("model", "warning", say("doctor_unknown_model", name=name, reason=choice.reason))
+        return Finding("model", "ok", say("doctor_model", name=name, why=choice.why))
+    return Finding("model", "warning", say("doctor_unknown_model", name=name, why=choice.why))
+
+
+def _engine() -> Finding:
+    from dragoman.providers.local_engine import unusable
+
+    reason = unusable()
+    return Finding("engine", "broken", reason) if reason else Finding("engine", "ok", say("doctor_engine"))
+
+
+def _weights(setup: Setup, model: str) -> Finding:
+    from dragoman.agent import find_weights
+    from dragoman.cli.first_use import needs_weights
+    from dragoman.providers.local import weights_of
+
+    name = model.partition("/")[2]
+    if needs_weights(setup, model):
+        return Finding("weights", "warning", say("doctor_no_weights", name=name))
+    return Finding("weights", "ok", weights_of(name, setup.env, find_weights))
 
 
 def _reach(deployment: Deployment, setup: Setup) -> Finding:

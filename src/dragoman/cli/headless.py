@@ -13,7 +13,7 @@ from dragoman.cli.call_lines import title
 from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed, outcome_of
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for
-from dragoman.cli.setup import Setup, discover_tools, make_agent, set_up, tidy_sessions
+from dragoman.cli.setup import Setup, discover_tools, make_agent, set_up, settled, tidy_sessions
 from dragoman.cli.signals import Interrupts
 from dragoman.cli.startup import all_is_told
 from dragoman.cli.words import say
@@ -76,6 +76,7 @@ class Headless:
         setup = set_up(self._options)
         self._messages.choose_color(setup.config.color)
         prompt = read_prompt(self._options.prompt, self._notice)
+        setup = settled(setup, may_ask=False)
         agent, notices = make_agent(setup, ask=self._refuse)
         for notice in notices:
             self._notice(notice)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman import jsontext
 from dragoman.cli.arguments import Options
-from dragoman.cli.setup import Choice, Setup, catalog_of, choose_model, key_of, set_up
+from dragoman.cli.choice import Choice, choose_model, key_of, running_servers
+from dragoman.cli.setup import Setup, catalog_of, set_up
 from dragoman.cli.words import say
 from dragoman.errors import InputError, Unauthorized
 from dragoman.profile import Deployment, Profile
 from dragoman.providers.catalog import Catalog
 from dragoman.usage import Prices
+
+if TYPE_CHECKING:
+    from dragoman.cli.probe import Running
 
 NAME_CHARS = 44
 
@@ -27,9 +31,11 @@ def show_models(options: Options) -> str:
     words = options.words[1:] if options.words[:1] == ("list",) else options.words
     weights = matching(" ".join(words))
     found = _matching(catalog, " ".join(words), [model.name for model in weights])
-    chosen = _chosen(setup, catalog)
+    servers = running_servers(setup, catalog)
+    chosen = _chosen(setup, catalog, servers)
+    at = {server.deployment: server for server in servers}
     if options.output_format == "json":
-        told = [_told(deployment, setup) for deployment in found]
+        told = [_told(deployment, setup, at.get(deployment.name)) for deployment in found]
         return (
             jsontext.dumps(
                 {
@@ -40,17 +46,17 @@ def show_models(options: Options) -> str:
             )
             + "\n"
         )
-    lines = [say("models_chosen", model=chosen.model, reason=chosen.reason) if chosen else say("models_none_chosen")]
+    lines = [say("models_chosen", model=chosen.model, why=chosen.why) if chosen else say("models_none_chosen")]
     for deployment in found:
-        lines += ["", *_lines(deployment, setup)]
+        lines += ["", *_lines(deployment, setup, at.get(deployment.name))]
     if weights:
         lines += ["", *weights_lines(weights, setup)]
     return "\n".join([*lines, "", say("models_legend")]) + "\n"
 
 
-def _chosen(setup: Setup, catalog: Catalog) -> Choice | None:
+def _chosen(setup: Setup, catalog: Catalog, servers: tuple[Running, ...]) -> Choice | None:
     try:
-        return choose_model(setup, catalog)
+        return choose_model(setup, catalog, servers)
     except Unauthorized:
         return None
 
@@ -82,16 +88,19 @@ def _matching(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deploym
 # --- text -----------------------------------------------------------------------------------------------------------------------
 
 
-def _lines(deployment: Deployment, setup: Setup) -> list[str]:
+def _lines(deployment: Deployment, setup: Setup, server: Running | None) -> list[str]:
     title = f"{deployment.title} · " if deployment.title else ""
-    lines = [f"{deployment.name}  {title}{_key(deployment, setup)}"]
+    answers = f" · {say('models_answers', where=server.where)}" if server else ""
+    lines = [f"{deployment.name}  {title}{_key(deployment, setup)}{answers}"]
     for name, profile in deployment.models.items():
         mark = "*" if name == deployment.default_model else " "
         shown = name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 1]}…"
         lines.append(
             f" {mark} {shown:<{NAME_CHARS}} {_size(profile.context_window):>6} {_size(profile.max_output_tokens):>6}  {_price(profile)}"
         )
-    if not deployment.models:
+    if server:
+        lines += [f"   {name}" for name in server.models if name not in deployment.models]
+    elif not deployment.models:
         lines.append(f"   {say('models_any', name=deployment.name)}")
     return [line.rstrip() for line in lines]
 
@@ -119,7 +128,7 @@ def _price(profile: Profile) -> str:
     prices = profile.prices
     words = [say("models_price", input=_dollars(prices.input), output=_dollars(prices.output))] if prices else []
     if profile.tools == "text":
-        words.append(say("models_no_tools"))
+        words.append(say("models_text_tools"))
     return " ".join(words)
 
 
@@ -130,13 +139,14 @@ def _dollars(amount: float) -> str:
 # --- JSON -----------------------------------------------------------------------------------------------------------------------
 
 
-def _told(deployment: Deployment, setup: Setup) -> dict[str, Any]:
+def _told(deployment: Deployment, setup: Setup, server: Running | None) -> dict[str, Any]:
     return {
         "name": deployment.name,
         "title": deployment.title,
         "protocol": deployment.protocol,
         "local": deployment.local,
         "key": {"variables": list(deployment.key_env), "set": key_of(deployment, setup.env) or None},
+        "answers": server and {"at": server.where, "models": list(server.models)},
         "default_model": deployment.default_model or None,
         "models": [_told_model(name, profile) for name, profile in deployment.models.items()],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from typing import Any
@@ -34,6 +35,7 @@ def serve(options: Options) -> int:
 def start(options: Options) -> tuple[Any, str]:
     """The running server and the model's name. Raises InputError or Unsupported, saying what to do."""
     from dragoman.agent import find_weights
+    from dragoman.cli.first_use import require_weights
     from dragoman.providers.catalog import profile_for
     from dragoman.providers.local import weights_of
     from dragoman.providers.local_engine import EngineSettings, check_weights, serve_on
@@ -43,13 +45,15 @@ def start(options: Options) -> tuple[Any, str]:
     setup = set_up(options)
     local = catalog_of(setup)["local"]
     name = (options.words[0].removeprefix("local/") if options.words else "") or local.default_model
+    require_weights(setup, f"local/{name}", may_ask=True)
     path = weights_of(name, setup.env, find_weights)
     check_weights(path)
     profile = profile_for(local, name)
     settings = EngineSettings.of(path, profile.context_window, profile.max_output_tokens, setup.env)
     port = options.port or PORT
     _require_free(port)
-    return serve_on(settings, LOOPBACK, port), name
+    listed = os.path.basename(name).removesuffix(".gguf")
+    return serve_on(settings, LOOPBACK, port, listed), listed
 
 
 def _require_free(port: int) -> None:

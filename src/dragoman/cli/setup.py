@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.cli.arguments import Options
+from dragoman.cli.choice import Choice, choose_model, named_choice
 from dragoman.cli.config import Config, Loaded, TextToolsTable, load
 from dragoman.cli.places import Places, find_places
 from dragoman.cli.words import choose_language, say
@@ -19,15 +20,12 @@ if TYPE_CHECKING:
     from dragoman.context.settings import ContextSettings
     from dragoman.contracts import Ask, AskUser, BlobStore
     from dragoman.messages import Settings
-    from dragoman.profile import Deployment
     from dragoman.providers.catalog import Catalog
     from dragoman.providers.connect import Connection
     from dragoman.text_tools.wrapper import TextOptions
     from dragoman.web import Web
 
 MAX_SYSTEM_BYTES = 100_000
-KEYED_DEPLOYMENTS = ("gemini", "anthropic", "openai")
-"""Whose key chooses the model when nothing else does, first one set first."""
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -38,17 +36,14 @@ class Setup(msgspec.Struct, frozen=True):
     places: Places
     workspace: str
     loaded: Loaded
+    choice: Choice | None = None
+    """The model, once it is settled (first_use.py); else it is chosen anew whenever it is asked for."""
+    notices: tuple[str, ...] = ()
+    """What was settled on the way, and the user should know."""
 
     @property
     def config(self) -> Config:
         return self.loaded.config
-
-
-class Choice(msgspec.Struct, frozen=True):
-    """The model, and why this one."""
-
-    model: str
-    reason: str
 
 
 def set_up(options: Options, env: Mapping[str, str] | None = None) -> Setup:
@@ -79,23 +74,20 @@ def catalog_of(setup: Setup) -> Catalog:
     return catalog
 
 
-def choose_model(setup: Setup, catalog: Catalog) -> Choice:
-    """-m, DRAGOMAN_MODEL, the configuration, and then the first service there is a key for."""
-    if setup.config.model:
-        source = setup.loaded.source("model")
-        return Choice(setup.config.model, source.name)
-    for name in KEYED_DEPLOYMENTS:
-        deployment = catalog[name]
-        for variable in deployment.key_env:
-            if setup.env.get(variable, "").strip():
-                return Choice(f"{name}/{deployment.default_model}", variable)
-    variables = [variable for name in KEYED_DEPLOYMENTS for variable in catalog[name].key_env]
-    raise Unauthorized(say("no_model", variables=", ".join(variables)))
+def settled(setup: Setup, *, may_ask: bool) -> Setup:
+    """With the model to begin with: one that nobody named is agreed to first, and weights are pulled where they have to be.
 
+    Raises Unauthorized or InputError where the user has to do something. A resumed session has a model of its own.
+    """
+    if setup.options.resume is not None and not setup.options.model:
+        return setup
+    catalog = catalog_of(setup)
+    choice = named_choice(setup, catalog)
+    if choice is not None and not catalog.find(choice.model)[0].in_process:
+        return msgspec.structs.replace(setup, choice=choice)
+    from dragoman.cli.first_use import settle
 
-def key_of(deployment: Deployment, env: Mapping[str, str]) -> str:
-    """The name of the variable that holds a deployment's key, or nothing. The key itself is nobody's business here."""
-    return next((name for name in deployment.key_env if env.get(name, "").strip()), "")
+    return settle(setup, catalog, choice, may_ask=may_ask)
 
 
 def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None) -> tuple[Agent, tuple[str, ...]]:
@@ -131,7 +123,7 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
     _disable(agent, setup)
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
         notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
-    return agent, (*setup.loaded.notices, *agent.notices, *notices)
+    return agent, (*setup.loaded.notices, *setup.notices, *agent.notices, *notices)
 
 
 def _model_to_begin_with(setup: Setup) -> str | None:

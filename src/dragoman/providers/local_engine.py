@@ -20,6 +20,7 @@ from dragoman.errors import InputError, ProviderError, ServerError, Unsupported
 
 ENGINE = "xllamacpp"
 INSTALL = "pip install 'dragoman[local]'"
+NOT_INSTALLED = f"the engine for local models is not installed: {INSTALL} (there is none for musl, as in Alpine Linux)"
 THREADS_VARIABLE = "DRAGOMAN_LOCAL_THREADS"
 BATCH_TOKENS = 32
 """Tokens of a prompt worked on between two moments at which a cancel is seen. More are hardly faster, and take seconds."""
@@ -139,11 +140,12 @@ def free_cores() -> int:
     return max(1, min(may_use - busy, 8))
 
 
-def serve_on(settings: EngineSettings, host: str, port: int) -> Any:
-    """The model behind the engine's own HTTP server, for whoever asks; it ends with the process."""
+def serve_on(settings: EngineSettings, host: str, port: int, name: str) -> Any:
+    """The model behind the engine's own HTTP server, listed by that name, for whoever asks; it ends with the process."""
     engine = import_engine()
     params = _params(engine, settings)
     params.hostnames, params.port = [host], port
+    params.model_alias = {name}
     return _loaded(engine, params)
 
 
@@ -178,22 +180,27 @@ def _params(engine: Any, settings: EngineSettings) -> Any:
     return params
 
 
-def import_engine() -> Any:
-    """The engine's module. Raises Unsupported, saying what to do, where it is not there or cannot run."""
+def unusable() -> str:
+    """Why the engine cannot run here, and what to do, as far as can be told without loading it; or nothing."""
     if missing := missing_instructions():
-        raise Unsupported(
+        return (
             f"the local engine needs a processor with {missing}, and this one has none; "
             "use a server that runs elsewhere (ollama/, llamacpp/), or a hosted model"
         )
+    from importlib.util import find_spec
+
+    return "" if ENGINE in sys.modules or find_spec(ENGINE) is not None else NOT_INSTALLED
+
+
+def import_engine() -> Any:
+    """The engine's module. Raises Unsupported, saying what to do, where it is not there or cannot run."""
+    if reason := unusable():
+        raise Unsupported(reason)
     # Threads that spin while they wait take the cores from those that work. Read once, when the library is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         return import_module(ENGINE)
     except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == ENGINE:
-            raise Unsupported(
-                f"the engine for local models is not installed: {INSTALL} (there is none for musl, as in Alpine Linux)"
-            ) from error
         raise Unsupported(f"the engine for local models cannot be loaded ({error}): try {INSTALL} --force-reinstall") from error
 
 

@@ -1,0 +1,161 @@
+"""What must be settled before the first request: a server nobody named is offered, and weights that are not here are pulled, once the user
+agrees. Where nobody can be asked, `--yes` or a setting agrees, and else it is said what to do."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from dragoman.cli.choice import Choice, choose_model, key_variables, local_choice, no_model, running_servers
+from dragoman.cli.output import Messages, one_line
+from dragoman.cli.setup import Setup, catalog_of
+from dragoman.cli.words import say
+from dragoman.errors import InputError, Unauthorized
+
+if TYPE_CHECKING:
+    from dragoman.cli.probe import Running
+    from dragoman.providers.catalog import Catalog
+
+
+def settle(setup: Setup, catalog: Catalog, choice: Choice | None, *, may_ask: bool) -> Setup:
+    """The setup with a model that is chosen, agreed to, and here as far as it has to be. `choice` is the one that is set, where one is.
+
+    Raises Unauthorized or InputError where the user has to do something first.
+    """
+    notices: tuple[str, ...] = ()
+    if choice is None:
+        servers = running_servers(setup, catalog)
+        choice = choose_model(setup, catalog, servers)
+        if choice.kind == "server":
+            choice, notices = _agreed(setup, catalog, servers, may_ask=may_ask)
+    if choice.kind == "local":
+        _pull_for(setup, catalog, choice, may_ask=may_ask)
+        notices = (*notices, say("local_taken", title=_title(choice.model), variables=", ".join(key_variables(catalog))))
+    else:
+        require_weights(setup, choice.model, may_ask=may_ask)
+    return replace(setup, choice=choice, notices=(*setup.notices, *notices))
+
+
+def require_weights(setup: Setup, model: str, *, may_ask: bool) -> None:
+    """Pull the weights of a model in this process, where it is one and they are not here. Raises InputError where nobody agreed."""
+    if not needs_weights(setup, model):
+        return
+    from dragoman.cli.pulling import agree, fetch
+    from dragoman.providers.local_engine import unusable
+    from dragoman.weights.models import named
+
+    if reason := unusable():
+        raise InputError(say("no_engine", model=one_line(model, 100), reason=reason))
+    wanted = named(model)
+    if setup.config.local.pull == "no" and not setup.options.yes:
+        raise InputError(say("weights_pull_off", name=wanted.name))
+    if not _may_pull(setup):
+        agree(wanted, setup, may_ask=may_ask)
+    fetch(wanted, setup)
+
+
+def needs_weights(setup: Setup, model: str) -> bool:
+    """Whether a model runs in this process and its weights have to be pulled before it can."""
+    deployment, name = catalog_of(setup).find(model)
+    if not deployment.in_process:
+        return False
+    from pathlib import Path
+
+    from dragoman.providers.local import FILE_VARIABLE
+    from dragoman.weights.places import find
+
+    return not setup.env.get(FILE_VARIABLE, "").strip() and find(name, Path(setup.places.weights)) is None
+
+
+def _may_pull(setup: Setup) -> bool:
+    return setup.options.yes or setup.config.local.pull == "yes"
+
+
+# --- nothing is set ---------------------------------------------------------------------------------------------------------------
+
+
+def _pull_for(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) -> None:
+    """As `require_weights`, for a model nobody named: there are other ways out, and they are told."""
+    if not needs_weights(setup, choice.model):
+        return
+    from dragoman.cli.session_list import size
+    from dragoman.weights.models import named
+
+    model = named(choice.model)
+    further = say("no_model_pull", title=model.title, size=size(model.bytes), licence=model.licence)
+    if not _may_pull(setup) and (not may_ask or setup.config.local.pull == "no"):
+        raise no_model(catalog, further)
+    if not _may_pull(setup):
+        Messages(color=False).line(say("local_offer", variables=", ".join(key_variables(catalog))))
+    try:
+        require_weights(setup, choice.model, may_ask=may_ask)
+    except InputError as error:
+        if _may_pull(setup):
+            raise
+        raise no_model(catalog, further) from error
+
+
+def _title(model: str) -> str:
+    from dragoman.weights.models import named
+
+    return named(model).title
+
+
+# --- a server that answers --------------------------------------------------------------------------------------------------------
+
+
+def _agreed(setup: Setup, catalog: Catalog, servers: tuple[Running, ...], *, may_ask: bool) -> tuple[Choice, tuple[str, ...]]:
+    """The first server the user takes, else the model in this process."""
+    for server in servers:
+        choice = Choice(server.model, say("server_at", title=server.title, where=server.where), "server")
+        if setup.options.yes:
+            return choice, (say("server_taken", model=server.model, server=choice.reason),)
+        if not may_ask:
+            continue
+        match _ask(server):
+            case "yes":
+                return choice, ()
+            case "always":
+                return choice, (keep(setup, server.model),)
+    local = local_choice(setup, catalog)
+    offered = [say("server_beside", server=say("server_at", title=each.title, where=each.where), model=each.model) for each in servers]
+    if local is not None and (may_ask or not needs_weights(setup, local.model)):
+        return local, () if may_ask else tuple(offered)
+    if servers and not may_ask:
+        raise Unauthorized(say("server_not_taken", variables=", ".join(key_variables(catalog)), offered="; ".join(offered)))
+    raise no_model(catalog)
+
+
+def _ask(server: Running) -> str:
+    more = say("server_more", count=len(server.models) - 1) if len(server.models) > 1 else ""
+    question = say("server_offer", title=server.title, where=server.where, model=one_line(server.model, 100), more=more)
+    sys.stderr.write(f"{one_line(question)} ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer:
+        raise InputError(say("left_alone"))
+    word = answer.strip().lower()
+    return "always" if word in ("a", "always") else "yes" if word in ("", "y", "yes") else "no"
+
+
+def keep(setup: Setup, model: str) -> str:
+    """Put the model into the user's file, before everything else in it; and say so."""
+    from dragoman import jsontext
+    from dragoman.cli.places import make_private
+
+    file = setup.loaded.files[0]
+    aside = f"{file.path}.{os.getpid()}.new"
+    try:
+        make_private(os.path.dirname(file.path))
+        mode = os.stat(file.path).st_mode & 0o777 if os.path.exists(file.path) else 0o600
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as out:
+            out.write(f"model = {jsontext.dumps(model)}\n{file.text}")
+        os.replace(aside, os.path.realpath(file.path))
+    except OSError as error:
+        if os.path.exists(aside):
+            os.unlink(aside)
+        return say("not_kept", path=file.path, reason=error.strerror or error)
+    return say("kept", path=file.path, model=model)

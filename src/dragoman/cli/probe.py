@@ -1,0 +1,115 @@
+"""Which model servers run on this machine: Ollama, llama.cpp, LM Studio, vLLM, and whatever the user's own rows name on loopback.
+
+They are asked all at once for their list of models, and nobody is waited for longer than `PROBE_S`. No key is sent, and no name is looked
+up: whoever listens on such a port learns nothing but that somebody asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman import jsontext
+
+if TYPE_CHECKING:
+    from dragoman.profile import Deployment
+    from dragoman.providers.catalog import Catalog
+
+PROBE_S = 0.15
+MAX_BYTES = 1_000_000
+MAX_NAME = 200
+NOT_FOR_TALK = ("embed", "rerank", "whisper", "-tts")
+"""In the names of models that a server lists and that answer nobody."""
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A server that answers."""
+
+    deployment: str
+    title: str
+    where: str
+    """host:port"""
+    models: tuple[str, ...]
+    """What it serves, in its own order; never empty."""
+
+    @property
+    def model(self) -> str:
+        """The one to begin with, as -m takes it."""
+        return f"{self.deployment}/{self.models[0]}"
+
+
+def running(catalog: Catalog, env: Mapping[str, str]) -> tuple[Running, ...]:
+    """The servers that answer with at least one model to talk to, in the catalog's order."""
+    asked: dict[str, Deployment] = {}
+    for deployment in catalog.deployments.values():
+        if deployment.local and not deployment.in_process and (url := _loopback_url(deployment, env)):
+            asked.setdefault(url, deployment)
+    if not asked:
+        return ()
+    import asyncio
+
+    import dragoman.providers.connection  # noqa: F401 (before the clock runs)
+
+    loop = asyncio.new_event_loop()
+    try:
+        found = loop.run_until_complete(_ask_all(list(asked)))
+    finally:
+        loop.close()
+    return tuple(
+        Running(deployment.name, deployment.title or deployment.name, url.partition("://")[2].partition("/")[0], models)
+        for url, deployment in asked.items()
+        if (models := found.get(url))
+    )
+
+
+def _loopback_url(deployment: Deployment, env: Mapping[str, str]) -> str:
+    """Its base URL, where that is a numbered address of this machine, or localhost."""
+    url = next((env[name] for name in deployment.base_url_env if env.get(name, "").strip()), deployment.base_url).strip().rstrip("/")
+    scheme, _, rest = url.partition("://")
+    authority = rest.partition("/")[0]
+    host = authority[1:].partition("]")[0] if authority.startswith("[") else authority.partition(":")[0]
+    return url if scheme == "http" and (host in ("localhost", "::1") or _is_loopback(host)) else ""
+
+
+def _is_loopback(host: str) -> bool:
+    numbers = host.split(".")
+    return len(numbers) == 4 and numbers[0] == "127" and all(number.isdecimal() for number in numbers)
+
+
+async def _ask_all(urls: list[str]) -> dict[str, tuple[str, ...]]:
+    import asyncio
+
+    from dragoman.providers.transport import HttpTransport
+
+    transport = HttpTransport(proxy="", connect_timeout_s=PROBE_S)
+    tasks = {asyncio.ensure_future(_models_at(transport, url)): url for url in urls}
+    done, late = await asyncio.wait(tasks, timeout=PROBE_S)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
+    await transport.aclose()
+    return {tasks[task]: task.result() for task in done if task.exception() is None}
+
+
+async def _models_at(transport: Any, url: str) -> tuple[str, ...]:
+    async with transport.send("GET", f"{url}/models", {"accept": "application/json"}, b"") as answer:
+        if answer.status != 200:
+            return ()
+        body = bytearray()
+        async for chunk in answer.chunks():
+            body += chunk
+            if len(body) > MAX_BYTES:
+                return ()
+    match jsontext.decode_object(body.decode(errors="replace")):
+        case {"data": list(rows)}:
+            names = [row.get("id") for row in rows if isinstance(row, dict)]
+            return tuple(name for name in names if isinstance(name, str) and _is_for_talk(name))
+        case _:
+            return ()
+
+
+def _is_for_talk(name: str) -> bool:
+    is_sound = 0 < len(name) <= MAX_NAME and name.isprintable() and not name.isspace()
+    return is_sound and not any(word in name.lower() for word in NOT_FOR_TALK)
