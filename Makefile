@@ -6,6 +6,8 @@
 PYTHON ?= python3
 ARGS ?=
 
+QUESTION := 'On which day did the ship reach Muscat? It is in log.txt.'
+
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null)
@@ -13,6 +15,7 @@ PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.versi
 # Naming the interpreter's version makes another PYTHON rebuild the environment.
 BASE := $(VENV)/.base-$(PYTHON_VERSION)
 RUN := $(VENV)/.ready-run
+LOCAL := $(VENV)/.ready-local
 DEV := $(VENV)/.ready-dev
 # Present while packages are being installed. Found at the start, it means that the last attempt was cut short.
 UNFINISHED := $(VENV)/.unfinished
@@ -36,8 +39,8 @@ help: ## Show this list
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: $(RUN) ## An agent reads a folder and answers; with ARGS, the program: make run ARGS='-p "What is this?"'
-	@$(if $(ARGS),$(BIN)/dragoman $(ARGS),$(BIN)/python examples/04_agent.py)
+run: $(RUN) $(LOCAL) ## Ask about a small folder, without a key too; with ARGS, the program: make run ARGS='-p "What is this?"'
+	@$(if $(ARGS),$(BIN)/dragoman $(ARGS),$(BIN)/dragoman --yes -C examples/voyage -p $(QUESTION))
 
 test: $(DEV) ## Run the whole test suite: make test ARGS='-k sse'
 	$(BIN)/python -m pytest -n 2 $(ARGS)
@@ -73,6 +76,7 @@ crash: $(DEV) ## Kill a session at random moments and look for what is lost: mak
 
 lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE=1 takes the newest versions
 	$(COMPILE) pyproject.toml --output-file requirements/run.txt
+	$(COMPILE) pyproject.toml --extra local --constraints requirements/run.txt --output-file requirements/local.txt
 	$(COMPILE) pyproject.toml --extra vertex --extra local --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group setup --output-file requirements/uv.txt
 
@@ -95,6 +99,12 @@ $(RUN): $(BASE) requirements/run.txt pyproject.toml
 	@$(BEGIN); $(UV_PIP) install $(INTO) $$again --require-hashes --requirement requirements/run.txt
 	@$(INSTALL_SELF)
 	@$(FINISH)
+
+# The program works without it, with a key or a server: where there is no engine for this machine, that is said and no more.
+$(LOCAL): $(RUN) requirements/local.txt
+	@echo 'Installing the engine for models on this machine'
+	@if $(UV_PIP) install $(INTO) --require-hashes --requirement requirements/local.txt; then touch $@; \
+		else echo 'It could not be installed (see above). Everything else works: with a key, or with a server such as Ollama.' >&2; fi
 
 $(DEV): $(BASE) requirements/dev.txt pyproject.toml
 	@echo 'Installing what the tests need'
