@@ -466,7 +466,7 @@ def _is_own_function(tool: Tool) -> bool:
 def _connect(model: str, blobs: BlobStore) -> Provider:
     from dragoman.providers.connect import connect
 
-    return connect(model, blobs=blobs, weights=find_weights)
+    return connect(model, blobs=blobs, weights=find_weights, kept=_kept_prompts)
 
 
 def find_weights(name: str) -> str | os.PathLike[str] | None:
@@ -474,6 +474,12 @@ def find_weights(name: str) -> str | os.PathLike[str] | None:
     from dragoman.weights import find
 
     return find(name)
+
+
+def _kept_prompts() -> str:
+    from dragoman.weights import weights_folder
+
+    return str(weights_folder().with_name("prompts"))
 
 
 def _temporary_outputs() -> str:

@@ -13,7 +13,6 @@ import pytest
 
 from program import Place
 
-
 CONFIG = """
 [deployments.local]
 default_model = "smollm2"
@@ -76,3 +75,18 @@ def test_a_real_server_is_found_and_answers(place: Place, served: str) -> None:
     done = place.run("-m", "llamacpp/smollm2", "--output-format", "json", "-p", "Say hello.", env=env, timeout_s=240)
     assert done.json["stats"]["requests"] >= 1, done
     assert done.json["stats"]["tokens"]["output"] > 0, done
+
+
+def test_the_next_process_does_not_read_its_instructions_again(place: Place) -> None:
+    kept = place.home / "dragoman" / "cache" / "prompts"
+    asking = ["--output-format", "json", "-p", "Say hello."]
+    place.run(*asking, env=SLOWLY, timeout_s=120)
+    [state] = kept.iterdir()
+    written = state.read_bytes()
+    again = place.run(*asking, env=SLOWLY, timeout_s=120)
+    assert [path.name for path in kept.iterdir()] == [state.name]
+    assert state.read_bytes() == written
+    assert again.json["stats"]["tokens"]["cache_read"] > 100
+    state.write_bytes(b"not a state")
+    assert place.run(*asking, env=SLOWLY, timeout_s=120).json["stats"]["tokens"]["output"] > 0
+    assert state.read_bytes() == written, "it is made anew"

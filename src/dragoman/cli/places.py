@@ -38,6 +38,11 @@ class Places(msgspec.Struct, frozen=True):
         return os.path.join(self.cache, "weights")
 
     @property
+    def prompts(self) -> str:
+        """How prompts of such models begin, as they have read them."""
+        return os.path.join(self.cache, "prompts")
+
+    @property
     def sessions(self) -> str:
         """Conversations, each in a file of its own."""
         return os.path.join(self.data, "sessions")

@@ -190,7 +190,9 @@ def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> 
         from dragoman.cli.debug_log import log_to_stderr
 
         log_to_stderr(auth.secrets)
-    connection = connect(model, auth=auth, env=setup.env, catalog=catalog, blobs=blobs, retry=policy, weights=find_weights)
+    connection = connect(
+        model, auth=auth, env=setup.env, catalog=catalog, blobs=blobs, retry=policy, weights=find_weights, kept=lambda: setup.places.prompts
+    )
     if setup.options.debug:
         from dragoman.providers.logged import Logged
 

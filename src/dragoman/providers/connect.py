@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +34,12 @@ def connect(
     blobs: BlobStore | None = None,
     retry: RetryPolicy | None = None,
     weights: Find | None = None,
+    kept: Callable[[], str] | None = None,
 ) -> Connection:
     """A provider for `deployment/model`. Nothing is sent, and no connection opened, before the first request.
 
-    `weights` finds the file of a model that runs in this process, by its name.
+    `weights` finds the file of a model that runs in this process, by its name; `kept` names the folder where such a model keeps
+    the beginnings of its prompts.
     """
     env = os.environ if env is None else env
     blobs = MemoryBlobs() if blobs is None else blobs
@@ -45,7 +47,9 @@ def connect(
     if deployment.in_process and transport is None:
         from dragoman.providers.local import LocalProvider
 
-        return Connection(LocalProvider(deployment, name, env, find=weights, blobs=blobs), name, retry, blobs, deployment.protocol)
+        return Connection(
+            LocalProvider(deployment, name, env, find=weights, blobs=blobs, kept=kept), name, retry, blobs, deployment.protocol
+        )
     wire: Any = import_module(f"dragoman.providers.{deployment.protocol}")
     url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
     http = HttpProvider(

@@ -35,13 +35,21 @@ class LocalProvider(HttpProvider):
     """Implements contracts.Provider. Nothing is loaded before the first request, or the hint that one will follow."""
 
     def __init__(
-        self, deployment: Deployment, model: str, env: Mapping[str, str], *, find: Find | None = None, blobs: BlobStore | None = None
+        self,
+        deployment: Deployment,
+        model: str,
+        env: Mapping[str, str],
+        *,
+        find: Find | None = None,
+        blobs: BlobStore | None = None,
+        kept: Callable[[], str] | None = None,
     ) -> None:
+        """`kept` names the folder where the beginnings of prompts are kept for the next process."""
         profile = profile_for(deployment, model)
 
         def engine() -> Engine:
             path = weights_of(model, env, find)
-            return engine_for(EngineSettings.of(path, profile.context_window, profile.max_output_tokens, env))
+            return engine_for(EngineSettings.of(path, profile.context_window, profile.max_output_tokens, env, kept() if kept else ""))
 
         super().__init__(deployment, openai_chat, EngineTransport(engine), blobs=blobs)
 

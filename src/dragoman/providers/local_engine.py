@@ -6,6 +6,7 @@ Completions, as bytes. It takes one at a time, and the next waits.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -17,6 +18,8 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import InputError, ProviderError, ServerError, Unsupported
+
+log = logging.getLogger("dragoman")
 
 ENGINE = "xllamacpp"
 INSTALL = "pip install 'dragoman[local]'"
@@ -39,11 +42,13 @@ class EngineSettings(msgspec.Struct, frozen=True):
     context_window: int
     max_output_tokens: int
     threads: int = 1
+    kept: str = ""
+    """The folder for the beginnings of prompts (local_beginnings.py); nothing: none are kept."""
 
     @classmethod
-    def of(cls, path: str, context_window: int, max_output_tokens: int, env: Mapping[str, str]) -> EngineSettings:
+    def of(cls, path: str, context_window: int, max_output_tokens: int, env: Mapping[str, str], kept: str = "") -> EngineSettings:
         """With as many threads as the environment says, or as there are cores to spare."""
-        return cls(os.path.realpath(path), context_window, max_output_tokens, _threads(env) or free_cores())
+        return cls(os.path.realpath(path), context_window, max_output_tokens, _threads(env) or free_cores(), kept)
 
 
 class Engine:
@@ -55,6 +60,7 @@ class Engine:
         self._thread = ThreadPoolExecutor(1, "dragoman-local-model")
         self._key = os.urandom(16).hex()
         self._server: Any = None
+        self._has_begun = False
 
     def load(self) -> Future[None]:
         return self._thread.submit(self._load)
@@ -98,6 +104,9 @@ class Engine:
         if stop.is_set():
             return
         self._load()
+        if not self._has_begun:
+            self._has_begun = True
+            self._begin(body, stop)
         if not stop.is_set():
             try:
                 self._server.handle_chat_completions(body, told)
@@ -105,6 +114,27 @@ class Engine:
                 raise ProviderError(f"the engine failed: {error or type(error).__name__}") from error
         if raised:
             raise raised[0]
+
+    def _begin(self, body: bytes, stop: threading.Event) -> None:
+        """The first request of this process finds its beginning read, where an earlier process has."""
+        if not self.settings.kept:
+            return
+        from dragoman.providers.local_beginnings import Beginnings
+
+        def told(chunk: bytes) -> bool:
+            return stop.is_set()
+
+        def read(prompt: bytes) -> bool:
+            self._server.handle_chat_completions(prompt, told)
+            return not stop.is_set()
+
+        try:
+            made = os.stat(self.settings.path)
+            os.makedirs(self.settings.kept, mode=0o700, exist_ok=True)
+            identity = (self.settings.path, made.st_size, made.st_mtime_ns, self.settings.context_window, _engine_version())
+            Beginnings(self.settings.kept, identity, self.post, read).recall(body)
+        except Exception as error:  # the request will tell what is wrong
+            log.debug("the beginning of the prompt was not kept: %s", error)
 
 
 _engines: dict[str, Engine] = {}
@@ -153,6 +183,8 @@ def _make_server(settings: EngineSettings, key: str) -> Any:
     engine = import_engine()
     params = _params(engine, settings)
     params.api_keys = [key]  # its port on loopback is open to everyone on this machine
+    if settings.kept:
+        params.slot_save_path = os.path.join(settings.kept, "")
     return _loaded(engine, params)
 
 
@@ -202,6 +234,15 @@ def import_engine() -> Any:
         return import_module(ENGINE)
     except ImportError as error:
         raise Unsupported(f"the engine for local models cannot be loaded ({error}): try {INSTALL} --force-reinstall") from error
+
+
+def _engine_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(ENGINE)
+    except PackageNotFoundError:
+        return ""
 
 
 def missing_instructions(cpuinfo: str = "/proc/cpuinfo") -> str:
