@@ -45,15 +45,106 @@ scalars = (
     | st.text()
     | st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=4).map("".join)
 )
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3), max_leaves=8
-)
-arguments = st.dictionaries(st.text(max_size=8) | names, values, max_size=4)
+AWKWARD = [
+    "",
+    "/",
+    "/a",
+    "//",
+    "a/",
+    "/f",
+    "/invoke",
+    "invoke",
+    "item",
+    "/item",
+    "f",
+    "<",
+    ">",
+    "a>b",
+    "</f>",
+    "<f>",
+    "\n",
+    "\n<",
+    " ",
+    " a",
+    "a ",
+    "\t/",
+]
+AWKWARD += [
+    '"',
+    "'",
+    "&",
+    "&#47;",
+    "&amp;",
+    "a=b",
+    "]]>",
+    "<![CDATA[",
+    "</parameter>",
+    "</arg_key>",
+    "]<]minimax[>[",
+    "<|sep|>",
+    "\\n",
+    "{",
+    "x" * 120,
+]
+keys = st.text(max_size=8) | st.sampled_from(AWKWARD)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=8)
+arguments = st.dictionaries(keys | names, values, max_size=4)
+BARE = [
+    *(
+        "[read_file(path='a')]",
+        "[now()]",
+        "[default_api.now()]",
+        '{"name": "now", "arguments": {}}',
+        '[{"name": "now", "arguments": {}}]',
+        '{"name": "now"',
+    ),
+    *("[now(", '{"name": 1}', '```json\n{"name": "now", "arguments": {}}\n```', '{"tool_call": {"name": "now", "arguments": {}}}'),
+    *(
+        ">>>all\n",
+        '>>>now\n{"a": 1}',
+        ">>>now\n{",
+        "<now></now>",
+        "<now>",
+        "<channel|>",
+        "<|end|>",
+        "<|start|>assistant<|message|>",
+        "</think>",
+        "<think>",
+    ),
+    *(
+        "<tool_call>",
+        "</tool_call>",
+        "<function=now></function>",
+        "<tool_response>",
+        "functools[",
+        "`",
+        "```",
+        "x",
+        "So: ",
+        " ",
+        "\n",
+        ";",
+        ",",
+        "\n\n",
+    ),
+]
+"""Calls without a marker, which count only if nothing follows, and what may follow."""
+beside_bare = st.lists(st.sampled_from(BARE), min_size=1, max_size=7).map("".join)
 TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null", list: "array", dict: "object"}
 
 
-@given(noise, st.lists(st.integers(0, 200), max_size=8), st.sampled_from(["auto", "hermes", "seed", "pythonic", "harmony", "cline", "glm"]))
-@settings(max_examples=400)
+def examples(count: int) -> settings:
+    """As many in the default profile, and as many times more as another asks for."""
+    return settings(max_examples=max(1, count * settings().max_examples // 60))
+
+
+@given(
+    noise | beside_bare,
+    st.lists(st.integers(0, 200), max_size=8),
+    st.sampled_from(["auto", "hermes", "seed", "pythonic", "harmony", "cline", "glm"]),
+)
+@examples(400)
+@example(text="[default_api.now()]", places=[4], dialect="auto")
 def test_any_cut_gives_the_same_reading(text: str, places: list[int], dialect: str) -> None:
     """Spec: any split gives the same calls, text and reasoning; the pieces tile the input; nothing emitted is taken back."""
     whole, _ = read([text], TOOLS, dialect=dialect)
@@ -63,8 +154,12 @@ def test_any_cut_gives_the_same_reading(text: str, places: list[int], dialect: s
     assert read(list(text), TOOLS, dialect=dialect)[0] == whole
 
 
-@given(noise, st.sampled_from([None, TOOLS]), st.sampled_from(["stop", "length", "tool_calls"]))
-@settings(max_examples=300)
+@given(noise | beside_bare, st.sampled_from([None, TOOLS]), st.sampled_from(["stop", "length", "tool_calls"]))
+@examples(300)
+@example(text="[read_file(path='a')]<channel|>", tools=None, finish="stop")
+@example(text="[now()]<|end|> [now()] <|end|>", tools=None, finish="stop")
+@example(text="[now()]\n>>>all\n", tools=None, finish="stop")
+@example(text='[now()] {"name": 1} ', tools=None, finish="stop")
 def test_no_text_raises(text: str, tools: Any, finish: str) -> None:
     for dialect in ("auto", "kimi_k2", "xlam"):
         read([text], tools, dialect=dialect, finish=finish)
@@ -89,9 +184,12 @@ def test_plain_text_waits_for_no_more_than_a_marker(text: str) -> None:
 
 @pytest.mark.parametrize("dialect", [name for name in dialects() if name != "cline"])
 @given(name=names, args=arguments)
-@settings(max_examples=60)
+@examples(60)
 @example(name="f", args={"x": "3", "y": 3, "z": "</parameter>\n</function>", "": "]]>", "a b": "\u2028```"})
 @example(name="f", args={"x": {"": "]<]minimax[>["}, "y": ["]<]minimax[>["], "z": ["</parameter>\n</function>", 1]})
+@example(name="f", args={"/": None})
+@example(name="f", args={"/invoke": {"/": "x", "a/b": ["/"]}, "x": [{"/item": "y"}], ">": "<", "\n": " ", " a ": {"": "", "</x>": "z"}})
+@example(name="f", args={"!" * 60: "several\nlines"})
 @example(name="f", args={"x": "true", "y": "null", "z": " lead\n", "l": [], "d": {}})
 def test_what_is_rendered_is_read_back(dialect: str, name: str, args: dict[str, Any]) -> None:
     """Spec: parse(render(call)) == call for every dialect and any JSON args."""
@@ -102,17 +200,38 @@ def test_what_is_rendered_is_read_back(dialect: str, name: str, args: dict[str, 
         assert _types(parsed.calls[0].args) == _types(args)
 
 
-@given(name=names, args=st.dictionaries(names, values, max_size=4))
+@given(name=names, args=st.dictionaries(keys | names, values, max_size=4))
+@example(name="f", args={"/f": "x", "/": None, "a b": 1, "a>b": "</a>", "a": "b>\n<a b>"})
 def test_elements_named_after_parameters_are_read_back(name: str, args: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": {key: {"type": TYPES[type(value)]} for key, value in args.items()}}
     text = render_call(Call(name, args), "cline")
-    parsed, _ = read([text], [{"name": name, "parameters": schema}], dialect="cline")
-    assert [(call.name, call.args) for call in parsed.calls] == [(name, args)], text
+    for parts in ([text], list(text)):
+        parsed, _ = read(parts, [{"name": name, "parameters": schema}], dialect="cline")
+        assert [(call.name, call.args) for call in parsed.calls] == [(name, args)], text
+
+
+def test_more_elements_than_are_read_stand_as_json() -> None:
+    """The reader of elements within elements stops at `MAX_ELEMENTS`."""
+    args = {"lines": ["x"] * 6000, "more": {"a": "b"}}
+    assert parse(render_call(Call("f", args), "minimax_m3"), dialect="minimax_m3").calls[0].args == args
+
+
+def test_a_marker_behind_a_call_that_waited_keeps_its_place() -> None:
+    parsed, _ = read(["So:\n[now()]<|end|>\n[now()]<|im_end|>"])
+    assert [call.span for call in parsed.calls] == [(4, 11), (19, 26)]
+    assert [piece.kind for piece in parsed.pieces] == ["text", "call", "marker", "text", "call", "marker"]
+
+
+def test_text_behind_a_call_that_waited_comes_after_it() -> None:
+    """What turns out to be no call is text, and text behind such a call refuses it: in the order in which it was written."""
+    parsed, events = read(['[now()] {"name": 1} '])
+    assert parsed.calls == ()
+    assert "".join(event.text for event in events if isinstance(event, Text)) == '[now()] {"name": 1} '
 
 
 @pytest.mark.parametrize("dialect", [name for name in dialects() if name != "cline"])
 @given(calls=st.lists(st.tuples(names, st.dictionaries(names, st.text() | st.integers(0, 9), max_size=2)), min_size=2, max_size=4))
-@settings(max_examples=25)
+@examples(25)
 def test_several_calls_are_read_back(dialect: str, calls: list[tuple[str, dict[str, Any]]]) -> None:
     text = render_calls([Call(name, args) for name, args in calls], dialect)
     tools = [{"name": name} for name, _ in calls]
@@ -131,7 +250,7 @@ def test_no_proper_prefix_of_a_call_is_one_when_the_limit_cut_it(dialect: str) -
 
 @pytest.mark.parametrize("dialect", dialects())
 @given(text=noise)
-@settings(max_examples=20)
+@examples(20)
 def test_adding_a_dialect_changes_nothing_for_text_without_its_markers(dialect: str, text: str) -> None:
     markers = set(find(dialect).openers) & set(OPENERS)
     if not markers or any(marker in text for marker in markers):
@@ -162,7 +281,7 @@ def test_valid_json_is_read_as_the_standard_library_reads_it(value: Any, indent:
 
 
 @given(st.text(alphabet="{}[]\",:'\\ \n1aTrueNone.-/*", max_size=60))
-@settings(max_examples=300)
+@examples(300)
 def test_json_is_read_or_refused_and_nothing_else(text: str) -> None:
     try:
         expected = json.loads(text, parse_constant=_refuse)

@@ -23,6 +23,7 @@ from dragoman.text_tools.words import NAME, NAME_START
 
 MAX_CALLS_IN_BLOCK = 200
 MAX_NOISE_CHARS = 10_000
+MAX_RAW_NAME_CHARS = 200
 
 
 class BlockReader:
@@ -170,7 +171,7 @@ class BlockReader:
             if not (yield from literal(source, (RAW_OPEN,))):
                 return call if len(args) == len(call.args) else msgspec.structs.replace(call, args=args, form="raw", end=source.offset)
             source.take(source.position + len(RAW_OPEN))
-            key, stop = yield from until(source, ('">',), 200)
+            key, stop = yield from until(source, ('">',), MAX_RAW_NAME_CHARS)
             if not stop:
                 raise NotACall("it breaks off")
             source.take(source.position + len(stop))

@@ -10,7 +10,8 @@ import msgspec
 
 from dragoman.text_tools.dialect import DEFAULT, Dialect, find
 from dragoman.text_tools.openers import M3
-from dragoman.text_tools.render import TAGS, dumps, escaped_name
+from dragoman.text_tools.render import TAGS, dumps
+from dragoman.text_tools.tag_reader import escaped_name
 from dragoman.text_tools.toolset import Tool, Toolset
 
 MAX_CALLS = 8
@@ -176,7 +177,7 @@ class _Rules:
                     "",
                 )
             case "elements":
-                return f"<{name}>\n", lambda key, _: (f"<{key}>", f"</{key}>\n"), f"</{name}>"
+                return f"<{name}>\n", lambda key, _: (f"<{escaped_name(key)}>", f"</{escaped_name(key)}>\n"), f"</{name}>"
             case "nested":
                 invoke = f'{M3}<invoke name="{escaped_name(name)}">'
                 return invoke, lambda key, _: (f"{M3}<{escaped_name(key)}>", f"{M3}</{escaped_name(key)}>"), f"{M3}</invoke>"

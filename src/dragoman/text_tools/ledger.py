@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import insort
+
 import msgspec
 
 from dragoman.text_tools.admission import Admission, Refused
@@ -37,6 +39,7 @@ class Ledger:
         self._admission = admission
         self.out: list[Event] = []
         self.pieces: list[Piece] = []
+        """What is not text, in the order of the answer."""
         self.calls: list[Call] = []
         self.rejected: list[Rejected] = []
         self.reason = ""
@@ -125,6 +128,7 @@ class Ledger:
 
     def release(self) -> str:
         """What was taken for a call is text."""
+        self.settle(accept=False)
         self._begun = None
         text = "".join(self._source.kept)
         self._source.keep()
@@ -177,7 +181,7 @@ class Ledger:
         if stands:
             self.tell_more()
             self._begun = None
-            self.pieces.append(Piece("call", start, end))
+            insort(self.pieces, Piece("call", start, end), key=lambda piece: piece.start)  # markers may have gone by while it was held
             self._place.passed_call()
         else:
             self.release()

@@ -11,6 +11,7 @@ from dragoman.text_tools.align import fold
 from dragoman.text_tools.envelope import OPENING_KEYS, WRAPPER_KEYS
 from dragoman.text_tools.lexer import Finder, Source, trie_pattern
 from dragoman.text_tools.openers import BARE_ENDS, CHANNELS, ENDINGS, NOISE, OPENERS, REASONING, RESPONSES
+from dragoman.text_tools.tag_reader import element_tags
 from dragoman.text_tools.toolset import Toolset
 
 Patterns = tuple[re.Pattern[str], re.Pattern[str]]
@@ -69,21 +70,17 @@ class Lookahead:
             if value := _BARE.match(rest):
                 return "wrapped" if value["key"] in WRAPPED else "json"
             if code := _CODE.match(rest):
-                return "code" if self._may_name(code["name"], is_whole=True) else ""
+                return "code" if self._may_name(code["name"]) else ""
             if source.closed or len(rest) == WINDOW:
                 return ""
-            value, code = _BARE_START.fullmatch(rest), _CODE_START.fullmatch(rest)
-            if not (value and _may_be_key(value["key"] or "")) and not (code and self._may_name(code["name"], is_whole=False)):
+            value = _BARE_START.fullmatch(rest)
+            if not (value and _may_be_key(value["key"] or "")) and not _CODE_START.fullmatch(rest):
                 return ""
             yield
 
-    def _may_name(self, written: str, *, is_whole: bool) -> bool:
-        if self._folded is None:
-            return True
-        folded = fold(written)
-        if is_whole:
-            return any(name == folded or folded.endswith(name) for name in self._folded)
-        return any(name.startswith(folded) for name in self._folded) or "." in written
+    def _may_name(self, written: str) -> bool:
+        """Whether it ends like a tool: a module may stand before it. So only the whole of it tells."""
+        return self._folded is None or fold(written).endswith(self._folded)
 
 
 def _may_be_key(beginning: str) -> bool:
@@ -102,9 +99,10 @@ def _finder(elements: tuple[str, ...]) -> Finder:
 def _element_patterns(name: str, parameters: tuple[str, ...]) -> Patterns:
     """A tool's tag, and directly in it a parameter's or its own end."""
     tag = re.escape(name)
-    inner = "|".join(f"<{re.escape(parameter)}>" for parameter in parameters)
-    whole = rf"<{tag}>\s{{0,32}}(?:</{tag}>{'|' + inner if inner else ''})"
-    return re.compile(whole), re.compile(rf"<{tag}>\s{{0,32}}(?:<[^\s<>]{{0,80}})?")
+    inner = (f"</{name}>", *element_tags(parameters))
+    longest = max(map(len, inner)) - len("<>")
+    whole = "|".join(map(re.escape, inner))
+    return re.compile(rf"<{tag}>\s{{0,32}}(?:{whole})"), re.compile(rf"<{tag}>\s{{0,32}}(?:<[^<>]{{0,{longest}}})?")
 
 
 @lru_cache(maxsize=32)

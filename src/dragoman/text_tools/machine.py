@@ -281,6 +281,7 @@ class Machine:
         if match is None or not (self._place.begins_line or is_known):
             self._plain(3)
             return
+        self._ledger.settle(accept=False)
         start = self._ledger.begin()
         source.take(match.end(1))
         if name == "all" and not is_known:

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.text_tools.coerce import Coercion
 from dragoman.text_tools.lexer import NotACall, Source, literal, more, space, until
 from dragoman.text_tools.openers import M3
-from dragoman.text_tools.tag_reader import CDATA, MAX_ARGS, MAX_TAG_CHARS, SaidText, Tagged, read_cdata, read_text, unescaped
+from dragoman.text_tools.tag_reader import CDATA, MAX_ARGS, MAX_TAG_CHARS, SaidText, Tagged, element_tags, read_cdata, read_text, unescaped
 from dragoman.text_tools.toolset import Toolset
 
 MAX_ELEMENTS = 10_000
@@ -59,7 +59,7 @@ def read_pairs(source: Source, name: str, ends: tuple[str, ...]) -> Generator[No
 def read_elements(source: Source, name: str, parameters: tuple[str, ...], closer: str) -> Generator[None, None, Tagged]:
     """Take elements named after the tool's parameters, up to the closing tag, which is taken."""
     args: dict[str, Any] = {}
-    openers = {f"<{parameter}>": parameter for parameter in parameters}
+    openers = element_tags(parameters)
     while True:
         yield from space(source)
         if not (yield from more(source)):
@@ -70,9 +70,8 @@ def read_elements(source: Source, name: str, parameters: tuple[str, ...], closer
             return Tagged(name, args, is_closed=True)
         if not found:
             raise NotACall("something stands between its arguments")
-        parameter = openers[found]
         source.take(source.position + len(found))
-        args[parameter] = yield from read_text(source, f"</{parameter}>", (closer, *openers), "lines")
+        args[openers[found]] = yield from read_text(source, f"</{found[1:]}", (closer, *openers), "lines")
 
 
 # --- MiniMax M3 -----------------------------------------------------------------------------------------------------------------------
@@ -101,7 +100,8 @@ class _Nested:
         while (tag := (yield from self._tag())) != "/invoke":
             if tag.startswith("/"):
                 raise NotACall("its tags do not match")
-            args[unescaped(tag)] = yield from self._element(tag, 0, self._is_text(tag))
+            name = unescaped(tag)
+            args[name] = yield from self._element(tag, 0, self._is_text(name))
         return args
 
     def _is_text(self, name: str) -> bool:

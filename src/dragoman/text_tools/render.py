@@ -8,10 +8,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, assert_never
 
 from dragoman.text_tools.admission import guessed
-from dragoman.text_tools.blocks import RAW_CLOSE, RAW_OPEN
+from dragoman.text_tools.blocks import MAX_RAW_NAME_CHARS, RAW_CLOSE, RAW_OPEN
 from dragoman.text_tools.dialect import DEFAULT, Dialect, find
 from dragoman.text_tools.openers import ENDINGS, M3
-from dragoman.text_tools.tag_reader import ATEM, CDATA, CDATA_END, DSML, FUNCTION, FUNCTION_NAME, INVOKE, STEPTML, XTML, Tags
+from dragoman.text_tools.pair_reader import MAX_ELEMENTS
+from dragoman.text_tools.tag_reader import (
+    ATEM,
+    CDATA,
+    CDATA_END,
+    DSML,
+    FUNCTION,
+    FUNCTION_NAME,
+    INVOKE,
+    MAX_TAG_CHARS,
+    STEPTML,
+    XTML,
+    Tags,
+    element_tags,
+    escaped_name,
+)
 
 RAW_CHARS = 60
 """Text longer than this, or of several lines, stands as it is behind the call, in the dialect that allows it."""
@@ -25,7 +40,6 @@ TAGS = {
     "steptml": STEPTML,
     "xtml": XTML,
 }
-_PLAIN_NAME = re.compile(r"[\w.\-/]+")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -115,7 +129,8 @@ def _object(name: str, args: dict[str, Any], dialect: Dialect) -> str:
 def _is_raw(key: str, value: Any) -> bool:
     if not isinstance(value, str) or ("\n" not in value and len(value) <= RAW_CHARS):
         return False
-    return len(key) < 100 and not value.startswith(CDATA) and not any(mark in value for mark in (RAW_OPEN, RAW_CLOSE, "</tool_call>"))
+    has_tag = len(escaped_name(key)) < MAX_RAW_NAME_CHARS
+    return has_tag and not value.startswith(CDATA) and not any(mark in value for mark in (RAW_OPEN, RAW_CLOSE, "</tool_call>"))
 
 
 # --- tags -------------------------------------------------------------------------------------------------------------------------------
@@ -174,30 +189,42 @@ def _pairs(name: str, args: dict[str, Any], dialect: Dialect) -> str:
 
 
 def _elements(name: str, args: dict[str, Any]) -> str:
-    marks = (f"</{name}>", *(f"{mark}{key}>" for key in args for mark in ("<", "</")))
+    marks = (f"</{name}>", *(mark for tag in element_tags(args) for mark in (tag, f"</{tag[1:]}")))
     lines = [f"<{name}>"]
     for key, value in args.items():
+        tag = escaped_name(key)
         text = value if isinstance(value, str) else dumps(value)
         is_safe = not text.startswith(CDATA) and not any(mark in text for mark in marks) and text == text.strip("\n")
-        lines.append(f"<{key}>{text if is_safe else cdata(text)}</{key}>")
+        lines.append(f"<{tag}>{text if is_safe else cdata(text)}</{tag}>")
     return "\n".join((*lines, f"</{name}>"))
 
 
 def _nested(name: str, args: dict[str, Any]) -> str:
-    inside = "".join(_element(key, value, is_top=True) for key, value in args.items())
+    trees = {key: value for key, value in args.items() if not isinstance(value, str) and _is_plain_tree(value)}
+    has_room = len(args) + sum(map(_elements_in, trees.values())) < MAX_ELEMENTS // 2  # each is two tags
+    inside = "".join(
+        _element(key, _tree(value) if key in trees and has_room else tagged_text(value, (M3,), keeps_space=True))
+        for key, value in args.items()
+    )
     return f'{M3}<invoke name="{escaped_name(name)}">{inside}{M3}</invoke>'
 
 
-def _element(key: str, value: Any, *, is_top: bool = False) -> str:
+def _element(key: str, text: str) -> str:
     tag = escaped_name(key)
-    if isinstance(value, (dict, list)) and _is_plain_tree(value):
-        children = value.items() if isinstance(value, dict) else (("item", each) for each in value)
-        text = "".join(_element(name, each) for name, each in children)
-    elif is_top:
-        text = tagged_text(value, (M3,), keeps_space=True)
-    else:
-        text = value if M3 not in value and not value.startswith(CDATA) else cdata(value)
     return f"{M3}<{tag}>{text}{M3}</{tag}>"
+
+
+def _tree(value: Any) -> str:
+    if isinstance(value, str):
+        return value if M3 not in value and not value.startswith(CDATA) else cdata(value)
+    children = value.items() if isinstance(value, dict) else (("item", each) for each in value)
+    return "".join(_element(key, _tree(each)) for key, each in children)
+
+
+def _elements_in(value: Any) -> int:
+    if isinstance(value, str):
+        return 0
+    return len(value) + sum(map(_elements_in, value.values() if isinstance(value, dict) else value))
 
 
 def _is_plain_tree(value: Any, depth: int = 0) -> bool:
@@ -206,9 +233,13 @@ def _is_plain_tree(value: Any, depth: int = 0) -> bool:
         return True
     if not isinstance(value, (dict, list)) or not value or depth > 20:
         return False
-    if isinstance(value, dict) and (set(value) == {"item"} or not all(_PLAIN_NAME.fullmatch(key) for key in value)):
+    if isinstance(value, dict) and (set(value) == {"item"} or not all(map(_is_plain_name, value))):
         return False
     return all(_is_plain_tree(each, depth + 1) for each in (value.values() if isinstance(value, dict) else value))
+
+
+def _is_plain_name(name: str) -> bool:
+    return 0 < len(name) < MAX_TAG_CHARS and escaped_name(name) == name
 
 
 def _type(value: Any) -> str:
@@ -225,11 +256,6 @@ def _type(value: Any) -> str:
             return "array"
         case _:
             return "object"
-
-
-def escaped_name(name: str) -> str:
-    """A name inside a tag: anything but letters, digits and a few signs as a character reference."""
-    return re.sub(r"[^\w.\-/]", lambda match: f"&#{ord(match[0])};", name)
 
 
 # --- code -------------------------------------------------------------------------------------------------------------------------------

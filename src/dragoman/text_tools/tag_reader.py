@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +17,8 @@ MAX_ARGS = 500
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 """Around text that would otherwise be taken for tags, or for a number."""
 
+_AWKWARD = re.compile(r"\A/|[^\w.\-/]")
+_NO_TAG = re.compile(r"\A/|[<>]")
 _REFERENCE = re.compile(r"&(?:#(\d{1,7})|(\w{2,4}));")
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ATTRIBUTE = re.compile(r"""([\w.:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))""")
@@ -71,6 +73,17 @@ class Tagged(msgspec.Struct, frozen=True):
     is_closed: bool
     is_raw: bool = True
     repairs: tuple[str, ...] = ()
+
+
+def escaped_name(name: str) -> str:
+    """A name inside a tag: anything but letters, digits and a few signs as a character reference, and so a slash that would close."""
+    return _AWKWARD.sub(lambda match: f"&#{ord(match[0])};", name)
+
+
+def element_tags(names: Iterable[str]) -> dict[str, str]:
+    """Each tag that stands for one of the names: escaped, and as it is where that is a tag at all and not another's."""
+    names = tuple(names)
+    return {f"<{name}>": name for name in names if not _NO_TAG.search(name)} | {f"<{escaped_name(name)}>": name for name in names}
 
 
 def unescaped(name: str) -> str:
