@@ -411,6 +411,8 @@ class Agent:
 
     def _configure(self, search: SearchMode | None = None) -> None:
         """An entry only where something changed: a request without one extends the cached prefix of the last."""
+        # As many characters as the window has tokens: a third of it at most. A file that fills a small window would end the run.
+        self.outputs.max_chars = min(self.limits.max_output_chars, max(self.provider.profile(self.model).context_window, 1_000))
         view, specs = self.history.view, self.registry.specs
         search = None if self._web is None else search or self._web.search
         told = offer(self.provider, self.model, specs, self.settings, system=self._system, search=search, unchosen=self._unchosen)

@@ -16,6 +16,7 @@ from dragoman.messages import ToolCall, ToolSpec
 from dragoman.offering import in_short
 from dragoman.profile import Profile
 from dragoman.providers.scripted import ScriptedProvider
+from dragoman.tools.results import text_of
 
 SMALL = Profile(
     tools="text",
@@ -33,6 +34,10 @@ def run(script: str, folder: Path, profile: Profile = SMALL, **options: Any) -> 
     provider = ScriptedProvider(script, profile=profile)
     agent = Agent(provider, workspace=folder, **options)
     return agent, provider, asyncio.run(_ran(agent)).text
+
+
+def results_of(agent: Agent) -> list[str]:
+    return [text_of(result.content) for message in agent.history.view.messages for result in message.results]
 
 
 async def _ran(agent: Agent) -> Any:
@@ -67,6 +72,26 @@ def test_a_call_made_twice_ends_the_calling(tmp_path: Path) -> None:
 def test_a_call_that_is_written_where_words_are_due_is_not_run(tmp_path: Path) -> None:
     agent, _, _ = run(f'{READ}\n---\ntext: <tool_call>{{"name": "list_directory", "arguments": {{"path": "."}}}}</tool_call>', tmp_path)
     assert sum(len(message.calls) for message in agent.history.view.messages) == 1
+
+
+def test_a_result_leaves_room_in_a_small_window_and_a_larger_one_gets_more(tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text("".join(f"line number {number}\n" for number in range(40_000)))
+    read = READ.replace("a.txt", "big.txt")
+    small = msgspec.structs.replace(SMALL, context_window=8_192)
+    agent, _, text = run(f"{read}\n---\ntext: Numbers.", tmp_path, small)
+    assert text == "Numbers."
+    [shown] = results_of(agent)
+    assert 8_000 < len(shown) < 8_192 + agent.outputs.note_chars
+    assert "line number 0\n" in shown
+
+    async def with_another() -> int:
+        larger = ScriptedProvider(f"{read}\n---\ntext: More.", profile=msgspec.structs.replace(SMALL, context_window=32_768))
+        agent.change_model(larger)
+        await agent.run("again")
+        await agent.aclose()
+        return len(results_of(agent)[-1])
+
+    assert 32_000 < asyncio.run(with_another()) < 32_768 + agent.outputs.note_chars
 
 
 def test_it_is_told_little(tmp_path: Path) -> None:
