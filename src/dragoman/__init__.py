@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from dragoman.events import ContextPruned as ContextPruned
     from dragoman.events import ErrorRaised as ErrorRaised
     from dragoman.events import LoopSuspected as LoopSuspected
+    from dragoman.events import PromptProgress as PromptProgress
+    from dragoman.events import PromptRead as PromptRead
     from dragoman.events import ResponseFinished as ResponseFinished
     from dragoman.events import ResponseStarted as ResponseStarted
     from dragoman.events import Retrying as Retrying
@@ -196,6 +198,8 @@ _EXPORTS: dict[str, str] = {
     "Prices": "dragoman.usage",
     "Profile": "dragoman.profile",
     "PromptAccepted": "dragoman.events",
+    "PromptProgress": "dragoman.events",
+    "PromptRead": "dragoman.events",
     "Provider": "dragoman.contracts",
     "ProviderError": "dragoman.errors",
     "PruneRule": "dragoman.context.settings",

@@ -17,6 +17,13 @@ class ResponseStarted(msgspec.Struct, frozen=True, tag=True):
     model_version: str = ""
 
 
+class PromptRead(msgspec.Struct, frozen=True, tag=True):
+    """How far the model is with the prompt, where a server tells it: on a slow machine that takes longer than the answer."""
+
+    done_tokens: int
+    total_tokens: int
+
+
 class TextDelta(msgspec.Struct, frozen=True, tag=True):
     text: str
 
@@ -69,6 +76,7 @@ class ResponseFinished(msgspec.Struct, frozen=True, tag=True):
 
 StreamEvent = (
     ResponseStarted
+    | PromptRead
     | TextDelta
     | ThoughtDelta
     | ToolCallStarted
@@ -94,6 +102,13 @@ class SavingChanged(msgspec.Struct, frozen=True, tag="saving"):
 
     saved: bool
     reason: str = ""
+
+
+class PromptProgress(msgspec.Struct, frozen=True, tag="prompt_progress"):
+    """How far the model is with the prompt, where it is slow enough for its server to tell."""
+
+    done_tokens: int
+    total_tokens: int
 
 
 class ContentAdded(msgspec.Struct, frozen=True, tag="content"):
@@ -200,6 +215,7 @@ class ToolModeChanged(msgspec.Struct, frozen=True, tag="tool_mode"):
 TurnEvent = (
     PromptAccepted
     | SavingChanged
+    | PromptProgress
     | ContentAdded
     | ThoughtAdded
     | ToolCallRequested

@@ -10,6 +10,8 @@ from dragoman.events import (
     CitationAdded,
     CitationShown,
     ContentAdded,
+    PromptProgress,
+    PromptRead,
     ResponseFinished,
     ResponseStarted,
     Retrying,
@@ -43,6 +45,8 @@ class Turn:
                         yield ContentAdded(event.text, trace_id)
                     elif isinstance(event, ThoughtDelta):
                         yield ThoughtAdded(event.text, event.subject, event.description)
+                    elif isinstance(event, PromptRead):
+                        yield PromptProgress(event.done_tokens, event.total_tokens)
                     elif isinstance(event, ResponseStarted):
                         trace_id = event.response_id
                     elif isinstance(event, CitationAdded):

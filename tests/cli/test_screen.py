@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import pty
 import sys
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.cli.output import Messages, Output
+from dragoman.cli.reports import TextReport
 from dragoman.cli.screen import Screen, fitting
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.events import (
@@ -24,6 +27,7 @@ from dragoman.events import (
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
+    PromptProgress,
     StreamInvalid,
     ThoughtAdded,
     ToolCallFinished,
@@ -239,6 +243,29 @@ def test_what_happens_to_a_run_is_one_line(event: TurnEvent, words: str, eyes: E
 def test_what_the_error_says_is_not_said_twice(eyes: Eyes) -> None:
     shown = told(eyes, ContentAdded("Text"), ContextOverflowed(120_000, 100_000), ErrorRaised("too long", "ContextOverflow"))
     assert shown == "Text\n✗ too long\n"
+
+
+def test_how_far_a_prompt_is_read_is_told_in_passing(eyes: Eyes) -> None:
+    screen = taken(eyes.screen(), PromptProgress(32, 400), PromptProgress(400, 400), ContentAdded("Text."))
+    seen = plain(eyes.seen(screen))
+    assert "reading the prompt: 8% of 400 tokens" in seen
+    assert seen.endswith("Text.")
+    assert told(eyes, PromptProgress(0, 0), ContentAdded("Text.")).endswith("Text."), "whatever a server says"
+
+
+@pytest.mark.parametrize("follows", [ContentAdded("Text."), TurnFinished(FinishReason.STOP), ErrorRaised("broken", "ServerError")])
+def test_without_a_conversation_too_and_the_line_is_taken_back(follows: TurnEvent, monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    messages = Messages()
+    messages.is_terminal = True
+    out = Output()
+    out.is_terminal = True
+    report = TextReport(out, messages, show_calls=True)
+    report.take(PromptProgress(32, 400))
+    assert stderr.getvalue() == "reading the prompt: 8% of 400 tokens"
+    report.take(follows)
+    assert stderr.getvalue().endswith("\r\x1b[K")
 
 
 def test_sources_stand_after_the_answer(eyes: Eyes) -> None:

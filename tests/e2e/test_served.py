@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import errors
 from dragoman.agent import Agent
-from dragoman.events import ResponseFinished, ResponseStarted, StreamEvent, TextDelta, UsageUpdated
+from dragoman.events import PromptRead, ResponseFinished, ResponseStarted, StreamEvent, TextDelta, UsageUpdated
 from dragoman.messages import FinishReason, Request, Settings, ToolSpec, user
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import Connection, connect
@@ -83,6 +83,15 @@ def test_an_answer_streams_in_pieces_and_ends_with_its_end(model: Connection) ->
     assert len(texts) > 1
     assert "".join(texts) == last(events).response.message.text != ""
     assert last(events).reason in (FinishReason.STOP, FinishReason.LENGTH)
+
+
+def test_how_far_it_is_with_a_long_prompt_is_told(weights: Path) -> None:
+    local = connect("local/smollm2", env={"DRAGOMAN_LOCAL_MODEL": str(weights), "DRAGOMAN_LOCAL_THREADS": "1"})
+    events = asyncio.run(events_of(local, asked(local, "Say hello. " * 40, max_output_tokens=4)))
+    done = [event.done_tokens for event in events if isinstance(event, PromptRead)]
+    assert len(done) > 2
+    assert done == sorted(done)
+    assert done[-1] == next(event.total_tokens for event in events if isinstance(event, PromptRead)) > 100
 
 
 def test_what_it_took_is_told(model: Connection) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dragoman import errors
-from dragoman.events import ResponseFinished, TextDelta
+from dragoman.events import PromptRead, ResponseFinished, TextDelta
 from dragoman.messages import FinishReason, Request, Settings, user
 from dragoman.providers import local_engine
 from dragoman.providers.catalog import builtin_catalog
@@ -95,6 +95,22 @@ def test_an_answer_streams_as_it_comes_and_says_what_it_took(play: Any) -> None:
     answer = asyncio.run(provider.generate(request()))
     assert (answer.message.text, answer.finish) == ("Hello", FinishReason.STOP)
     assert (answer.usage.input_tokens, answer.usage.cache_read_tokens, answer.usage.output_tokens) == (7, 3, 2)
+
+
+def test_how_far_it_is_with_the_prompt_is_told(play: Any) -> None:
+    def reads(body: bytes, tell: Tell) -> None:
+        for done in (0, 32, 40):
+            told = {"id": "one", "choices": [], "prompt_progress": {"total": 40, "cache": 0, "processed": done, "time_ms": 1}}
+            tell(json.dumps(told).encode())
+        says("Hello")(body, tell)
+
+    provider, _, _ = play(reads)
+
+    async def progress() -> list[tuple[int, int]]:
+        async with aclosing(provider.stream(request())) as events:
+            return [(event.done_tokens, event.total_tokens) async for event in events if isinstance(event, PromptRead)]
+
+    assert asyncio.run(progress()) == [(0, 40), (32, 40), (40, 40)]
 
 
 def test_the_model_is_loaded_once_for_all_providers_of_a_process(play: Any, weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:

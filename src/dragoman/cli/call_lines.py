@@ -1,10 +1,10 @@
-"""A tool call, its outcome, and what became of old ones, each in a few words for a person."""
+"""A tool call, its outcome, what became of old ones, how far a prompt is read: each in a few words for a person."""
 
 from __future__ import annotations
 
 from dragoman.cli.output import one_line
 from dragoman.cli.words import say
-from dragoman.events import ContextCompressed, ContextPruned, ToolCallFinished
+from dragoman.events import ContextCompressed, ContextPruned, PromptProgress, ToolCallFinished
 from dragoman.messages import ToolCall, ToolResult
 from dragoman.parts import call_in_words
 
@@ -30,6 +30,12 @@ def context_changed(event: ContextPruned | ContextCompressed) -> str:
     if event.status == "compressed":
         return say("told_compressed", before=before, after=after)
     return say("told_not_compressed", status=event.status, before=before)
+
+
+def reading(event: PromptProgress) -> str:
+    """How far the model is with the prompt."""
+    percent = min(100 * event.done_tokens // max(event.total_tokens, 1), 100)
+    return say("reading_prompt", percent=percent, tokens=f"{event.total_tokens:,}")
 
 
 def _first_line(text: str) -> str:

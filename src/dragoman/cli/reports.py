@@ -20,6 +20,7 @@ from dragoman.events import (
     ContextCompressed,
     ContextPruned,
     LoopSuspected,
+    PromptProgress,
     SavingChanged,
     StreamInvalid,
     ToolCallFinished,
@@ -130,6 +131,8 @@ class TextReport:
         self._at_line_start = True
         self._loop: asyncio.AbstractEventLoop | None = None
         self._countdown: asyncio.TimerHandle | None = None
+        self._is_passing = False
+        """Whether a line stands there that the next thing takes the place of."""
         self._ended = False
 
     @property
@@ -146,11 +149,14 @@ class TextReport:
             text = event.text
             self._answer.add(text)
             if self._live:
-                if self._countdown is not None:
-                    self._stop_countdown()
+                if self._is_passing:
+                    self._stop_passing()
                 self._show(text)
             return
-        self._stop_countdown()
+        if isinstance(event, PromptProgress):
+            self._pass(call_lines.reading(event))
+            return
+        self._stop_passing()
         match event:
             case TurnRetried():
                 self._retried(event)
@@ -178,7 +184,7 @@ class TextReport:
         if self._ended:
             return
         self._ended = True
-        self._stop_countdown()
+        self._stop_passing()
         if self._live:
             self._to_line_start()
         elif outcome.response:
@@ -224,15 +230,24 @@ class TextReport:
             return
         left_s = until_s - self._loop.time()
         if left_s <= 0.5:
-            self._stop_countdown()
+            self._stop_passing()
             return
-        self._messages.passing(say("countdown", wait=_seconds(left_s)))
+        self._pass(say("countdown", wait=_seconds(left_s)))
         self._countdown = self._loop.call_later(min(1.0, left_s), self._count_down, until_s)
 
-    def _stop_countdown(self) -> None:
+    def _pass(self, text: str) -> None:
+        self._to_line_start()
+        if self._live:
+            self._out.flush()
+        self._messages.passing(text)
+        self._is_passing = True
+
+    def _stop_passing(self) -> None:
         if self._countdown is not None:
             self._countdown.cancel()
             self._countdown = None
+        if self._is_passing:
+            self._is_passing = False
             self._messages.clear()
 
     def _finished(self, event: ToolCallFinished) -> None:

@@ -14,6 +14,7 @@ from dragoman.events import (
     ErrorRaised,
     LoopSuspected,
     PromptAccepted,
+    PromptProgress,
     SavingChanged,
     StreamInvalid,
     ThoughtAdded,
@@ -97,6 +98,8 @@ def told(event: TurnEvent) -> dict[str, Any] | None:
             return _warning("retry", event.reason) | {"attempt": event.attempt, "wait_s": round(event.wait_s, 3), "discard": True}
         case StreamInvalid(reason=reason):
             return _warning("invalid_stream", reason) | {"discard": True}
+        case PromptProgress():
+            return {"type": "context", "event": "prompt_progress", "done_tokens": event.done_tokens, "total_tokens": event.total_tokens}
         case ToolModeChanged():
             return {"type": "context", "event": "tool_mode", "mode": event.mode, "dialect": event.dialect}
         case LoopSuspected():

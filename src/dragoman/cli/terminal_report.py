@@ -19,6 +19,7 @@ from dragoman.events import (
     ErrorRaised,
     LoopSuspected,
     PromptAccepted,
+    PromptProgress,
     SavingChanged,
     StreamInvalid,
     ThoughtAdded,
@@ -80,6 +81,8 @@ class TerminalReport:
             self._screen.text(event.text)
         elif isinstance(event, ThoughtAdded):
             self._think(event)
+        elif isinstance(event, PromptProgress):
+            self._screen.passing(call_lines.reading(event))
         else:
             self._settle()
             self._tell(event)
@@ -134,7 +137,7 @@ class TerminalReport:
                 self._screen.message(say("run_cancelled"), "yellow")
             case SavingChanged(saved=saved, reason=reason):
                 self._screen.message(reason, "yellow" if saved else "red")
-            case PromptAccepted() | ToolCallConfirmation() | LoopSuspected() | ContentAdded() | ThoughtAdded():
+            case PromptAccepted() | PromptProgress() | ToolCallConfirmation() | LoopSuspected() | ContentAdded() | ThoughtAdded():
                 pass
             case ContextOverflowed():
                 pass  # the error that ends the run says it

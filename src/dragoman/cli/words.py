@@ -123,6 +123,7 @@ ENGLISH = {
     "answer_discarded": "[answer discarded, trying again]",
     "trying_again": "dragoman: {reason}; trying again in {wait} s (attempt {attempt})",
     "countdown": "dragoman: trying again in {wait} s, Ctrl-C cancels",
+    "reading_prompt": "reading the prompt: {percent}% of {tokens} tokens",
     "tools_in_text": "dragoman: the model writes its calls as text ({dialect}); tools are told in text from here on",
     "bad_dialect": "{source}: text_tools.dialect: {reason}",
     "loop_suspected": "dragoman: the model seems to go in circles ({reason}); it was told so",

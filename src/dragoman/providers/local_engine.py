@@ -33,6 +33,7 @@ NO_ORIGIN = "http://127.0.0.1"
 """Whose pages a browser lets read the engine's answers. Else any page could: the engine allows them all."""
 MAX_CACHE_MIB = 512
 GGUF = b"GGUF"
+PROGRESS = b'"prompt_progress"'
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
@@ -106,7 +107,7 @@ class Engine:
         self._load()
         if not self._has_begun:
             self._has_begun = True
-            self._begin(body, stop)
+            self._begin(body, tell, stop)
         if not stop.is_set():
             try:
                 self._server.handle_chat_completions(body, told)
@@ -115,13 +116,15 @@ class Engine:
         if raised:
             raise raised[0]
 
-    def _begin(self, body: bytes, stop: threading.Event) -> None:
+    def _begin(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event) -> None:
         """The first request of this process finds its beginning read, where an earlier process has."""
         if not self.settings.kept:
             return
         from dragoman.providers.local_beginnings import Beginnings
 
         def told(chunk: bytes) -> bool:
+            if PROGRESS in chunk and not stop.is_set():
+                tell(chunk)
             return stop.is_set()
 
         def read(prompt: bytes) -> bool:

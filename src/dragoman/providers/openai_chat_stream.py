@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman import jsontext
 from dragoman.errors import StreamBroken
-from dragoman.events import StreamEvent
+from dragoman.events import PromptRead, StreamEvent
 from dragoman.messages import Citation, FinishReason, Opaque, Response
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
@@ -67,6 +67,8 @@ class Decoder:
             self.unknown_events += 1
             return None
         events = self._answer.start(chunk.get("id") or "", chunk.get("model") or "") if not self._answer.started else []
+        if progress := chunk.get("prompt_progress"):  # llama.cpp
+            events.append(PromptRead(progress.get("processed") or 0, progress.get("total") or 0))
         for choice in choices or ():
             events += self._choice(choice)
         if usage:
