@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -51,6 +52,13 @@ FILES = {
 }
 
 
+_DENIAL = re.compile(
+    r"(?:do|does|did)(?: not|n[o'’]t) (?:exist|contain|say|have)|not (?:been )?(?:found|exist)|no such|there is no\b|"
+    r"(?:can|could|was|is|am|are)(?: ?not|n['’]t| unable to) (?:be )?(?:read|find|found|open|access|list|available|tell|determine)",
+    re.IGNORECASE,
+)
+
+
 class Try(NamedTuple):
     is_right: bool
     answer: str
@@ -69,8 +77,12 @@ def attempt(task: Task, model: str, seed: int, folder: Path) -> Try:
         out.seek(0)
         told = json.loads(out.read() or "{}")
     answer = str(told.get("response", ""))
-    is_right = code == 0 and task.answer in answer.lower() and '"arguments"' not in answer  # a call, written out, is no answer
-    return Try(is_right, answer or json.dumps(told.get("error", "")), time.monotonic() - began)
+    return Try(code == 0 and is_right(task, answer), answer or json.dumps(told.get("error", "")), time.monotonic() - began)
+
+
+def is_right(task: Task, answer: str) -> bool:
+    """The word alone is not enough: a call, written out, is no answer, and neither is one that says there is no such file."""
+    return task.answer in answer.lower() and '"arguments"' not in answer and not _DENIAL.search(answer)
 
 
 def measure(model: str, tasks: Mapping[str, Task], tries: int, *, shows: bool = False) -> Table:
@@ -78,6 +90,7 @@ def measure(model: str, tasks: Mapping[str, Task], tries: int, *, shows: bool = 
     folder = Path(tempfile.gettempdir(), "dragoman-bench-local")
     shutil.rmtree(folder, ignore_errors=True)
     rows: list[list[Cell]] = []
+    began = time.monotonic()
     try:
         for path, text in FILES.items():
             (folder / "workspace" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +105,8 @@ def measure(model: str, tasks: Mapping[str, Task], tries: int, *, shows: bool = 
             rows.append([what, sum(each.is_right for each in done), tries, median(each.seconds for each in done)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Table(f"{model}: tasks done", ["task", "right", "of", "seconds (median)"], rows)
+    took = f"{time.monotonic() - began:,.0f} s in all, the loading of the weights and the first reading of the prompt included"
+    return Table(f"{model}: tasks done", ["task", "right", "of", "seconds (median)"], rows, [took])
 
 
 def main() -> None:

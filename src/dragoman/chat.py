@@ -26,9 +26,12 @@ CUT_NOTE = (
 )
 MALFORMED_NOTE = "Your last answer held a tool call that could not be read ({detail}). It was not run. Write the call again, correctly."
 
-# The question itself is not said again: small models take it for a new one, and call once more.
+# The question itself is not said again where calls can be written: small models take it for a new one, and call once more.
 ANSWER_NOTE = "Answer my question now, in a short sentence, from what the tools have returned. Do not call a tool."
 _ANSWER = user(ANSWER_NOTE)
+
+MAX_QUESTION_CHARS = 1_000
+"""A longer one costs more to read again than it helps."""
 
 UNREADABLE = "the model wrote a tool call that could not be read"
 UNREADABLE_TRIES = 2
@@ -62,6 +65,8 @@ class Chat:
         self.policy = policy or AnswerPolicy()
         self.must_answer = False
         """Whether the next answer has to be in words: the model has called enough."""
+        self.question = ""
+        """What was asked, where it can be asked again."""
 
     async def answer(self) -> AsyncGenerator[StreamEvent, None]:
         """The next answer. Ends with the ResponseFinished of a valid one, already recorded, or raises a DragomanError.
@@ -69,8 +74,8 @@ class Chat:
         A Retrying event says that what was shown of this answer is void. Consume it under `contextlib.aclosing`.
         """
         attempt, unreadable = 1, 0
-        if self.must_answer and self.history.view.messages[-1:] != (_ANSWER,):
-            self.history.say(_ANSWER)
+        if self.must_answer and self.history.view.messages[-1:] != (reminder := self._reminder(),):
+            self.history.say(reminder)
         while True:
             await self.history.sync()
             finished: ResponseFinished | None = None
@@ -100,7 +105,7 @@ class Chat:
         request = self.history.request
         if self.must_answer:
             request = _in_words(request)
-        elif is_bound or self._is_always_bound(request):
+        elif is_bound:
             from dragoman.text_tools.constrained import constrained
 
             request = constrained(request)
@@ -190,9 +195,11 @@ class Chat:
         if message.parts:
             self.history.reject(self.history.answer(Response(message, FinishReason.OTHER, "broken off")), reason)
 
-    def _is_always_bound(self, request: Request) -> bool:
-        """Only where tools are told as text: a service that knows calls has a grammar of its own for them."""
-        return bool(request.tools) and hasattr(self.provider, "dialect") and self.provider.profile(request.model).bound_calls
+    def _reminder(self) -> Message:
+        """What a model is told that has to answer now. Where a grammar sees to it that no call is written, it is asked once more: what a
+        small model has read last is what it answers, and what it is told of tools it repeats."""
+        is_bound = hasattr(self.provider, "dialect") and self.provider.profile(self.history.view.model).bound_calls
+        return user(self.question) if is_bound and 0 < len(self.question) <= MAX_QUESTION_CHARS else _ANSWER
 
     def _after_results(self) -> bool:
         messages = self.history.view.messages

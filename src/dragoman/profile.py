@@ -38,7 +38,11 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     opens_thinking: bool = False
     """The chat template opens the model's thinking itself: an answer begins within it."""
     bound_calls: bool = False
-    """Every answer is bound by a grammar to one call or words: for models too small to write a call that can be read."""
+    """Every answer is bound by a grammar to one call or words, and the model is told that form: for models too small to write a call that
+    can be read. Where tools are told as text: a service that knows calls has a grammar of its own for them."""
+    examples: bool = False
+    """It is shown a few exchanges before the first message, in which files are looked into before anything is said of them. Where its calls
+    are bound."""
     short_prompt: bool = False
     """It loses its thread in a long prompt: it gets a short one, and is told neither of its surroundings nor what memory files say."""
     few_tools: dict[str, tuple[str, ...]] = {}

@@ -218,6 +218,7 @@ class Run:
         chat = Chat(agent.provider, agent.history, agent.limits.answers)
         enough = agent.provider.profile(agent.model).answer_after_calls
         chat.must_answer = bool(enough) and (guard.has_repeated or guard.successes >= enough)
+        chat.question = self._prompt.text if self._prompt is not None else ""
         return chat
 
     async def _answer(self, chat: Chat) -> Response | None:

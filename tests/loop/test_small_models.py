@@ -16,6 +16,8 @@ from dragoman.messages import ToolCall, ToolSpec
 from dragoman.offering import in_short
 from dragoman.profile import Profile
 from dragoman.providers.scripted import ScriptedProvider
+from dragoman.text_tools.constrained import read_constrained
+from dragoman.text_tools.examples import examples
 from dragoman.tools.results import text_of
 
 SMALL = Profile(
@@ -26,6 +28,7 @@ SMALL = Profile(
     answer_after_calls=1,
 )
 HELLO = 'text: {"reply": {"answer": "Hello."}}'
+QUESTION = "what is the word?"
 READ = 'text: {"reply": {"name": "read_file", "arguments": {"file_path": "a.txt"}}}'
 
 
@@ -42,25 +45,63 @@ def results_of(agent: Agent) -> list[str]:
 
 async def _ran(agent: Agent) -> Any:
     async with agent:
-        return await agent.run("what is the word?")
+        return await agent.run(QUESTION)
 
 
 def test_every_answer_is_bound_to_one_call_or_words_until_it_must_answer(tmp_path: Path) -> None:
-    agent, provider, text = run(f"{READ}\n---\ntext: It is marmalade.", tmp_path)
+    agent, provider, text = run(f'{READ}\n---\ntext: {{"reply": {{"answer": "It is marmalade."}}}}', tmp_path)
     assert text == "It is marmalade."
     first, last = provider.requests
     assert '"read_file"' in first.settings.response_schema
-    assert last.settings.response_schema == "", "words need no grammar"
-    assert last.messages[-1].text == ANSWER_NOTE
+    assert '"answer"' in last.settings.response_schema
+    assert '"read_file"' not in last.settings.response_schema
+    assert last.messages[-1].text == QUESTION, "what it has read last is what it answers"
     assert first.system == last.system, "the prefix that the engine has read stays"
-    assert [message.text for message in agent.history.view.messages].count(ANSWER_NOTE) == 1, "what the model is told is on the record"
+    assert [message.text for message in agent.history.view.messages].count(QUESTION) == 2, "what the model is told is on the record"
+
+
+def test_where_nothing_binds_it_is_told_to_answer(tmp_path: Path) -> None:
+    call = '<tool_call>{"name": "read_file", "arguments": {"file_path": "a.txt"}}</tool_call>'
+    _, provider, text = run(f"text: {call}\n---\ntext: Marmalade.", tmp_path, msgspec.structs.replace(SMALL, bound_calls=False))
+    assert (text, provider.requests[-1].messages[-1].text) == ("Marmalade.", ANSWER_NOTE)
+
+
+def test_it_is_told_the_form_it_is_bound_to_and_shown_to_have_kept_it(tmp_path: Path) -> None:
+    _, provider, _ = run(f"{READ}\n---\ntext: Marmalade.", tmp_path)
+    last = provider.requests[-1]
+    assert '{"reply": {"answer": "words"}}' in last.system
+    assert "<tool_call>" not in last.system
+    assert last.messages[1].text == READ.removeprefix("text: ")
+
+
+def test_words_that_no_grammar_held_are_words_where_words_are_due(tmp_path: Path) -> None:
+    """A server that binds nothing."""
+    assert run(f"{READ}\n---\ntext: It is marmalade.", tmp_path)[2] == "It is marmalade."
+
+
+def test_examples_stand_before_the_first_message_and_on_no_record(tmp_path: Path) -> None:
+    profile = msgspec.structs.replace(SMALL, examples=True)
+    agent, provider, _ = run(HELLO, tmp_path, profile)
+    *shown, asked = provider.requests[0].messages
+    assert asked.text == QUESTION
+    assert [message.role for message in shown] == ["user", "assistant"] * (len(shown) // 2) != []
+    assert all(read_constrained(message.text) is not None for message in shown if message.role == "assistant")
+    assert [message.text for message in agent.history.view.messages] == [QUESTION, "Hello."]
+    told = provider.requests[0].system + "".join(message.text for message in shown)
+    assert len(told) < 900 * 3, "900 tokens, and a token is three characters or more"
+
+
+def test_only_examples_of_tools_it_has_are_shown() -> None:
+    listing = examples({"list_directory"})
+    assert {call.name for message in listing for call in message.calls} == {"list_directory"}
+    assert examples({"grep"}) == ()
 
 
 def test_a_call_that_failed_does_not_end_the_calling(tmp_path: Path) -> None:
     wrong = READ.replace("a.txt", "b.txt")
     _, provider, text = run(f"{wrong}\n---\n{READ}\n---\ntext: Marmalade.", tmp_path)
     assert (len(provider.requests), text) == (3, "Marmalade.")
-    assert [bool(request.settings.response_schema) for request in provider.requests] == [True, True, False]
+    assert ['"read_file"' in request.settings.response_schema for request in provider.requests] == [True, True, False]
 
 
 def test_a_call_made_twice_ends_the_calling(tmp_path: Path) -> None:

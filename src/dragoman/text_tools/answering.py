@@ -145,6 +145,9 @@ class Bound(Answering):
 
         beside = tuple(part for part in response.message.parts if not isinstance(part, Text))
         found = read_constrained(parsed.text)
+        if self._reading.request.settings.tool_choice == "none" and not isinstance(found, str):
+            words = words_so_far(parsed.text)  # cut; or else from a server that binds nothing
+            found = parsed.text if words is None else words
         if isinstance(found, str):
             return msgspec.structs.replace(response, message=Message("assistant", (*beside, Text(found))))
         if found is not None and response.finish is not FinishReason.LENGTH:

@@ -1,4 +1,4 @@
-"""One call under a grammar: the last resort where a model cannot write a call that can be read, and the server can make it.
+"""One call under a grammar: for models too small to write a call that can be read, and the last resort for others.
 
 The answer is asked for as JSON of a schema: `{"reply": …}`, which is either `answer`, or `name` and `arguments` of one tool. Servers read
 the schema from `Settings.response_schema`; what comes back is checked all the same.
@@ -14,15 +14,18 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.messages import Request, ToolSpec
+from dragoman.text_tools.render import Called, dumps
 
 ANSWER, REPLY = "answer", "reply"
 
 
-def call_schema(tools: Sequence[ToolSpec]) -> str:
-    """JSON Schema of an answer that is a call of one of these tools, or words."""
-    forms: list[Any] = [_object({ANSWER: {"type": "string"}})]
+def call_schema(tools: Sequence[ToolSpec], choice: str = "auto") -> str:
+    """JSON Schema of an answer that is a call of one of these tools, or words; or of what alone is left of the two by `choice`."""
+    forms: list[Any] = [_object({ANSWER: {"type": "string"}})] if choice in ("auto", "none") else []
     definitions: dict[str, Any] = {}
     for tool in tools:
+        if choice not in ("auto", "required", tool.name):
+            continue
         schema = jsontext.decode_object(tool.parameters) or {"type": "object"}
         definitions[tool.name] = _moved(schema, f"#/$defs/{_escaped(tool.name)}")
         forms.append(_object({"name": {"const": tool.name}, "arguments": {"$ref": f"#/$defs/{_escaped(tool.name)}"}}))
@@ -32,13 +35,21 @@ def call_schema(tools: Sequence[ToolSpec]) -> str:
 
 
 def constrained(request: Request) -> Request:
-    """The same request, its answer bound to one call or words."""
-    settings = msgspec.structs.replace(request.settings, response_mime="application/json", response_schema=call_schema(request.tools))
+    """The same request, its answer bound to one call or words, as its tool choice allows."""
+    schema = call_schema(request.tools, request.settings.tool_choice)
+    settings = msgspec.structs.replace(request.settings, response_mime="application/json", response_schema=schema)
     return msgspec.structs.replace(request, settings=settings)
 
 
 def is_constrained(request: Request) -> bool:
-    return bool(request.tools) and request.settings.response_schema == call_schema(request.tools)
+    settings = request.settings
+    return bool(request.tools and settings.response_schema) and settings.response_schema == call_schema(request.tools, settings.tool_choice)
+
+
+def reply_of(said: str | Called) -> str:
+    """Words, or a call, as they are written under the grammar."""
+    reply = {ANSWER: said} if isinstance(said, str) else {"name": said.name, "arguments": dict(said.args or {})}
+    return dumps({REPLY: reply})
 
 
 def read_constrained(text: str) -> str | tuple[str, dict[str, Any]] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.text_tools.calls import Call
+from dragoman.text_tools.constrained import reply_of
 from dragoman.text_tools.dialect import DEFAULT, SEED, Dialect, find
 from dragoman.text_tools.render import render_call, render_calls
 from dragoman.text_tools.toolset import Tool, Toolset
@@ -22,6 +23,19 @@ def render_prompt(tools: Iterable[Tool] | Toolset, dialect: str = DEFAULT) -> st
         return ""
     spoken = find(dialect)
     return _seed_guidance(offered) if spoken.name == SEED else _guidance(offered, spoken)
+
+
+def render_bound_prompt(tools: Iterable[Tool] | Toolset) -> str:
+    """The same for a model whose answers are bound to a grammar: it is told the form it is bound to. See `constrained`.
+
+    The call stands last: a small model rather takes the form it has read last, and had better look once too often.
+    """
+    offered = Toolset.of(tools)
+    if offered is None or not offered.names:
+        return ""
+    signatures = "\n\n".join(_signature(name, offered) for name in offered.names)
+    forms = f"Every reply is JSON in one of two forms:\n{reply_of('words')}\n{reply_of(_EXAMPLE)}"
+    return f"# Tools\n\n{signatures}\n\n# Form\n\n{forms}"
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------------------------

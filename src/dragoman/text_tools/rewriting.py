@@ -10,6 +10,7 @@ from itertools import groupby
 from dragoman.messages import Blob, FileRef, Message, Part, Text, ToolCall, ToolResult
 from dragoman.text_tools.call_note import is_ours, note_on
 from dragoman.text_tools.calls import Call
+from dragoman.text_tools.constrained import reply_of
 from dragoman.text_tools.neutral import neutralise
 from dragoman.text_tools.render import render_calls, render_response
 
@@ -18,8 +19,13 @@ OMITTED = "{count} characters of arguments"
 MAX_ARGUMENT_CHARS = 4_000_000
 
 
-def rewrite(message: Message, dialect: str, no_think: str = "") -> Message:
-    """The same object where nothing is to be done. `no_think` is put to every prompt: see `TextOptions.no_think`."""
+def rewrite(message: Message, dialect: str, no_think: str = "", *, is_bound: bool = False) -> Message:
+    """The same object where nothing is to be done. `no_think` is put to every prompt: see `TextOptions.no_think`.
+
+    `is_bound`: the model is told to reply as `constrained` has it, so that is how it is shown to have replied.
+    """
+    if message.role == "assistant" and is_bound:
+        return _replied(message)
     return _assistant(message, dialect) if message.role == "assistant" else _user(message, dialect, no_think)
 
 
@@ -34,6 +40,12 @@ def _assistant(message: Message, dialect: str) -> Message:
         run = list(group)
         parts += [Text(_spoken(run, dialect))] if is_spoken else run
     return Message("assistant", tuple(parts))
+
+
+def _replied(message: Message) -> Message:
+    said = (part.text if isinstance(part, Text) else _readable(part) for part in message.parts if isinstance(part, Text | ToolCall))
+    replies = Text("\n".join(reply_of(each) for each in said if each))
+    return Message("assistant", (*(part for part in message.parts if not isinstance(part, Text | ToolCall)), replies))
 
 
 def _is_spoken(part: Part) -> bool:

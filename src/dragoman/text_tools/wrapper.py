@@ -21,10 +21,10 @@ from dragoman.messages import Message, PerMessage, Request, Response, ToolSpec, 
 from dragoman.profile import Profile
 from dragoman.text_tools.align import Mapped
 from dragoman.text_tools.answering import Answering, Bound, Reading
-from dragoman.text_tools.constrained import is_constrained
+from dragoman.text_tools.constrained import constrained, is_constrained
 from dragoman.text_tools.dialect import DEFAULT, SEED, find
 from dragoman.text_tools.parser import StreamParser
-from dragoman.text_tools.prompt import render_prompt
+from dragoman.text_tools.prompt import render_bound_prompt, render_prompt
 from dragoman.text_tools.rewriting import rewrite
 from dragoman.text_tools.toolset import Toolset
 
@@ -69,8 +69,10 @@ class TextTools:
         self.dialect = _known(self.options.dialect)
         self.model: str = getattr(provider, "model", "")
         self.blobs: Any = getattr(provider, "blobs", None)
-        self._memos: dict[str, PerMessage[Message]] = {}
+        self._memos: dict[tuple[str, bool], PerMessage[Message]] = {}
         self._prompt = _OncePerTools(lambda tools: render_prompt(tools, self.dialect))
+        self._bound_prompt = _OncePerTools(render_bound_prompt)
+        self._shown = _OncePerTools(self._examples)
         self._first = _OncePerTools(lambda tools: user(self._prompt(tools)))
         self._toolset = _OncePerTools(lambda tools: Toolset.of(tools) or Toolset({}))
 
@@ -112,10 +114,16 @@ class TextTools:
 
     def rewritten(self, request: Request) -> Request:
         """What the model is sent. The same message becomes the same message each time, so that what was rendered of it stays so."""
-        no_think = self._no_think(request)
-        messages = self._memo(no_think).over(request.messages)
+        is_bound = self._is_always_bound(request)
+        if is_bound:
+            request = constrained(request)
+        messages = self._memo(self._no_think(request), is_bound).over(request.messages)
+        if is_bound and self.profile(request.model).examples:
+            messages[:0] = self._shown(request.tools)
         system = request.system
-        if request.tools and self.options.place == "user":
+        if is_bound:
+            system = "\n\n".join(text for text in (system, self._bound_prompt(request.tools)) if text.strip())
+        elif request.tools and self.options.place == "user":
             messages.insert(0, self._first(request.tools))
         elif request.tools:
             system = "\n\n".join(text for text in (system, self._prompt(request.tools)) if text.strip())
@@ -129,11 +137,20 @@ class TextTools:
         """How many messages have been rewritten so far: what requests really cost."""
         return sum(memo.computed for memo in self._memos.values())
 
-    def _memo(self, no_think: str) -> PerMessage[Message]:
-        memo = self._memos.get(no_think)
+    def _memo(self, no_think: str, is_bound: bool) -> PerMessage[Message]:
+        memo = self._memos.get((no_think, is_bound))
         if memo is None:
-            memo = self._memos[no_think] = PerMessage(lambda message: rewrite(message, self.dialect, no_think))
+            memo = PerMessage[Message](lambda message: rewrite(message, self.dialect, no_think, is_bound=is_bound))
+            self._memos[no_think, is_bound] = memo
         return memo
+
+    def _examples(self, tools: tuple[ToolSpec, ...]) -> list[Message]:
+        from dragoman.text_tools.examples import examples
+
+        return [rewrite(message, self.dialect, is_bound=True) for message in examples({tool.name for tool in tools})]
+
+    def _is_always_bound(self, request: Request) -> bool:
+        return bool(request.tools) and self.profile(request.model).bound_calls
 
     def _no_think(self, request: Request) -> str:
         thinking, words = request.settings.thinking, self.options.no_think
@@ -150,7 +167,7 @@ class TextTools:
         options, tools = self.options, self._toolset(request.tools)
         reading = Reading(request, tools, self.dialect, options.preserve_context)
         choice = request.settings.tool_choice if request.tools else "none"
-        if is_constrained(request):
+        if self._is_always_bound(request) or is_constrained(request):
             return Bound(reading, StreamParser(tools, tool_choice="none", is_thinking=options.is_thinking))
         return Answering(
             reading,
