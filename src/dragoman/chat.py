@@ -29,6 +29,7 @@ MALFORMED_NOTE = "Your last answer held a tool call that could not be read ({det
 # The question itself is not said again where calls can be written: small models take it for a new one, and call once more.
 ANSWER_NOTE = "Answer my question now, in a short sentence, from what the tools have returned. Do not call a tool."
 _ANSWER = user(ANSWER_NOTE)
+ASKED_AGAIN = "My question was: "
 
 MAX_QUESTION_CHARS = 1_000
 """A longer one costs more to read again than it helps."""
@@ -199,7 +200,7 @@ class Chat:
         """What a model is told that has to answer now. Where a grammar sees to it that no call is written, it is asked once more: what a
         small model has read last is what it answers, and what it is told of tools it repeats."""
         is_bound = hasattr(self.provider, "dialect") and self.provider.profile(self.history.view.model).bound_calls
-        return user(self.question) if is_bound and 0 < len(self.question) <= MAX_QUESTION_CHARS else _ANSWER
+        return user(ASKED_AGAIN + self.question) if is_bound and 0 < len(self.question) <= MAX_QUESTION_CHARS else _ANSWER
 
     def _after_results(self) -> bool:
         messages = self.history.view.messages

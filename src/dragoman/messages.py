@@ -181,6 +181,8 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     settings: Settings = Settings()
     cache_key: str = ""
     """Names the conversation for services that route by it to a warm cache."""
+    shown: int = 0
+    """How many of the first messages are examples: the same in every conversation, and in no record."""
 
 
 class FinishReason(StrEnum):

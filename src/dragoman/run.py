@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.chat import ANSWER_NOTE, CUT_NOTE, MALFORMED_NOTE, Chat
+from dragoman.chat import ANSWER_NOTE, ASKED_AGAIN, CUT_NOTE, MALFORMED_NOTE, Chat
 from dragoman.context.environment import CHANGED_BEGINS
 from dragoman.errors import Cancelled, ContextOverflow, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
 from dragoman.events import (
@@ -355,7 +355,15 @@ def is_note(message: Message) -> bool:
     """Whether the program itself said this to the model, in a conversation that is under way: no person asked for anything."""
     from dragoman.text_tools.call_note import FEEDBACK_BEGINS
 
-    beginnings = (FEEDBACK_BEGINS, ANSWER_NOTE, LOOP_NOTE.partition("{")[0], CUT_NOTE, MALFORMED_NOTE.partition("{")[0], CHANGED_BEGINS)
+    beginnings = (
+        FEEDBACK_BEGINS,
+        ANSWER_NOTE,
+        ASKED_AGAIN,
+        LOOP_NOTE.partition("{")[0],
+        CUT_NOTE,
+        MALFORMED_NOTE.partition("{")[0],
+        CHANGED_BEGINS,
+    )
     return message.role == "user" and message.text.startswith(beginnings)
 
 

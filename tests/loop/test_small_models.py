@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from dragoman.agent import Agent
-from dragoman.chat import ANSWER_NOTE
+from dragoman.chat import ANSWER_NOTE, ASKED_AGAIN
 from dragoman.context.environment import GREETING
 from dragoman.loop_guard import LoopGuard
 from dragoman.messages import ToolCall, ToolSpec
 from dragoman.offering import in_short
 from dragoman.profile import Profile
 from dragoman.providers.scripted import ScriptedProvider
+from dragoman.run import is_note
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
 from dragoman.tools.results import text_of
@@ -55,9 +56,12 @@ def test_every_answer_is_bound_to_one_call_or_words_until_it_must_answer(tmp_pat
     assert '"read_file"' in first.settings.response_schema
     assert '"answer"' in last.settings.response_schema
     assert '"read_file"' not in last.settings.response_schema
-    assert last.messages[-1].text == QUESTION, "what it has read last is what it answers"
+    assert last.messages[-1].text == ASKED_AGAIN + QUESTION, "what it has read last is what it answers"
+    assert is_note(last.messages[-1]), "and nobody takes it for a prompt"
     assert first.system == last.system, "the prefix that the engine has read stays"
-    assert [message.text for message in agent.history.view.messages].count(QUESTION) == 2, "what the model is told is on the record"
+    assert [message.text for message in agent.history.view.messages].count(ASKED_AGAIN + QUESTION) == 1, (
+        "what the model is told is on the record"
+    )
 
 
 def test_where_nothing_binds_it_is_told_to_answer(tmp_path: Path) -> None:

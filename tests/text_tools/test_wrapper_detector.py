@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from destinations import ALL, connection, violation_in
 from dragoman import jsontext
 from dragoman.events import ResponseFinished, TextDelta, ToolCallReady
+from dragoman.jsontext import valid_unicode
 from dragoman.messages import FinishReason, Request, Response, ToolCall, ToolSpec, assistant, user
 from dragoman.providers.script import Call as NativeCall
 from dragoman.providers.script import Finish, Say, Step, answer
 from dragoman.providers.scripted import ScriptedProvider
 from dragoman.schema import problems
 from dragoman.text_tools.call_note import CUT, is_feedback, note_on
-from dragoman.text_tools.constrained import call_schema, constrained, is_constrained
+from dragoman.text_tools.constrained import WordsComing, call_schema, constrained, is_constrained, words_so_far
 from dragoman.text_tools.detector import Detector
 from dragoman.text_tools.wrapper import TextOptions, TextTools
 
@@ -153,7 +157,29 @@ def test_a_bound_answer_is_a_call_or_words() -> None:
     assert not [event for event in events if isinstance(event, TextDelta)]
     events, response, _ = bound('{"reply": {"answer": "It cannot be done."}}')
     assert response.message == assistant("It cannot be done.")
-    assert [event.text for event in events if isinstance(event, TextDelta)] == ["It cannot be done."]
+    texts = [event.text for event in events if isinstance(event, TextDelta)]
+    assert "".join(texts) == "It cannot be done."
+    assert len(texts) > 1, "words are told as they come"
+
+
+@given(
+    words=st.text(st.characters(exclude_categories=()), max_size=30),
+    places=st.lists(st.integers(0, 250), max_size=6),
+    is_ascii=st.booleans(),
+)
+@example(words='a"b\\', places=[30], is_ascii=True)
+@example(words="😀\ud83d", places=[27, 30, 33, 36, 39], is_ascii=True)
+@example(words="\n", places=[26, 27], is_ascii=False)
+def test_the_words_of_a_bound_answer_are_told_as_they_come_however_it_is_cut(words: str, places: list[int], is_ascii: bool) -> None:
+    if not is_ascii:
+        words = words.encode(errors="replace").decode()
+    text = json.dumps({"reply": {"answer": words}}, ensure_ascii=is_ascii)
+    bounds = sorted(min(place, len(text)) for place in places)
+    coming = WordsComing()
+    told = [coming.feed(text[start:end]) for start, end in zip([0, *bounds], [*bounds, len(text)], strict=True)]
+    assert "".join(told) == coming.told == valid_unicode(words)
+    for end in range(len(text)):
+        assert (words_so_far(text[:end]) or "") == coming.told[: len(words_so_far(text[:end]) or "")]
 
 
 @pytest.mark.parametrize(

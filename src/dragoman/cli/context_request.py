@@ -46,13 +46,16 @@ def write_request(desk: Desk, entries: Sequence[Entry]) -> str:
 def _prepared(desk: Desk, view: View) -> Prepared:
     import msgspec
 
+    from dragoman.calling import Calling
+    from dragoman.cli.setup import text_options_of
     from dragoman.providers.auth import NoAuth
     from dragoman.providers.connect import connect
 
     model = _model(desk, view)
     blobs = desk.store.blobs_beside(desk.found.path)
     provider = connect(model, auth=NoAuth(), env=desk.setup.env, catalog=desk.catalog, blobs=blobs)
-    return provider.prepare(msgspec.structs.replace(view.request, model=provider.model))
+    calling = Calling(desk.setup.config.text_tools.mode, text_options_of(desk.setup))
+    return calling.around(provider, provider.model).prepare(msgspec.structs.replace(view.request, model=provider.model))
 
 
 def _model(desk: Desk, view: View) -> str:

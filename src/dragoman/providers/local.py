@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 
+import msgspec
+
 from dragoman import jsontext
 from dragoman.contracts import Answer, BlobStore, Prepared
 from dragoman.errors import InputError, ServerError, StreamBroken, Unsupported
@@ -25,6 +27,8 @@ from dragoman.providers.http import HttpProvider
 from dragoman.providers.local_engine import Engine, EngineSettings, engine_for
 
 FILE_VARIABLE = "DRAGOMAN_LOCAL_MODEL"
+ALIKE = "x-alike-messages"
+"""For the engine's transport alone: nothing leaves this process."""
 CHAT, COUNT = "/chat/completions", "/chat/completions/input_tokens"
 
 Find = Callable[[str], str | os.PathLike[str] | None]
@@ -52,6 +56,11 @@ class LocalProvider(HttpProvider):
             return engine_for(EngineSettings.of(path, profile.context_window, profile.max_output_tokens, env, kept() if kept else ""))
 
         super().__init__(deployment, openai_chat, EngineTransport(engine), blobs=blobs)
+
+    def _prepared(self, request: Request, *, stream: bool) -> Prepared:
+        """Also says how much of it is the same in every conversation, which the engine keeps."""
+        asked = super()._prepared(request, stream=stream)
+        return msgspec.structs.replace(asked, headers={**asked.headers, ALIKE: str(request.shown)}) if request.shown else asked
 
     async def generate(self, request: Request) -> Response:
         """By way of the stream: an answer that is not streamed cannot be stopped."""
@@ -97,7 +106,7 @@ class EngineTransport:
         if url.endswith(COUNT):
             return self._posted("/v1" + COUNT, body)
         if url.endswith(CHAT):
-            return self._asked(body)
+            return self._asked(body, int(headers.get(ALIKE, 0)))
         raise Unsupported("the local engine answers and counts, and does nothing else")
 
     async def preconnect(self, url: str) -> None:
@@ -111,7 +120,7 @@ class EngineTransport:
         """The model stays for whoever asks next: loading it takes seconds."""
 
     @asynccontextmanager
-    async def _asked(self, body: bytes) -> AsyncIterator[Answer]:
+    async def _asked(self, body: bytes, alike: int) -> AsyncIterator[Answer]:
         loop, told, stop = asyncio.get_running_loop(), asyncio.Queue[bytes | None](), threading.Event()
 
         def tell(chunk: bytes | None) -> None:
@@ -120,7 +129,7 @@ class EngineTransport:
             except RuntimeError:  # the loop is closed: nobody is there to be told any more
                 stop.set()
 
-        done = self._engine().ask(body, tell, stop)
+        done = self._engine().ask(body, tell, stop, alike)
         done.add_done_callback(lambda _: tell(None))
         try:
             first = await told.get()

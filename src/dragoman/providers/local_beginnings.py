@@ -1,5 +1,5 @@
-"""How prompts begin, kept on disk as the model has read them: a small model's instructions and tools are the same in every process, and
-reading them takes it seconds. Only these are kept, never what a user or a tool said."""
+"""How prompts begin, kept on disk as the model has read them: a small model's instructions, tools and examples are the same in every
+process, and reading them takes it seconds. Only these are kept, never what a user or a tool said."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Beginnings:
         self._post = post
         self._read = read
 
-    def recall(self, body: bytes) -> None:
+    def recall(self, body: bytes, alike: int = 0) -> None:
         """Have the beginning of a request in the model's memory: from disk, or read now and kept. Whatever goes wrong, the request itself
         will read it."""
-        head = _instructions(body)
+        head = _alike(body, alike)
         if head is None:
             return
         name = hashlib.sha256(jsontext.encode([self._identity, head])).hexdigest()[:32] + ".state"
@@ -67,10 +67,12 @@ class Beginnings:
         return status == 200
 
 
-def _instructions(body: bytes) -> list[Any] | None:
-    """The system messages a request begins with, where there is anything after them and they are worth it."""
+def _alike(body: bytes, count: int) -> list[Any] | None:
+    """The instructions and the `count` messages after them, where there is anything beyond and they are worth it."""
     match jsontext.decode_object(body.decode(errors="replace")):
-        case {"messages": [{"role": "system", "content": str(text)} as first, _, *_]} if len(text) >= WORTH_CHARS:
-            return [first]
+        case {"messages": [{"role": "system", "content": str(text)}, *_] as messages} if (
+            len(messages) > count + 1 and len(text) >= WORTH_CHARS
+        ):
+            return messages[: count + 1]
         case _:
             return None

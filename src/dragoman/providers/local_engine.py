@@ -66,9 +66,12 @@ class Engine:
     def load(self) -> Future[None]:
         return self._thread.submit(self._load)
 
-    def ask(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event) -> Future[None]:
-        """Answer a streaming request: `tell` is called with each chunk, in the engine's thread. Set `stop` to end it."""
-        return self._thread.submit(self._ask, body, tell, stop)
+    def ask(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event, alike: int = 0) -> Future[None]:
+        """Answer a streaming request: `tell` is called with each chunk, in the engine's thread. Set `stop` to end it.
+
+        `alike`: how many messages after the instructions are the same in every conversation.
+        """
+        return self._thread.submit(self._ask, body, tell, stop, alike)
 
     def post(self, path: str, body: bytes) -> tuple[int, bytes]:
         """Something the engine answers over its own loopback port alone, as counting tokens. Blocks; the model must be loaded."""
@@ -90,7 +93,7 @@ class Engine:
             check_weights(self.settings.path)
             self._server = self._make(self.settings, self._key)
 
-    def _ask(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event) -> None:
+    def _ask(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event, alike: int) -> None:
         raised: list[BaseException] = []
 
         def told(chunk: bytes) -> bool:
@@ -107,7 +110,7 @@ class Engine:
         self._load()
         if not self._has_begun:
             self._has_begun = True
-            self._begin(body, tell, stop)
+            self._begin(body, alike, tell, stop)
         if not stop.is_set():
             try:
                 self._server.handle_chat_completions(body, told)
@@ -116,7 +119,7 @@ class Engine:
         if raised:
             raise raised[0]
 
-    def _begin(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event) -> None:
+    def _begin(self, body: bytes, alike: int, tell: Callable[[bytes], None], stop: threading.Event) -> None:
         """The first request of this process finds its beginning read, where an earlier process has."""
         if not self.settings.kept:
             return
@@ -135,7 +138,7 @@ class Engine:
             made = os.stat(self.settings.path)
             os.makedirs(self.settings.kept, mode=0o700, exist_ok=True)
             identity = (self.settings.path, made.st_size, made.st_mtime_ns, self.settings.context_window, _engine_version())
-            Beginnings(self.settings.kept, identity, self.post, read).recall(body)
+            Beginnings(self.settings.kept, identity, self.post, read).recall(body, alike)
         except Exception as error:  # the request will tell what is wrong
             log.debug("the beginning of the prompt was not kept: %s", error)
 

@@ -22,7 +22,7 @@ from dragoman.text_tools import calls as read
 from dragoman.text_tools.answer_parts import assemble, call_arguments, without_words
 from dragoman.text_tools.call_note import CUT, CallNote, note_on, noted
 from dragoman.text_tools.calls import Parsed, Piece, Rejected
-from dragoman.text_tools.constrained import read_constrained, words_so_far
+from dragoman.text_tools.constrained import WordsComing, read_constrained, words_so_far
 from dragoman.text_tools.echo import Untrusted
 from dragoman.text_tools.feedback import UNFIT_ANSWER, feedback, is_cut, worth_telling
 from dragoman.text_tools.parser import StreamParser
@@ -129,15 +129,27 @@ class Answering:
 
 
 class Bound(Answering):
-    """Reads an answer that was bound to a grammar: see `constrained`. Nothing is told before it is whole."""
+    """Reads an answer that was bound to a grammar: see `constrained`. Words are told as they come; a call when it is whole."""
+
+    def __init__(self, reading: Reading, parser: StreamParser) -> None:
+        super().__init__(reading, parser)
+        self._words = WordsComing()
 
     def _told(self, event: read.Event) -> list[StreamEvent]:
-        return [ThoughtDelta(event.text)] if isinstance(event, read.Reasoning) else []
+        match event:
+            case read.Reasoning(text=text):
+                return [ThoughtDelta(text)]
+            case read.Text(text=text) if words := self._words.feed(text):
+                return [TextDelta(words)]
+            case _:
+                return []
 
     def event(self, event: StreamEvent) -> list[StreamEvent]:
         told = super().event(event)
-        if isinstance(event, ResponseFinished) and isinstance(last := told[-1], ResponseFinished) and last.response.message.text:
-            return [*told[:-1], TextDelta(last.response.message.text), last]
+        if isinstance(event, ResponseFinished) and isinstance(last := told[-1], ResponseFinished):
+            text = last.response.message.text
+            if text.startswith(self._words.told) and (rest := text[len(self._words.told) :]):
+                return [*told[:-1], TextDelta(rest), last]
         return told
 
     def _answer(self, response: Response, parsed: Parsed) -> Response:

@@ -17,6 +17,11 @@ from dragoman.messages import Request, ToolSpec
 from dragoman.text_tools.render import Called, dumps
 
 ANSWER, REPLY = "answer", "reply"
+MAX_FRAME_CHARS = 200
+"""What stands before the words, at most."""
+_FRAME = re.compile(r'\s*\{\s*"reply"\s*:\s*\{\s*"answer"\s*:\s*"')
+_STRING = re.compile(r'(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
 def call_schema(tools: Sequence[ToolSpec], choice: str = "auto") -> str:
@@ -64,20 +69,40 @@ def read_constrained(text: str) -> str | tuple[str, dict[str, Any]] | None:
             return None
 
 
-_BEGUN = re.compile(r'\s*\{\s*"reply"\s*:\s*\{\s*"answer"\s*:\s*"')
-_HALF_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?$")
+class WordsComing:
+    """The words of an answer while it is being written. `feed` returns what is new of them; nothing where a call is written."""
+
+    def __init__(self) -> None:
+        self.told = ""
+        self._text = ""
+        self.has_begun = self._is_over = False
+
+    def feed(self, piece: str) -> str:
+        if self._is_over:
+            return ""
+        self._text += piece
+        if not self.has_begun:
+            begun = _FRAME.match(self._text)
+            if begun is None:
+                self._is_over = len(self._text) > MAX_FRAME_CHARS
+                return ""
+            self.has_begun, self._text = True, self._text[begun.end() :]
+        found = _STRING.match(self._text)
+        raw = found.group() if found else ""
+        if not self._text.startswith('"', len(raw)):
+            raw = _HALF_PAIR.sub("", raw)
+        self._text = self._text[len(raw) :]
+        self._is_over = self._text.startswith('"')
+        words = jsontext.valid_unicode(jsontext.decode(f'"{raw}"'))
+        self.told += words
+        return words
 
 
 def words_so_far(text: str) -> str | None:
     """The words of an answer that was cut before its end; None where it was not words that were being written."""
-    begun = _BEGUN.match(text)
-    if begun is None:
-        return None
-    rest = _HALF_ESCAPE.sub("", text[begun.end() :]) if not text.endswith("\\\\") else text[begun.end() :]
-    try:
-        return jsontext.valid_unicode(jsontext.decode(f'"{rest}"'))
-    except jsontext.NotJSON:
-        return None
+    words = WordsComing()
+    words.feed(text)
+    return words.told if words.has_begun else None
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

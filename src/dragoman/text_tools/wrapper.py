@@ -118,8 +118,8 @@ class TextTools:
         if is_bound:
             request = constrained(request)
         messages = self._memo(self._no_think(request), is_bound).over(request.messages)
-        if is_bound and self.profile(request.model).examples:
-            messages[:0] = self._shown(request.tools)
+        shown = self._shown(request.tools) if is_bound and self.profile(request.model).examples else []
+        messages[:0] = shown
         system = request.system
         if is_bound:
             system = "\n\n".join(text for text in (system, self._bound_prompt(request.tools)) if text.strip())
@@ -130,7 +130,7 @@ class TextTools:
         if told := _told_choice(request):
             messages.append(user(told))  # last, and in no record: the next request goes on from what stands before it
         settings = msgspec.structs.replace(request.settings, tool_choice="auto")
-        return msgspec.structs.replace(request, messages=tuple(messages), system=system, tools=(), settings=settings)
+        return msgspec.structs.replace(request, messages=tuple(messages), system=system, tools=(), settings=settings, shown=len(shown))
 
     @property
     def messages_rewritten(self) -> int:
