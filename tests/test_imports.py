@@ -16,7 +16,21 @@ PACKAGE = "dragoman"
 SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
 # A room is a module or package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
-VALUES = {"blobs", "contracts", "errors", "events", "jsontext", "messages", "parts", "patterns", "profile", "record", "schema", "usage"}
+VALUES = {
+    "blobs",
+    "contracts",
+    "errors",
+    "events",
+    "jsontext",
+    "messages",
+    "notes",
+    "parts",
+    "patterns",
+    "profile",
+    "record",
+    "schema",
+    "usage",
+}
 SIBLINGS = {"context", "policy", "providers", "sessions", "text_tools", "tools"}
 LOOP = {
     "agent",

@@ -18,18 +18,10 @@ from dragoman.errors import OutputLimit, Refused, StreamBroken
 from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta, ThoughtDelta, ToolCallReady
 from dragoman.history import History
 from dragoman.messages import FinishReason, Message, Part, Request, Response, Text, Thought, ToolResult, user
+from dragoman.notes import ANSWER_NOTE, ASKED_AGAIN, CUT_NOTE, MALFORMED_NOTE
 from dragoman.parts import merge_text
 
-CUT_NOTE = (
-    "Your last answer was cut off at the output limit. None of its tool calls was run. "
-    "Do it in smaller parts: write long files piece by piece, and make fewer calls at once."
-)
-MALFORMED_NOTE = "Your last answer held a tool call that could not be read ({detail}). It was not run. Write the call again, correctly."
-
-# The question itself is not said again where calls can be written: small models take it for a new one, and call once more.
-ANSWER_NOTE = "Answer my question now, in a short sentence, from what the tools have returned. Do not call a tool."
 _ANSWER = user(ANSWER_NOTE)
-ASKED_AGAIN = "My question was: "
 
 MAX_QUESTION_CHARS = 1_000
 """A longer one costs more to read again than it helps."""

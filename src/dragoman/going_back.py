@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dragoman.contracts import BlobStore
 from dragoman.errors import InputError
 from dragoman.history import History
+from dragoman.notes import is_note
 from dragoman.record import FilesChanged
-from dragoman.run import is_note
 from dragoman.sessions.restore import restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.chat import ANSWER_NOTE, ASKED_AGAIN, CUT_NOTE, MALFORMED_NOTE, Chat
-from dragoman.context.environment import CHANGED_BEGINS
+from dragoman.chat import Chat
 from dragoman.errors import Cancelled, ContextOverflow, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
 from dragoman.events import (
     ContentAdded,
@@ -29,6 +28,7 @@ from dragoman.events import (
 from dragoman.history import paid
 from dragoman.loop_guard import LoopGuard
 from dragoman.messages import Citation, FinishReason, Message, Response, ToolCall, ToolResult, result, user
+from dragoman.notes import LOOP_NOTE
 from dragoman.record import Entry, ToolFinished
 from dragoman.turn import Turn
 from dragoman.usage import Usage
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from dragoman.tools.scheduler import CallReport, Scheduler
     from dragoman.web import SearchMode
 
-LOOP_NOTE = "You seem to be going in circles: {what}. Stop and think: take another way, or answer with what you have."
 CANCELLED = "Cancelled by the user before it was run."
 CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."
 ENDED = "The run failed before this was run."
@@ -349,22 +348,6 @@ def _citations(answer: Response | None) -> tuple[str, tuple[str, ...]]:
 
     cited = cited_message(answer.message)
     return (cited.text, tuple(map(str, cited.sources))) if cited.sources else ("", ())
-
-
-def is_note(message: Message) -> bool:
-    """Whether the program itself said this to the model, in a conversation that is under way: no person asked for anything."""
-    from dragoman.text_tools.call_note import FEEDBACK_BEGINS
-
-    beginnings = (
-        FEEDBACK_BEGINS,
-        ANSWER_NOTE,
-        ASKED_AGAIN,
-        LOOP_NOTE.partition("{")[0],
-        CUT_NOTE,
-        MALFORMED_NOTE.partition("{")[0],
-        CHANGED_BEGINS,
-    )
-    return message.role == "user" and message.text.startswith(beginnings)
 
 
 def _check_end(answer: Response) -> None:

@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.context.environment import GREETING, Surroundings, added_text, changed_text, environment_text, is_environment
+from dragoman.context.environment import Surroundings, added_text, changed_text, environment_text
 from dragoman.context.tree import Listing, Tree, shown_name
+from dragoman.notes import GREETING, is_setup
 from dragoman.record import Said
 from dragoman.tools.names import clipped, escaped
 
@@ -66,11 +67,11 @@ class Orientation:
 
 def _told(history: History) -> list[str]:
     """What the model was told of its surroundings: what it sees, or what it once saw where that is summed up by now."""
-    seen = [message.text for message in history.view.messages if message.role == "user" and is_environment(message.text)]
+    seen = [message.text for message in history.view.messages if message.role == "user" and is_setup(message.text)]
     if seen and seen[0].startswith(GREETING):
         return seen
     said = (entry.message for entry in history.entries if isinstance(entry, Said))
-    return [message.text for message in said if message.role == "user" and is_environment(message.text)]
+    return [message.text for message in said if message.role == "user" and is_setup(message.text)]
 
 
 def look_around(directories: Sequence[str], memory: Sequence[tuple[str, str]] = ()) -> Surroundings:

@@ -18,9 +18,9 @@ from dragoman.context.settings import ContextSettings
 from dragoman.errors import ContextOverflow, DragomanError, StreamBroken
 from dragoman.events import ContextCompressed, ContextOverflowed, ContextPruned, ResponseFinished, Retrying, TurnEvent, TurnRetried
 from dragoman.messages import FinishReason, Message, Request, Response
+from dragoman.notes import is_note
 from dragoman.profile import Profile
 from dragoman.record import Compressed, NotCompressed, Pruned, Said, ToolFinished
-from dragoman.run import is_note
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent

@@ -25,14 +25,13 @@ from dragoman.context.compress import (
     summary_message,
     threshold_tokens,
 )
-from dragoman.context.environment import CHANGED_BEGINS, GREETING
 from dragoman.context.settings import CompressSettings
 from dragoman.context.tokens import text_tokens
 from dragoman.context.view import View
 from dragoman.history import History
 from dragoman.messages import Blob, FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.notes import CHANGED_BEGINS, GREETING, LOOP_NOTE, is_note
 from dragoman.record import Compressed, decode_entry, encode_entry
-from dragoman.run import LOOP_NOTE, is_note
 
 # --- conversations ---------------------------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.context.environment import (
-    CHANGED_BEGINS,
-    GREETING,
     MAX_NAMES,
     READY,
     REMINDER,
@@ -19,12 +17,10 @@ from dragoman.context.environment import (
     added_text,
     changed_text,
     environment_text,
-    is_environment,
 )
 from dragoman.context.tree import Listing, read_tree, shown_name, tree_lines
 from dragoman.messages import user
-from dragoman.run import is_note
-from dragoman.sessions import transcript
+from dragoman.notes import CHANGED_BEGINS, GREETING, is_note, is_setup
 
 FACTS = Surroundings(
     date="Sunday, November 15, 2026",
@@ -171,14 +167,12 @@ def test_a_directory_that_was_added_is_not_told_twice() -> None:
 
 def test_nobody_takes_it_for_a_prompt() -> None:
     """Titles, exports and undo go by how such a message begins; sessions/ does not know context/, so both spell it out."""
-    assert (transcript.SETUP_BEGINS, transcript.CHANGED_BEGINS) == (GREETING, CHANGED_BEGINS)
     told = changed_text([environment_text(FACTS)], but(date="Monday"))
     assert is_note(user(told))
     assert not is_note(user("Today's date is Monday"))
     for text in (told, environment_text(FACTS)):
-        assert is_environment(text)
-        assert transcript.is_setup(text)
-    assert not transcript.is_setup("This is Dragoman.")
+        assert is_setup(text)
+    assert not is_setup("This is Dragoman.")
 
 
 # --- whatever the facts --------------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from dragoman.context.plan_items import PlanItem
 from dragoman.context.view import View
 from dragoman.history import History
 from dragoman.messages import Blob, FinishReason, Message, Response, Text, Thought, ToolCall, ToolResult, assistant, result, user
+from dragoman.notes import is_note
 from dragoman.record import Entry, Said, ToolFinished
-from dragoman.run import is_note
 from dragoman.sessions.importers import import_session
 from dragoman.usage import Prices, Usage
 from property.conversations import TOOLS
@@ -281,7 +281,7 @@ def test_calls_that_are_still_open_wait() -> None:
 
 
 def test_notes_of_ours_are_no_prompts() -> None:
-    from dragoman.run import LOOP_NOTE
+    from dragoman.notes import LOOP_NOTE
 
     scene = Scene()
     scene.history.say(user("Go"))

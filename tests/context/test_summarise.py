@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 import dragoman
 from destinations import MAIN, connection, violation_in
 from dragoman.context.compress import Spoken, summary_message
-from dragoman.context.environment import CHANGED_BEGINS
 from dragoman.context.summarise import SECTIONS, read_snapshot, summary_request, transcript
 from dragoman.context.tokens import message_tokens, text_tokens
 from dragoman.messages import Blob, Message, Opaque, Request, Text, Thought, ToolCall, ToolResult, assistant, result, user
+from dragoman.notes import CHANGED_BEGINS, LOOP_NOTE, is_note
 from dragoman.profile import Profile
-from dragoman.run import LOOP_NOTE, is_note
 from property.conversations import lived
 
 SYSTEM = (Path(dragoman.__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip()

@@ -16,12 +16,12 @@ import pytest
 
 from destinations import MAIN, connection, violation_in
 from dragoman.agent import Agent, Limits
-from dragoman.context.environment import GREETING
 from dragoman.context.repair import INTERRUPTED
 from dragoman.errors import ConfigError, InputError, ServerError
 from dragoman.events import ContentAdded, ErrorRaised, ToolCallFinished, TurnFinished
 from dragoman.history import NOT_RUN, History, MemoryJournal
 from dragoman.messages import Settings, Text, ToolCall, assistant, user
+from dragoman.notes import GREETING
 from dragoman.profile import Profile
 from dragoman.providers.mock.server import MockServer
 from dragoman.providers.scripted import ScriptedProvider

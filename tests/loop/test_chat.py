@@ -7,11 +7,12 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.chat import CUT_NOTE, AnswerPolicy, Chat, InvalidAnswer
+from dragoman.chat import AnswerPolicy, Chat, InvalidAnswer
 from dragoman.errors import OutputLimit, Refused, StreamBroken
 from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta, UsageUpdated
 from dragoman.history import History
 from dragoman.messages import Settings, ToolCall, assistant, result, user
+from dragoman.notes import CUT_NOTE
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.providers.scripted import ScriptedProvider
 from dragoman.record import AnswerRejected, Said

@@ -9,14 +9,12 @@ from typing import Any
 import msgspec
 
 from dragoman.agent import Agent
-from dragoman.chat import ANSWER_NOTE, ASKED_AGAIN
-from dragoman.context.environment import GREETING
 from dragoman.loop_guard import LoopGuard
 from dragoman.messages import ToolCall, ToolSpec
+from dragoman.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING, is_note
 from dragoman.offering import in_short
 from dragoman.profile import Profile
 from dragoman.providers.scripted import ScriptedProvider
-from dragoman.run import is_note
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
 from dragoman.tools.results import text_of

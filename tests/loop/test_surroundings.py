@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from dragoman import surroundings
 from dragoman.agent import Agent
-from dragoman.context.environment import CHANGED_BEGINS, GREETING, environment_text
+from dragoman.context.environment import environment_text
 from dragoman.context.tree import Listing, tree_lines
 from dragoman.errors import InputError, ServerError
 from dragoman.history import History
 from dragoman.messages import user
+from dragoman.notes import CHANGED_BEGINS, GREETING
 from dragoman.providers.scripted import ScriptedProvider
 from dragoman.record import Configured
 from dragoman.sessions.store import Store

@@ -23,6 +23,7 @@ from dragoman.contracts import Provider
 from dragoman.errors import OutputLimit
 from dragoman.events import ToolCallFinished, ToolCallRequested, TurnEvent
 from dragoman.messages import FinishReason, Text
+from dragoman.notes import FEEDBACK_BEGINS
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import Connection
 from dragoman.providers.mock.server import Exchange, MockServer
@@ -30,7 +31,7 @@ from dragoman.providers.script import Answer, Call, Finish, Say, Think, answer
 from dragoman.record import AnswerRejected, ModelChanged, Said
 from dragoman.run import Result
 from dragoman.text_tools import render_calls
-from dragoman.text_tools.call_note import FEEDBACK_BEGINS, note_on
+from dragoman.text_tools.call_note import note_on
 from dragoman.text_tools.calls import Call as Written
 from dragoman.text_tools.detector import Detector
 from dragoman.text_tools.wrapper import TextOptions, TextTools, place_for

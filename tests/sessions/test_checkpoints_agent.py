@@ -12,9 +12,9 @@ import pytest
 from dragoman.agent import Agent
 from dragoman.contracts import Show
 from dragoman.errors import Cancelled
+from dragoman.notes import LOOP_NOTE
 from dragoman.providers.scripted import ScriptedProvider
 from dragoman.record import FilesChanged, ToolFinished, ToolStarted
-from dragoman.run import LOOP_NOTE
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import Plan, changes_of_last_run, file_changes, is_ahead, plan_undo
 from scenarios.workshop import QUICK, check_record, forever, play, writer

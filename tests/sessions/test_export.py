@@ -10,14 +10,14 @@ import hypothesis.strategies as st
 import pytest
 
 from dragoman.blobs import MemoryBlobs
-from dragoman.context.environment import GREETING
 from dragoman.errors import InputError
 from dragoman.history import History
 from dragoman.messages import Citation, FileRef, FinishReason, Response, Text, Thought, ToolCall, assistant, result, user
+from dragoman.notes import GREETING, LOOP_NOTE
 from dragoman.record import Entry, FileChange, Unknown, encode_entry
 from dragoman.sessions.export import FORMAT, from_json, is_json_export, to_conversation_record, to_html, to_json, to_markdown
 from dragoman.sessions.export_words import shown
-from dragoman.sessions.transcript import SETUP_BEGINS, Call, Note, Prompt, Reply, read_transcript
+from dragoman.sessions.transcript import Call, Note, Prompt, Reply, read_transcript
 from dragoman.usage import Usage
 
 NOW_MS = 1_794_744_062_123
@@ -61,9 +61,19 @@ def kinds(history: History) -> list[str]:
 
 
 def test_the_setup_message_is_known_by_how_it_begins() -> None:
-    assert SETUP_BEGINS == GREETING
     steps = read_transcript(lived().entries).steps
     assert [step.is_setup for step in steps if isinstance(step, Prompt)] == [True, False]
+
+
+def test_what_the_program_said_is_nobodys_prompt() -> None:
+    history = History()
+    history.say(user("Why?"))
+    history.say(user(LOOP_NOTE.format(what="x")))
+    transcript = read_transcript(history.entries)
+    assert [step.is_note for step in transcript.steps if isinstance(step, Prompt)] == [False, True]
+    assert transcript.first_prompt == "Why?"
+    assert "Told by the program" in to_markdown(history.entries)
+    assert "Told by the program" in to_html(history.entries)
 
 
 def test_a_session_is_read_as_it_looked() -> None:

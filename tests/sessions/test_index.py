@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.messages import Text, ToolResult, assistant, user
+from dragoman.notes import GREETING
 from dragoman.record import ModelChanged, Said, Titled, ToolFinished
 from dragoman.sessions.search_text import excerpt, fold, words_of
 from dragoman.sessions.store import Store
 from dragoman.sessions.titles import clusters, width_of
-from dragoman.sessions.transcript import SETUP_BEGINS
 from dragoman.usage import Usage
 from sessions.stores import NOW_MS, add, append, opened, session_id, store, workspace
 
@@ -37,7 +37,7 @@ def titles(store: Store, workspace: Path | None = None) -> list[str]:
 
 
 def test_a_summary_tells_what_a_list_shows(store: Store, workspace: Path) -> None:
-    path = add(store, workspace, 7, f"{SETUP_BEGINS} Today is Sunday.", "hm", "Fix  the\nparser", "Done.")
+    path = add(store, workspace, 7, f"{GREETING} Today is Sunday.", "hm", "Fix  the\nparser", "Done.")
     append(
         path, ToolFinished(7, NOW_MS, ToolResult("c", "read_file", (Text("result"),))), ModelChanged(8, NOW_MS + 9_000_000, "model-three")
     )
@@ -374,7 +374,7 @@ def test_a_search_without_a_match_finds_nothing(store: Store, workspace: Path, q
 
 
 def test_search_looks_at_prompts_answers_and_titles_and_nowhere_else(store: Store, workspace: Path) -> None:
-    path = add(store, workspace, 1, f"{SETUP_BEGINS} environment-word", "answer-word", "prompt-word", title="title-word")
+    path = add(store, workspace, 1, f"{GREETING} environment-word", "answer-word", "prompt-word", title="title-word")
     append(path, ToolFinished(9, NOW_MS, ToolResult("c", "read_file", (Text("result-word"),))))
     roles = {word: [hit.role for hit in store.search(f"{word}-word")] for word in ("prompt", "answer", "title", "environment", "result")}
     assert roles == {"prompt": ["user"], "answer": ["assistant"], "title": ["title"], "environment": [], "result": []}

@@ -13,8 +13,8 @@ from dragoman.cli.setup import Setup, catalog_of, context_of, set_up
 from dragoman.cli.words import say
 from dragoman.errors import ConfigError, InputError
 from dragoman.history import History
+from dragoman.notes import is_note
 from dragoman.profile import Deployment, Profile
-from dragoman.run import is_note
 from dragoman.usage import Prices
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dragoman.cli.setup import context_of, make_agent
 from dragoman.cli.words import say
 from dragoman.errors import DragomanError, InputError, ProviderError
 from dragoman.history import History
-from dragoman.run import is_note
+from dragoman.notes import is_note
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent

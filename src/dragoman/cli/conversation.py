@@ -88,7 +88,7 @@ class Conversation:
         from dragoman.sessions.transcript import Prompt, read_transcript
 
         transcript = read_transcript(self.agent.history.entries)
-        self.runs = sum(isinstance(step, Prompt) and not step.is_setup for step in transcript.steps)
+        self.runs = sum(isinstance(step, Prompt) and not (step.is_setup or step.is_note) for step in transcript.steps)
         self._count_what_was_spent()
         lines = as_lines(transcript)
         if len(lines) > RECALLED_LINES:

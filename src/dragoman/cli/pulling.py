@@ -105,7 +105,11 @@ def _run(model: Model, folder: Path, sources: list[Source], setup: Setup) -> Pat
         finally:
             interrupts.detach()
 
-    with Interrupts(lambda code: None, raises=False) as interrupts:
+    def last_words(code: int) -> None:
+        messages.clear()
+        messages.line(say("failed", message=say("weights_cancelled", name=model.name)))
+
+    with Interrupts(last_words, raises=False) as interrupts:
         try:
             return asyncio.run(pulled(interrupts))
         except asyncio.CancelledError:

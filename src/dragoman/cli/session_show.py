@@ -41,6 +41,8 @@ def _lines(step: Step) -> list[str]:
     match step:
         case Prompt(is_setup=True):
             return ["", say("show_setup", seq=step.seq, lines=step.text.count("\n") + 1) + gone]
+        case Prompt(is_note=True):
+            return ["", say("show_told", seq=step.seq, text=one_line(step.text, _LINE_CHARS)) + gone]
         case Prompt():
             body = _indented(step.text, "› ")
             return ["", say("show_prompt", seq=step.seq, time=time_of(step.timestamp_ms)) + gone, *body, *_attached(step.parts)]
@@ -101,7 +103,7 @@ def _told(step: Step) -> dict[str, Any]:
     about_it: dict[str, Any] = {"seq": step.seq, "timestamp_ms": step.timestamp_ms, "taken_back": step.taken_back}
     match step:
         case Prompt():
-            return {"type": "setup" if step.is_setup else "prompt", **about_it, "text": step.text}
+            return {"type": "setup" if step.is_setup else "told" if step.is_note else "prompt", **about_it, "text": step.text}
         case Reply():
             marks = {"rejected": step.rejected, "broken_off": step.broken_off}
             usage = msgspec.to_builtins(step.usage) if step.usage is not None else None

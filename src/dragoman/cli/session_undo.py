@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dragoman.cli.output import one_line
 from dragoman.cli.words import say
 from dragoman.errors import InputError
+from dragoman.notes import is_note
 from dragoman.record import Entry, FilesChanged, FilesRestored, ToolFinished
-from dragoman.run import is_note
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
 

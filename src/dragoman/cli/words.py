@@ -328,6 +328,7 @@ ENGLISH |= {
     "show_prompt": "[{seq}] {time}",
     "show_answer": "[{seq}] {model}",
     "show_marked": "⚠ {text}",
+    "show_told": "[{seq}] the model was told: {text}",
     "show_note": "[{seq}] — {text}",
     "show_attached": "attached: {what}",
     # --- sessions export, import, undo

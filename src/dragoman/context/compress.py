@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dragoman.context.environment import GREETING, is_environment
 from dragoman.context.settings import CompressSettings
 from dragoman.context.tokens import message_tokens, part_tokens, text_tokens
 from dragoman.context.view import Item, View, can_be_replaced
 from dragoman.messages import Blob, FileRef, Message, Text, user
+from dragoman.notes import GREETING, is_setup
 from dragoman.parts import part_to_string
 from dragoman.record import Entry, Rewound, Said
 
@@ -123,7 +123,7 @@ def spoken_through(entries: Sequence[Entry], through_seq: int, is_note: Callable
         if not isinstance(entry, Said) or entry.message.role != "user" or entry.seq > through_seq:
             continue
         text = said_text(entry.message)
-        if is_environment(text):
+        if is_setup(text):
             changes += [] if text.startswith(GREETING) else [text]
         elif text.strip() and not is_note(entry.message):
             prompts.append(text)

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from dragoman.context.tree import Listing, Tree, applied, differences, read_tree, tree_lines
+from dragoman.notes import CHANGED_BEGINS, GREETING
 
-GREETING = "This is Dragoman. We are setting up the context for our chat."
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."
-CHANGED_BEGINS = "This is Dragoman. Something in the context of our chat has changed:"
-"""How a later message begins that tells what is different. No person wrote it."""
 
 MAX_NAMES = 40
 """Names told one by one as come or gone; where more changed, the folder is told anew."""
@@ -73,11 +71,6 @@ def changed_text(told: Iterable[str], facts: Surroundings) -> str:
     before, now = _Told(told), _Told([environment_text(facts)])
     fragments = [fragment for fragment in _changes(before, now) if fragment]
     return _joined(CHANGED_BEGINS, *fragments) if fragments else ""
-
-
-def is_environment(text: str) -> bool:
-    """Whether a message tells of the surroundings, and nobody typed it."""
-    return text.startswith((GREETING, CHANGED_BEGINS))
 
 
 # --- comparing -----------------------------------------------------------------------------------------------------------

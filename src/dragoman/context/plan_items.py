@@ -8,12 +8,12 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.context.environment import is_environment
 from dragoman.context.plan_path import Path
 from dragoman.context.repair import INTERRUPTED
 from dragoman.context.tokens import RESULT_TOKENS, message_tokens, part_tokens, text_tokens, tools_tokens
 from dragoman.context.view import View
 from dragoman.messages import Message, Part, Text, Thought, ToolCall, ToolResult
+from dragoman.notes import is_setup
 from dragoman.parts import call_in_words, part_to_string
 from dragoman.record import Compressed, Entry, Pruned, Said, ToolFinished
 
@@ -271,7 +271,7 @@ def _parted(message: Message, is_note: IsNote) -> Iterator[_Group]:
 
 def _told(message: Message, spoken: Sequence[Part], is_note: IsNote) -> Iterator[_Group]:
     text, size = message.text, _size(spoken)
-    if not is_environment(text):
+    if not is_setup(text):
         yield "note" if is_note(message) else "prompt", size, _about(part_to_string(spoken, verbose=True)), "", ""
         return
     memory = list(_memory_in(text))

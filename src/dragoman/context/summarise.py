@@ -13,9 +13,9 @@ from hashlib import blake2b
 
 from dragoman import jsontext
 from dragoman.context.compress import SUMMARY_BEGINS, clip, said_text
-from dragoman.context.environment import is_environment
 from dragoman.context.tokens import text_tokens
 from dragoman.messages import Message, Request, Settings, ToolCall, ToolResult, user
+from dragoman.notes import is_setup
 from dragoman.parts import part_to_string
 from dragoman.profile import Profile
 
@@ -107,7 +107,7 @@ class _Telling:
     def _who(self, message: Message, text: str) -> str:
         if self._is_summary(message) or text.startswith(SUMMARY_BEGINS):
             return "EARLIER SNAPSHOT, of what came before this transcript"
-        return "THE PROGRAM SAID" if is_environment(text) or self._is_note(message) else "THE PERSON SAID"
+        return "THE PROGRAM SAID" if is_setup(text) or self._is_note(message) else "THE PERSON SAID"
 
     def _call(self, call: ToolCall) -> str:
         lines = [f"THE MODEL USED THE TOOL {call.name}", *self._arguments(call)]

@@ -45,7 +45,8 @@ def to_markdown(entries: Iterable[Entry]) -> str:
     for step in transcript.steps:
         match step:
             case Prompt():
-                blocks += _titled(LABELS["setup" if step.is_setup else "prompt"], "", step.timestamp_ms, taken_back=step.taken_back)
+                label = "setup" if step.is_setup else "told" if step.is_note else "prompt"
+                blocks += _titled(LABELS[label], "", step.timestamp_ms, taken_back=step.taken_back)
                 blocks += [_fenced(step.text) if step.is_setup else _quoted(step.text), *_attached(step.parts)]
             case Reply():
                 blocks += _reply(step)

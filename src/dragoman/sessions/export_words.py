@@ -10,6 +10,7 @@ from dragoman.sessions.transcript import Call, Note, Reply, Transcript
 LABELS = {
     "prompt": "Prompt",
     "setup": "Setup",
+    "told": "Told by the program",
     "answer": "Answer",
     "thought": "Thought",
     "call": "Call",

@@ -73,8 +73,8 @@ def _facts(transcript: Transcript) -> str:
 def _section(step: Step, blobs: BlobStore | None) -> str:
     gone = " gone" if step.taken_back else ""
     match step:
-        case Prompt(is_setup=True):
-            folded = _folded(LABELS["setup"], step.text)
+        case Prompt(is_setup=True) | Prompt(is_note=True):
+            folded = _folded(LABELS["setup" if step.is_setup else "told"], step.text)
             return f'<section class="setup{gone}">{folded}</section>'
         case Prompt():
             inside = f"{_head(LABELS['prompt'], step)}{_text(step.text)}{_attached(step.parts, blobs)}"

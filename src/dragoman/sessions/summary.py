@@ -9,11 +9,11 @@ from typing import BinaryIO
 import msgspec
 
 from dragoman.errors import InputError
+from dragoman.notes import is_setup
 from dragoman.record import Configured, Entry, ModelChanged, Said, Started, Titled
 from dragoman.sessions.log import Damaged, decode_line
 from dragoman.sessions.private import open_file
 from dragoman.sessions.titles import fit, one_line, title_of
-from dragoman.sessions.transcript import is_setup
 from dragoman.usage import Usage
 
 KNOWN_FORMAT = 1

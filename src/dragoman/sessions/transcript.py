@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall
+from dragoman.notes import is_note, is_setup
 from dragoman.record import (
     AnswerRejected,
     Compressed,
@@ -28,16 +29,6 @@ from dragoman.record import (
 )
 from dragoman.usage import Usage
 
-SETUP_BEGINS = "This is Dragoman. We are setting up the context for our chat."
-"""How the message begins that tells the model where it is: nobody typed that."""
-CHANGED_BEGINS = "This is Dragoman. Something in the context of our chat has changed:"
-"""And how a later one begins that tells what is different."""
-
-
-def is_setup(text: str) -> bool:
-    """Whether a user's message was told by the program and not by a person."""
-    return text.startswith((SETUP_BEGINS, CHANGED_BEGINS))
-
 
 class _Step(msgspec.Struct, frozen=True):
     seq: int
@@ -50,6 +41,8 @@ class Prompt(_Step, frozen=True):
     parts: tuple[Part, ...]
     is_setup: bool = False
     """Where the model finds itself, told by the program and not by a person."""
+    is_note: bool = False
+    """Something else that the program told the model, in the course of a run."""
 
     @property
     def text(self) -> str:
@@ -121,7 +114,7 @@ class Transcript(msgspec.Struct, frozen=True):
 
     @property
     def first_prompt(self) -> str:
-        prompts = (step.text for step in self.steps if isinstance(step, Prompt) and not step.is_setup)
+        prompts = (step.text for step in self.steps if isinstance(step, Prompt) and not step.is_setup and not step.is_note)
         return next(prompts, "")
 
 
@@ -160,7 +153,7 @@ class _Reading:
             case Titled(title=title):
                 self._title = title
             case Said(message=message) if message.role == "user":
-                self._steps.append(Prompt(*self._place(entry), message.parts, is_setup(message.text)))
+                self._steps.append(Prompt(*self._place(entry), message.parts, is_setup(message.text), is_note(message)))
             case Said():
                 self._answer(entry)
             case ToolStarted():

@@ -7,12 +7,12 @@ import msgspec
 
 from dragoman import jsontext
 from dragoman.messages import Message, Opaque, Part, Text, ToolCall
+from dragoman.notes import FEEDBACK_BEGINS
 from dragoman.text_tools.calls import Trust
 
 TAG = "text_tools"
 """Stands where a deployment would: no deployment is called so."""
 _FEEDBACK = Opaque(TAG, '"feedback"')
-FEEDBACK_BEGINS = "A tool call in your last answer could not be read"
 CUT = "cut within a tool call"
 """Stands in `Response.detail` where an answer came to the output limit while a call was being written."""
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from dragoman import jsontext
+from dragoman.notes import FEEDBACK_BEGINS
 from dragoman.schema import closest
 from dragoman.text_tools.align import Aligned, Misfit, align
-from dragoman.text_tools.call_note import FEEDBACK_BEGINS
 from dragoman.text_tools.calls import Call, Parsed, Rejected
 from dragoman.text_tools.openers import OPENERS
 from dragoman.text_tools.parser import parse
