@@ -40,6 +40,12 @@ UNSEEN = {
     "a number in a file": Task("which port does settings.ini set?", "8443"),
     "a person in a file": Task("who wrote report.md?", "okafor"),
     "a name in another folder": Task("what is the name of the file in the pictures folder?", "harbour.png"),
+    "another value of a file": Task("what is the host in settings.ini?", "example.test"),
+    "a thing to do": Task("what should I buy according to notes.txt?", "milk"),
+    "a person to call": Task("whom do I have to call, by notes.txt?", "anna"),
+    "which way it went": Task("did sales go up or down, by report.md?", "up"),
+    "the folder itself": Task("which text files are in this folder?", "secret.txt"),
+    "no matter of files": Task("what is the capital of Italy?", "rome"),
 }
 """Nothing was chosen by these: what a user may rather expect."""
 FILES = {
