@@ -93,7 +93,7 @@ entry  age  tokens  what
     8   8m     475  result  would be pruned next · run_shell: 结果 ok 结果 ok…
    10   2m          prompt  taken back by 11 · no
    12   2m       5  answer  Done.
-               544  unseen  counted by the service beyond what the record shows
+               544  unseen  not recorded: template, tools in words, examples
 
 Pruned    446 tokens fewer in the next request (results: 1); 180 not sent since
           entry 9, 2m ago: 180 tokens (results: 1), the cache was cold, so at no

@@ -396,7 +396,7 @@ ENGLISH |= {
     "context_one_call": "call",
     "context_one_result": "result",
     "context_one_unseen": "unseen",
-    "context_unseen": "counted by the service beyond what the record shows",
+    "context_unseen": "not recorded: template, tools in words, examples",
     "context_more": "… {count} more; --all shows them",
     "context_items": "{count} items",
     "context_named": "{name}: {text}",
