@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from benchmarks.table import Cell, Table
 from dragoman.cli.program import run
+from dragoman.weights import find
 
 
 class Task(NamedTuple):
@@ -122,6 +123,8 @@ def main() -> None:
     parser.add_argument("--unseen", action="store_true", help="tasks by which nothing was chosen, instead of those by which it was")
     parser.add_argument("--show", action="store_true", help="print every answer")
     given = parser.parse_args()
+    if not os.environ.get("DRAGOMAN_LOCAL_MODEL") and find(given.model) is None:
+        parser.error(f"the weights of {given.model} are not here: dragoman models pull {given.model.removeprefix('local/')}")
     tries = given.tries or (10 if "1.5b" in given.model else 20)
     # Its sessions are nobody's.
     with tempfile.TemporaryDirectory() as state:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.cli.pulling import drawn
+from dragoman.weights import Progress
 from program import Done, Place
 from tiny_model import CONTENT, FAKE_PIP, TINY, wheel_of
 
@@ -150,6 +152,18 @@ def in_terminal(shop: Shop, typed: list[tuple[bytes, bytes]], *words: str) -> tu
         process.wait(30)
     os.close(ours)
     return process.returncode, shown.decode()
+
+
+@pytest.mark.parametrize("columns", [10, 60, 79, 100, 200])
+@pytest.mark.parametrize("done", [0, 5_000, 17_004])
+def test_progress_is_one_line_with_a_bar_where_there_is_room(columns: int, done: int) -> None:
+    progress = Progress("fetching", "a-model-1.5b", done, 17_004, "your package index", 1_000_000.0, 12.0)
+    line = drawn(progress, columns)
+    assert len(line) <= columns
+    if columns >= 100:
+        assert "1.0 MB/s, 0:12 left" in line
+        assert len(line.partition(" ")[0]) in range(20, 31)
+        assert (line.startswith("█"), "░" in line) == (done > 0, done < 17_004)
 
 
 @pytest.mark.parametrize(

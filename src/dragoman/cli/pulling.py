@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dragoman.weights.sources import Source
 
 _TENTHS = 10
+_LEAST_BAR_COLUMNS, _MOST_BAR_COLUMNS = 5, 30
 
 
 def agree(model: Model, setup: Setup, *, may_ask: bool) -> None:
@@ -119,8 +121,20 @@ def _run(model: Model, folder: Path, sources: list[Source], setup: Setup) -> Pat
 
 
 def _drawn(messages: Messages) -> Callable[[Progress], None]:
-    """One line, drawn anew."""
-    return lambda progress: messages.passing(_line(progress))
+    """One line, drawn anew, with a bar where there is room for one."""
+    return lambda progress: messages.passing(drawn(progress, shutil.get_terminal_size().columns - 1))
+
+
+def drawn(progress: Progress, columns: int) -> str:
+    """A line of no more than so many columns: one that is longer could not be taken back."""
+    from dragoman.cli.page import bar
+
+    line = _line(progress)
+    size = min(columns - len(line) - 1, _MOST_BAR_COLUMNS)
+    if size >= _LEAST_BAR_COLUMNS:
+        done = bar(progress.done_bytes / progress.total_bytes, size)
+        line = f"{done}{'░' * (size - len(done))} {line}"
+    return line if len(line) <= columns else f"{line[: columns - 1]}…"
 
 
 def _sparse(messages: Messages) -> Callable[[Progress], None]:
