@@ -99,7 +99,7 @@ class Place:
     ) -> subprocess.Popen[bytes]:
         """The program under way. SIGINT works in it even where the tests themselves were started in the background."""
         command: list[Any] = [sys.executable, "-m", "dragoman", *arguments]
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": _heed_signals} | options
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": heed_signals} | options
         process = subprocess.Popen(command, cwd=self.work, env=self.env | dict(env or {}), stdin=stdin, **options)
         self._started.append(process)
         return process
@@ -161,7 +161,8 @@ class Done:
         return lines[0]
 
 
-def _heed_signals() -> None:
+def heed_signals() -> None:
+    """For a child: signals that were ignored when the tests were started, as in the background, are not ignored in it."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
 

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.cli.pulling import drawn
 from dragoman.weights import Progress
-from program import Done, Place
+from program import Done, Place, heed_signals
 from tiny_model import CONTENT, FAKE_PIP, TINY, wheel_of
 
 WITH_TINY = """
@@ -52,7 +52,13 @@ class Shop:
 
     def start(self, *words: str, **options: object) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", WITH_TINY, *words]
-        given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": self.env} | options
+        given = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "env": self.env,
+            "preexec_fn": heed_signals,
+        } | options
         return subprocess.Popen(command, cwd=self.place.work, **given)  # type: ignore[call-overload]
 
     def run(self, *words: str, mode: str = "") -> Done:
@@ -225,7 +231,10 @@ def test_an_interrupt_ends_it_within_a_second_and_the_installer_too(shop: Shop, 
             time.sleep(0.02)
         began_s = time.monotonic()
         process.send_signal(number)
-        _, err = process.communicate(timeout=10)
+        try:
+            _, err = process.communicate(timeout=10)
+        finally:
+            process.kill()
         took_s = time.monotonic() - began_s
     assert took_s < 3, "a second, and what the process needs to end on a busy machine"
     assert process.returncode == 128 + number

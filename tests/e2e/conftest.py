@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from program import heed_signals
 from real_weights import ENV, real_model
 
 START_S = 60
@@ -30,7 +31,7 @@ def served(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     home = str(tmp_path_factory.mktemp("home"))
     env = {"PATH": ENV.get("PATH", ""), "DRAGOMAN_HOME": home, "HOME": home, "DRAGOMAN_LOCAL_THREADS": "1"}
     command = [sys.executable, "-m", "dragoman", "serve-local", str(weights), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, preexec_fn=heed_signals)
     try:
         assert process.stdout is not None
         told = process.stdout.readline()
