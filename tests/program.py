@@ -161,9 +161,19 @@ class Done:
         return lines[0]
 
 
+@contextmanager
+def heeding_ctrl_c() -> Iterator[None]:
+    """This process heeds Ctrl-C as in a terminal, though a suite in the background of a shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def heed_signals() -> None:
     """For a child: signals that were ignored when the tests were started, as in the background, are not ignored in it."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from program import KEY, Place
+from program import KEY, Place, heed_signals
 
 PATIENCE_S = 20.0
 """How long a test waits for what must come. A machine with much to do is slow."""
@@ -159,7 +159,7 @@ class Tmux:
 
     def run(self, *arguments: str) -> str:
         command = ["tmux", "-L", self._socket, "-f", os.devnull, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=_heed_signals, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=heed_signals, timeout=30)
         return done.stdout
 
     def close(self) -> None:
@@ -211,8 +211,3 @@ def tmux(place: Place, *arguments: str, model: str = MODEL, size: tuple[int, int
         yield pane
     finally:
         pane.close()
-
-
-def _heed_signals() -> None:
-    for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
-        signal.signal(getattr(signal, name), signal.SIG_DFL)

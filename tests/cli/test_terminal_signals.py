@@ -9,6 +9,8 @@ from functools import partial
 
 import pytest
 
+from program import heed_signals
+
 PROGRAM = """
 import asyncio, os, signal, sys
 from dragoman.cli.terminal_signals import Signals
@@ -40,7 +42,7 @@ def played(*names: str) -> tuple[int, str]:
         text=True,
         timeout=30,
         check=False,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=heed_signals,
     )
     assert done.stderr == ""
     return done.returncode, done.stdout

@@ -79,6 +79,7 @@ def test_a_real_server_is_found_and_answers(place: Place, served: str) -> None:
 
 def test_the_next_process_does_not_read_its_instructions_again(place: Place) -> None:
     kept = place.home / "dragoman" / "cache" / "prompts"
+    (place.home / "dragoman" / "config.toml").write_text(f"{CONFIG}\n[settings]\nmax_output_tokens = 24\n")
     asking = ["--output-format", "json", "-p", "Say hello."]
     place.run(*asking, env=SLOWLY, timeout_s=120)
     [state] = kept.iterdir()

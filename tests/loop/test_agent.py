@@ -28,7 +28,7 @@ from dragoman.providers.scripted import ScriptedProvider
 from dragoman.record import Configured, ModelChanged, Said, ToolFinished, ToolStarted
 from dragoman.tools.function import tool
 from dragoman.usage import Prices
-from scenarios.harness import heeding_ctrl_c
+from program import heeding_ctrl_c
 from scenarios.workshop import PlainTool, agent_for, check_record, events_of, forever, play
 
 ONE_CALL = 'call: look {"what": "a"}\n---\ntext: Done.'

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from destinations import MAIN, rules_of
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.mock.server import Exchange, MockServer
 from dragoman.providers.script import Source
-from program import NO_SERVERS
+from program import NO_SERVERS, heed_signals
 
 KEY = "sk-test-0123456789abcdefghijklmnopqrstuvwxyz"
 PROTOCOLS = ("gemini", "openai_chat", "openai_responses", "anthropic")
@@ -166,16 +165,16 @@ class Desk:
         command = [sys.executable, *python, "-m", "dragoman", *(["-m", name] if name else []), *arguments]
         command += ["-p", prompt] if prompt is not None else []
         began_s = time.monotonic()
-        with heeding_ctrl_c():
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=self.workspace,
-                env={**self.environment(), **(env or {})},
-                stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=2**26,
-            )
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=self.workspace,
+            env={**self.environment(), **(env or {})},
+            stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=2**26,
+            preexec_fn=heed_signals,
+        )
         try:
             yield Started(process, began_s, stdin, "stream-json" in arguments)
         finally:
@@ -235,16 +234,6 @@ def assert_valid(requests: list[Exchange]) -> None:
     for number, exchange in enumerate(requests):
         assert exchange.violation is None, f"request {number}: {exchange.violation}"
         assert exchange.protocol, f"request {number} went to {exchange.path}"
-
-
-@contextmanager
-def heeding_ctrl_c() -> Iterator[None]:
-    """Children started here heed Ctrl-C as in a terminal, though a suite in the background of a shell ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 async def until(true: Callable[[], bool], within_s: float = 10.0) -> None:
