@@ -24,6 +24,7 @@ from dragoman.errors import Unauthorized
 from dragoman.providers import local_engine
 from dragoman.providers.catalog import builtin_catalog
 from program import KEY, NO_SERVERS, Place, Service, service
+from tiny_model import CONTENT
 
 
 class Listing:
@@ -297,6 +298,16 @@ def test_weights_come_with_the_first_prompt(shop: Shop, words: list[str]) -> Non
     assert "could not be loaded" in done.err.splitlines()[-1]
     assert shop.left == ["tiny.gguf"]
     assert ("Tiny 1B answers, on this machine. It is a small model" in done.err) == ("-m" not in words)
+
+
+def test_a_file_of_ones_own_may_be_the_usual_model(shop: Shop) -> None:
+    own = shop.place.work / "own.gguf"
+    own.write_bytes(CONTENT)
+    (shop.place.home / "dragoman" / "config.toml").write_text(f'[deployments.local]\ndefault_model = "{own}"\n')
+    done = shop.do("-p", "hi")
+    assert f"{own} answers, on this machine" in done.err
+    assert (done.code, "could not be loaded" in done.err.splitlines()[-1]) == (57, True)
+    assert shop.left == []
 
 
 def test_nobody_pulls_unasked(shop: Shop) -> None:

@@ -99,9 +99,11 @@ def _pull_for(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) 
 
 
 def _title(model: str) -> str:
-    from dragoman.weights.models import named
+    """Also of a file of the user's own, which may be the usual one."""
+    from dragoman.weights.models import MODELS
 
-    return named(model).title
+    name = model.partition("/")[2]
+    return MODELS[name].title if name in MODELS else one_line(name, 100)
 
 
 # --- a server that answers --------------------------------------------------------------------------------------------------------
