@@ -37,7 +37,7 @@ LOOP = {
     "background",
     "calling",
     "chat",
-    "compose",
+    "composing",
     "files_in_view",
     "gitignore",
     "going_back",

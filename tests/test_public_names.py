@@ -36,3 +36,11 @@ def test_every_public_name_resolves_and_is_listed() -> None:
     assert set(dragoman.__all__) <= set(dir(dragoman))
     for name in dragoman.__all__:
         assert getattr(dragoman, name) is not None, name
+
+
+def test_no_public_name_is_a_modules_too() -> None:
+    """Whoever imports the module would find it in the place of the name."""
+    import pkgutil
+
+    modules = {module.name for module in pkgutil.iter_modules(dragoman.__path__)}
+    assert set(dragoman.__all__) & modules == set()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dragoman.agent import Limits as Limits
     from dragoman.blobs import MemoryBlobs as MemoryBlobs
     from dragoman.chat import AnswerPolicy as AnswerPolicy
-    from dragoman.compose import compose as compose
+    from dragoman.composing import compose as compose
     from dragoman.context.plan import Plan as Plan
     from dragoman.context.repair import Repaired as Repaired
     from dragoman.context.repair import repair as repair
@@ -265,7 +265,7 @@ _EXPORTS: dict[str, str] = {
     "assistant": "dragoman.messages",
     "builtin_catalog": "dragoman.providers.catalog",
     "check_roles": "dragoman.parts",
-    "compose": "dragoman.compose",
+    "compose": "dragoman.composing",
     "connect": "dragoman.providers.connect",
     "curated": "dragoman.parts",
     "map_text_parts": "dragoman.parts",

@@ -16,12 +16,6 @@ from program import Place
 CONFIG = """
 [deployments.local]
 default_model = "smollm2"
-
-[deployments.llamacpp.models.smollm2]
-context_window = 4096
-tools = "text"
-short_prompt = true
-few_tools = { read_file = ["file_path"] }
 """
 
 

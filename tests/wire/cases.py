@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.blobs import MemoryBlobs
-from dragoman.compose import compose
+from dragoman.composing import compose
 from dragoman.messages import (
     Citation,
     Content,
