@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dragoman.contracts import BlobStore
 from dragoman.errors import InputError
 from dragoman.history import History
-from dragoman.notes import is_note
 from dragoman.record import FilesChanged
 from dragoman.sessions.restore import restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
@@ -15,7 +14,7 @@ from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
 
 def undo(history: History, blobs: BlobStore, runs: int, *, force: bool) -> tuple[str, ...]:
     """Undo what tools did to files in the last runs. Returns the paths that were changed by it."""
-    return _put_back(history, blobs, changes_of_last_run(history.entries, runs, is_note=is_note), force=force)
+    return _put_back(history, blobs, changes_of_last_run(history.entries, runs), force=force)
 
 
 def rewind(history: History, blobs: BlobStore, seq: int, *, files: bool, force: bool) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from dragoman.context.settings import ContextSettings
 from dragoman.errors import ContextOverflow, DragomanError, StreamBroken
 from dragoman.events import ContextCompressed, ContextOverflowed, ContextPruned, ResponseFinished, Retrying, TurnEvent, TurnRetried
 from dragoman.messages import FinishReason, Message, Request, Response
-from dragoman.notes import is_note
 from dragoman.profile import Profile
 from dragoman.record import Compressed, NotCompressed, Pruned, Said, ToolFinished
 
@@ -56,7 +55,7 @@ class Upkeep:
         self._agent = agent
         self._history = agent.history
         self.settings = settings
-        self._decider = Decider(settings, is_note=is_note)
+        self._decider = Decider(settings)
         self._counted: tuple[int, int, int] | None = None
         """The last exact count: the entries there were, the raw estimate, the count."""
         self.requests = 0
@@ -122,7 +121,6 @@ class Upkeep:
             now_ms=history.now_ms(),
             falls_back=cache_kind_of(provider) == "breakpoints",
             prices_of=lambda deployment, model: provider.profile(model).prices,
-            is_note=is_note,
         )
 
     # --- how long it is
@@ -229,7 +227,6 @@ class Upkeep:
             window=window,
             scale=self._scale,
             focus=focus,
-            is_note=is_note,
             is_summary=lambda message: id(message) in known,
         )
         try:
@@ -243,7 +240,7 @@ class Upkeep:
         if not snapshot:
             return self._refused("empty", "the model wrote no snapshot", model, response)
         room = min(MAX_PROMPT_TOKENS, window * PROMPT_SHARE) / self._scale
-        summary = summary_message(snapshot, spoken_through(self._history.entries, cut.through_seq, is_note), room)
+        summary = summary_message(snapshot, spoken_through(self._history.entries, cut.through_seq), room)
         new = self._tokens_of(raw_with(view, cut, summary))
         if not is_gain(original, new, self.settings.compress):
             return self._refused("inflated", f"it would be {new:,} tokens, after {original:,}", model, response, new)

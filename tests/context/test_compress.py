@@ -30,7 +30,7 @@ from dragoman.context.tokens import text_tokens
 from dragoman.context.view import View
 from dragoman.history import History
 from dragoman.messages import Blob, FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.notes import CHANGED_BEGINS, GREETING, LOOP_NOTE, is_note
+from dragoman.notes import CHANGED_BEGINS, GREETING, LOOP_NOTE
 from dragoman.record import Compressed, decode_entry, encode_entry
 
 # --- conversations ---------------------------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_an_id_that_is_out_of_view_may_come_again() -> None:
 
 
 def spoken(history: History, through: int | None = None) -> Spoken:
-    return spoken_through(history.entries, history.entries[-1].seq if through is None else through, is_note)
+    return spoken_through(history.entries, history.entries[-1].seq if through is None else through)
 
 
 def test_what_a_person_said_is_told_from_what_the_program_said() -> None:

@@ -17,6 +17,7 @@ from dragoman.context.settings import CompressSettings, ContextSettings, PruneRu
 from dragoman.context.view import PLACEHOLDER
 from dragoman.history import History
 from dragoman.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from dragoman.notes import LOOP_NOTE
 from dragoman.profile import Profile
 from dragoman.record import Pruned, Started, encode_entry
 from dragoman.sessions.opening import create, open_for_writing
@@ -168,14 +169,13 @@ def test_by_turn_nothing_goes_during_a_run() -> None:
     assert conversation.request().reason == "turn"
 
 
-def test_what_the_program_itself_says_starts_no_turn() -> None:
+@pytest.mark.parametrize(("said", "pruned"), [(LOOP_NOTE.format(what="x"), 0), ("You go in circles", 2)])
+def test_what_the_program_itself_says_starts_no_turn(said: str, pruned: int) -> None:
     conversation = held("turn")
     conversation.wait(20 * MINUTE)
-    conversation.history.say(user("You seem to be going in circles"))
-    told = Decider(conversation.settings, is_note=lambda message: message.text.startswith("You seem"))
+    conversation.history.say(user(said))
     arguments = (conversation.view, conversation.now_ms, conversation.history.cache, PRICED)
-    assert told.decide(*arguments).prune == ()
-    assert len(Decider(conversation.settings).decide(*arguments).prune) == 2
+    assert len(Decider(conversation.settings).decide(*arguments).prune) == pruned
 
 
 @pytest.mark.parametrize("profile", [PLAIN, Profile(context_window=1_000_000)])

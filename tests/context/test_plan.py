@@ -19,7 +19,6 @@ from dragoman.context.plan_items import PlanItem
 from dragoman.context.view import View
 from dragoman.history import History
 from dragoman.messages import Blob, FinishReason, Message, Response, Text, Thought, ToolCall, ToolResult, assistant, result, user
-from dragoman.notes import is_note
 from dragoman.record import Entry, Said, ToolFinished
 from dragoman.sessions.importers import import_session
 from dragoman.usage import Prices, Usage
@@ -39,7 +38,7 @@ def folded(entries: Sequence[Entry]) -> tuple[View, Cache]:
 
 def plan(entries: Sequence[Entry], **options: object) -> Plan:
     view, cache = folded(entries)
-    return plan_of(view, entries, cache, is_note=is_note, **options)  # pyrefly: ignore
+    return plan_of(view, entries, cache, **options)  # pyrefly: ignore
 
 
 def only(found: Plan, **wanted: object) -> PlanItem:

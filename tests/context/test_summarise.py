@@ -15,7 +15,7 @@ from dragoman.context.compress import Spoken, summary_message
 from dragoman.context.summarise import SECTIONS, read_snapshot, summary_request, transcript
 from dragoman.context.tokens import message_tokens, text_tokens
 from dragoman.messages import Blob, Message, Opaque, Request, Text, Thought, ToolCall, ToolResult, assistant, result, user
-from dragoman.notes import CHANGED_BEGINS, LOOP_NOTE, is_note
+from dragoman.notes import CHANGED_BEGINS, LOOP_NOTE
 from dragoman.profile import Profile
 from property.conversations import lived
 
@@ -24,7 +24,7 @@ CALL = ToolCall("call_1", "read_file", '{"file_path": "src/a.py", "limit": 20}',
 
 
 def told(*messages: Message, room: float = 10_000, summary: Message | None = None) -> str:
-    return transcript(messages, room, is_note=is_note, is_summary=lambda message: message is summary)
+    return transcript(messages, room, is_summary=lambda message: message is summary)
 
 
 def asked(*messages: Message, window: int = 100_000, focus: str = "", profile: Profile | None = None, scale: float = 1.0) -> Request:
@@ -36,7 +36,6 @@ def asked(*messages: Message, window: int = 100_000, focus: str = "", profile: P
         window=window,
         scale=scale,
         focus=focus,
-        is_note=is_note,
         is_summary=lambda message: False,
     )
 
@@ -170,7 +169,6 @@ def test_the_question_is_one_that_every_service_takes(where: str, messages: tupl
         messages,
         provider.profile(provider.model),
         window=100_000,
-        is_note=is_note,
         is_summary=lambda message: False,
     )
     found = violation_in(provider, provider.prepare(request).body)

@@ -196,3 +196,9 @@ def test_deployments_are_plain_values() -> None:
     assert (
         msgspec.json.decode(msgspec.json.encode(builtin_catalog().deployments), type=dict[str, Deployment]) == builtin_catalog().deployments
     )
+
+
+@pytest.mark.parametrize("name", builtin_catalog()["local"].models)
+def test_a_small_model_is_as_small_behind_serve_local(name: str) -> None:
+    rows = builtin_catalog()
+    assert rows["llamacpp"].models[name] == rows["local"].models[name]

@@ -170,6 +170,6 @@ def test_the_loop_note_does_not_part_a_run(tmp_path: Path) -> None:
     start = LOOP_NOTE.partition("{")[0]
     notes = [message for message in agent.history.transcript() if message.role == "user" and message.text.startswith(start)]
     assert notes, "the script goes in circles"
-    changes = changes_of_last_run(agent.history.entries, is_note=lambda message: message.text.startswith(start))
+    changes = changes_of_last_run(agent.history.entries)
     restore(plan_undo(changes, agent.blobs))
     assert files(tmp_path) == {}

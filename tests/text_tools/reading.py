@@ -41,17 +41,6 @@ def cases(corpora: Path) -> list[dict[str, Any]]:
     return [case for case in map(json.loads, lines) if not case.get("quirk")]
 
 
-def tools_of(case: dict[str, Any]) -> list[dict[str, Any]]:
-    if case["tools"] is None:
-        return [{"name": name} for name in dict.fromkeys(call["name"] for call in case["expected"])]
-    tools = [dict(tool.get("function", tool)) for tool in case["tools"]]
-    return [{"name": tool["name"]} for tool in tools] if case.get("no_schema") else tools
-
-
-def choice_of(case: dict[str, Any]) -> str:
-    return "none" if case["tier"] == "negative_tool_choice_none" else "auto"
-
-
 def is_right(case: dict[str, Any], parsed: Parsed) -> bool:
     got = [{"name": call.name, "arguments": call.args} for call in parsed.calls]
     return same(got, [{"name": call["name"], "arguments": call["arguments"]} for call in case["expected"]])

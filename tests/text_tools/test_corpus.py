@@ -6,11 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from benchmarks.text_tools import choice_of, tools_of
 
 from dragoman.text_tools import parse
 from dragoman.text_tools.calls import CallReady
 from dragoman.text_tools.parser import StreamParser
-from text_tools.reading import cases, choice_of, cuts, is_right, read, tools_of
+from text_tools.reading import cases, cuts, is_right, read
 
 SPLITS = 50
 

@@ -45,7 +45,7 @@ def choose_model(setup: Setup, catalog: Catalog, servers: tuple[Running, ...] | 
     if found := named_choice(setup, catalog):
         return found
     for server in running_servers(setup, catalog) if servers is None else servers:
-        return Choice(server.model, say("server_at", title=server.title, where=server.where), "server")
+        return server_choice(server)
     if found := local_choice(setup, catalog):
         return found
     raise no_model(catalog)
@@ -90,6 +90,10 @@ def running_servers(setup: Setup, catalog: Catalog) -> tuple[Running, ...]:
     from dragoman.cli.probe import running
 
     return running(catalog, setup.env)
+
+
+def server_choice(server: Running) -> Choice:
+    return Choice(server.model, say("server_at", title=server.title, where=server.where), "server")
 
 
 def local_choice(setup: Setup, catalog: Catalog) -> Choice | None:

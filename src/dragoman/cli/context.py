@@ -13,7 +13,6 @@ from dragoman.cli.setup import Setup, catalog_of, context_of, set_up
 from dragoman.cli.words import say
 from dragoman.errors import ConfigError, InputError
 from dragoman.history import History
-from dragoman.notes import is_note
 from dragoman.profile import Deployment, Profile
 from dragoman.usage import Prices
 
@@ -144,7 +143,7 @@ def plan_now(desk: Desk, entries: Sequence[Entry]) -> Plan:
     view, cache, at_ms = history.view, history.cache, _moment(desk, entries)
     deployment, profile = desk.served(view.deployment, view.model)
     kind = deployment.cache if deployment else "none"
-    decider = Decider(context_of(desk.setup.config), is_note=is_note)
+    decider = Decider(context_of(desk.setup.config))
     return plan_of(
         view,
         entries,
@@ -155,7 +154,6 @@ def plan_now(desk: Desk, entries: Sequence[Entry]) -> Plan:
         now_ms=at_ms,
         falls_back=kind == "breakpoints",
         prices_of=desk.prices,
-        is_note=is_note,
     )
 
 

@@ -12,7 +12,6 @@ from dragoman.cli.setup import context_of, make_agent
 from dragoman.cli.words import say
 from dragoman.errors import DragomanError, InputError, ProviderError
 from dragoman.history import History
-from dragoman.notes import is_note
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
@@ -64,7 +63,7 @@ def prune(desk: Desk) -> str:
         view = history.view
         deployment, profile = desk.served(view.deployment, view.model)
         kind = deployment.cache if deployment else "none"
-        due = Decider(at_once, is_note=is_note).decide(view, history.now_ms(), history.cache, profile, cache_kind=kind)
+        due = Decider(at_once).decide(view, history.now_ms(), history.cache, profile, cache_kind=kind)
         before = view.tokens(profile.token_scale)
         if due.prune:
             history.prune(due.prune, due.saved_tokens, due.reason, due.premium_tokens)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dragoman.cli.choice import Choice, choose_model, key_variables, local_choice, no_model, running_servers
+from dragoman.cli.choice import Choice, choose_model, key_variables, local_choice, no_model, running_servers, server_choice
 from dragoman.cli.output import Messages, one_line
 from dragoman.cli.setup import Setup, catalog_of
 from dragoman.cli.words import say
@@ -112,7 +112,7 @@ def _title(model: str) -> str:
 def _agreed(setup: Setup, catalog: Catalog, servers: tuple[Running, ...], *, may_ask: bool) -> tuple[Choice, tuple[str, ...]]:
     """The first server the user takes, else the model in this process."""
     for server in servers:
-        choice = Choice(server.model, say("server_at", title=server.title, where=server.where), "server")
+        choice = server_choice(server)
         if setup.options.yes:
             return choice, (say("server_taken", model=server.model, server=choice.reason),)
         if not may_ask:
@@ -123,7 +123,7 @@ def _agreed(setup: Setup, catalog: Catalog, servers: tuple[Running, ...], *, may
             case "always":
                 return choice, (keep(setup, server.model),)
     local = local_choice(setup, catalog)
-    offered = [say("server_beside", server=say("server_at", title=each.title, where=each.where), model=each.model) for each in servers]
+    offered = [say("server_beside", server=server_choice(each).reason, model=each.model) for each in servers]
     if local is not None and (may_ask or not needs_weights(setup, local.model)):
         return local, () if may_ask else tuple(offered)
     if servers and not may_ask:

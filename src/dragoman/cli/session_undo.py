@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dragoman.cli.output import one_line
 from dragoman.cli.words import say
 from dragoman.errors import InputError
-from dragoman.notes import is_note
 from dragoman.record import Entry, FilesChanged, FilesRestored, ToolFinished
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
@@ -44,9 +43,7 @@ def _last_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
     if not standing:
         return []
     last = standing[-1].seq
-    return changes_of_last_run(
-        [each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)], is_note=is_note
-    )
+    return changes_of_last_run([each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)])
 
 
 def _refusal(refused: UndoRefused) -> str:

@@ -6,7 +6,7 @@ Pure. The model is asked elsewhere (see `context/summarise.py` for the question)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,7 +14,7 @@ from dragoman.context.settings import CompressSettings
 from dragoman.context.tokens import message_tokens, part_tokens, text_tokens
 from dragoman.context.view import Item, View, can_be_replaced
 from dragoman.messages import Blob, FileRef, Message, Text, user
-from dragoman.notes import GREETING, is_setup
+from dragoman.notes import GREETING, is_note, is_setup
 from dragoman.parts import part_to_string
 from dragoman.record import Entry, Rewound, Said
 
@@ -115,7 +115,7 @@ class Spoken(msgspec.Struct, frozen=True):
     """What the model was told of its surroundings after the beginning."""
 
 
-def spoken_through(entries: Sequence[Entry], through_seq: int, is_note: Callable[[Message], bool]) -> Spoken:
+def spoken_through(entries: Sequence[Entry], through_seq: int) -> Spoken:
     """From the record itself, not from the last summary of it: so nothing wears off, however often it is summed up."""
     prompts: list[str] = []
     changes: list[str] = []

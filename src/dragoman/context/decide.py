@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple, assert_never
 
@@ -20,7 +20,8 @@ from dragoman.context.prune import Kind, kind_of, outdated
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.context.tokens import part_tokens, text_tokens
 from dragoman.context.view import View
-from dragoman.messages import Message, Text, ToolResult
+from dragoman.messages import Text, ToolResult
+from dragoman.notes import is_note
 from dragoman.profile import Profile
 
 
@@ -45,10 +46,8 @@ class Decision(msgspec.Struct, frozen=True):
 class Decider:
     """Pure in its arguments. It keeps only what each result is, so that none is looked at twice."""
 
-    def __init__(self, settings: ContextSettings, *, is_note: Callable[[Message], bool] = lambda message: False) -> None:
-        """`is_note`: whether a message without results is the program's own and no person's prompt."""
+    def __init__(self, settings: ContextSettings) -> None:
         self.settings = settings
-        self._is_note = is_note
         self._facts: dict[str, _Fact] = {}
 
     def decide(self, view: View, now_ms: int, cache: Cache, profile: Profile, *, cache_kind: str = "none") -> Decision:
@@ -109,7 +108,7 @@ class Decider:
         if not view.items:
             return False
         message = view.items[-1].message
-        return message.role == "user" and not message.results and not self._is_note(message)
+        return message.role == "user" and not message.results and not is_note(message)
 
     def _pending(self, view: View, now_ms: int) -> list[_Outdated]:
         """What the rule lets go and is still there, in the order of the view."""

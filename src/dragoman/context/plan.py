@@ -11,7 +11,6 @@ import msgspec
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.plan_items import Kind, PlanItem, items_of
 from dragoman.context.view import View
-from dragoman.messages import Message
 from dragoman.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Said, Spent
 from dragoman.usage import Prices, Usage
 
@@ -136,14 +135,13 @@ def plan_of(
     now_ms: int = 0,
     falls_back: bool = False,
     prices_of: PricesOf = lambda deployment, model: None,
-    is_note: Callable[[Message], bool] = lambda message: False,
 ) -> Plan:
-    """`view` and `cache` are the folds of `entries`. `is_note` tells what the program itself said during a run from what a person did.
+    """`view` and `cache` are the folds of `entries`.
 
     `falls_back`: what a change in the middle does to the service's cache, until it is known (see `Rates`).
     """
     total, scale = view.tokens(prior), view.meter.scale(prior)
-    items = items_of(view, entries, total=total, scale=scale, goes=decision.prune if decision else (), is_note=is_note)
+    items = items_of(view, entries, total=total, scale=scale, goes=decision.prune if decision else ())
     prices = prices_of(view.deployment, view.model)
     cached = _cached(items, total, cache, _rates(prices, cache, falls_back), now_ms)
     return Plan(

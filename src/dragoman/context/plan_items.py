@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -13,7 +13,7 @@ from dragoman.context.repair import INTERRUPTED
 from dragoman.context.tokens import RESULT_TOKENS, message_tokens, part_tokens, text_tokens, tools_tokens
 from dragoman.context.view import View
 from dragoman.messages import Message, Part, Text, Thought, ToolCall, ToolResult
-from dragoman.notes import is_setup
+from dragoman.notes import is_note, is_setup
 from dragoman.parts import call_in_words, part_to_string
 from dragoman.record import Compressed, Entry, Pruned, Said, ToolFinished
 
@@ -25,7 +25,6 @@ Reason = Literal["", "outdated", "summarised", "rejected", "rewound", "unmatched
 """`unmatched`: a result for which no call was open. `interrupted`: of a call that never ended (the model is told); `open`: may yet."""
 
 ABOUT_CHARS = 200
-IsNote = Callable[[Message], bool]
 
 
 class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,12 +73,10 @@ _Place = tuple[int, int, int]
 _RESULTS, _SAID, _SUMMARY = 0, 1, 2
 
 
-def items_of(
-    view: View, entries: Sequence[Entry], *, total: int, scale: float, goes: Collection[str], is_note: IsNote
-) -> tuple[PlanItem, ...]:
+def items_of(view: View, entries: Sequence[Entry], *, total: int, scale: float, goes: Collection[str]) -> tuple[PlanItem, ...]:
     """The tokens of all items add up to `total`. `goes`: the calls whose results would be pruned next."""
     path = Path(entries)
-    placed = sorted((*_kept(view, path, is_note), *_left_out(view, path, is_note)), key=lambda each: each[0])
+    placed = sorted((*_kept(view, path), *_left_out(view, path)), key=lambda each: each[0])
     factor = min(scale, total / view.raw_tokens) if view.raw_tokens else scale
     items: list[PlanItem] = []
     raw = 0.0
@@ -127,7 +124,7 @@ def _static(view: View, path: Path) -> Iterator[_Piece]:
         yield _Piece("tools", size, size, _about(tool.description), tool.name, seq=seq, timestamp_ms=timestamp_ms)
 
 
-def _kept(view: View, path: Path, is_note: IsNote) -> Iterator[tuple[_Place, _Piece]]:
+def _kept(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     summaries = {(entry.through_seq, id(entry.summary)): entry for entry in path.compressions}
     said = {(entry.seq, id(entry.message)) for entry in path.entries if isinstance(entry, Said)}
     originals = {(outcome.seq, outcome.result.call_id): outcome.result for outcome in view.outcomes}
@@ -137,7 +134,7 @@ def _kept(view: View, path: Path, is_note: IsNote) -> Iterator[tuple[_Place, _Pi
             yield (item.seq, _SUMMARY, 0), _summary(summaries[which], item.raw_tokens)
             continue
         batch = path.batches.get(item.seq, {}) if which not in said else None
-        for place, piece in enumerate(_pieces(item.message, item.raw_tokens, is_note)):
+        for place, piece in enumerate(_pieces(item.message, item.raw_tokens)):
             piece = replace(piece, seq=item.seq, timestamp_ms=item.timestamp_ms)
             if batch is None:
                 yield (item.seq, _SAID, place), piece
@@ -165,7 +162,7 @@ def _summary(entry: Compressed, raw: float) -> _Piece:
 # --- what was left out of it
 
 
-def _left_out(view: View, path: Path, is_note: IsNote) -> Iterator[tuple[_Place, _Piece]]:
+def _left_out(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     shown = {(item.seq, id(item.message)) for item in view.items}
     results_shown = {item.seq for item in view.items if item.message.results}
     homes = {finished.seq: seq for seq, batch in path.batches.items() for finished in batch.values() if finished is not None}
@@ -173,13 +170,13 @@ def _left_out(view: View, path: Path, is_note: IsNote) -> Iterator[tuple[_Place,
         match entry:
             case Said(message=message) if (entry.seq, id(message)) not in shown or entry.seq in path.taken_back:
                 marks = _why_said(entry, path)
-                for place, piece in enumerate(_pieces(message, message_tokens(message), is_note)):
+                for place, piece in enumerate(_pieces(message, message_tokens(message))):
                     yield (entry.seq, _SAID, place), _without(entry, piece, marks)
             case Compressed() if (entry.through_seq, id(entry.summary)) not in shown or entry.seq in path.taken_back:
                 marks = _why_said(entry, path)
                 yield (entry.through_seq, _SUMMARY, 0), _without(entry, _summary(entry, message_tokens(entry.summary)), marks)
             case ToolFinished(result=result) if homes.get(entry.seq) not in results_shown:
-                [piece] = _pieces(Message("user", (result,)), part_tokens(result), is_note)
+                [piece] = _pieces(Message("user", (result,)), part_tokens(result))
                 yield (homes.get(entry.seq, entry.seq), _RESULTS, 0), _without(entry, piece, _why_result(entry, path, homes))
             case _:
                 pass
@@ -239,9 +236,9 @@ def _unended(path: Path, results_shown: Collection[int]) -> Iterator[tuple[_Plac
 # --- a message, piece by piece
 
 
-def _pieces(message: Message, raw: float, is_note: IsNote) -> list[_Piece]:
+def _pieces(message: Message, raw: float) -> list[_Piece]:
     """Their sizes add up to `raw`: what a message takes beside its parts goes with the first."""
-    groups = list(_parted(message, is_note))
+    groups = list(_parted(message))
     spare = raw - sum(size for _, size, *_ in groups)
     pieces: list[_Piece] = []
     for kind, size, about, name, call_id in groups:
@@ -253,7 +250,7 @@ def _pieces(message: Message, raw: float, is_note: IsNote) -> list[_Piece]:
 _Group = tuple[Kind, float, str, str, str]
 
 
-def _parted(message: Message, is_note: IsNote) -> Iterator[_Group]:
+def _parted(message: Message) -> Iterator[_Group]:
     thoughts = [part for part in message.parts if isinstance(part, Thought)]
     spoken = [part for part in message.parts if not isinstance(part, Thought | ToolCall | ToolResult)]
     if thoughts:
@@ -266,10 +263,10 @@ def _parted(message: Message, is_note: IsNote) -> Iterator[_Group]:
         elif isinstance(part, ToolResult):
             yield "result", part_tokens(part), _about(_text_of(part)), part.name, part.call_id
     if message.role == "user" and (spoken or len(message.parts) == 0):
-        yield from _told(message, spoken, is_note)
+        yield from _told(message, spoken)
 
 
-def _told(message: Message, spoken: Sequence[Part], is_note: IsNote) -> Iterator[_Group]:
+def _told(message: Message, spoken: Sequence[Part]) -> Iterator[_Group]:
     text, size = message.text, _size(spoken)
     if not is_setup(text):
         yield "note" if is_note(message) else "prompt", size, _about(part_to_string(spoken, verbose=True)), "", ""

@@ -15,7 +15,7 @@ from dragoman import jsontext
 from dragoman.context.compress import SUMMARY_BEGINS, clip, said_text
 from dragoman.context.tokens import text_tokens
 from dragoman.messages import Message, Request, Settings, ToolCall, ToolResult, user
-from dragoman.notes import is_setup
+from dragoman.notes import is_note, is_setup
 from dragoman.parts import part_to_string
 from dragoman.profile import Profile
 
@@ -43,13 +43,12 @@ def summary_request(
     window: int,
     scale: float = 1.0,
     focus: str = "",
-    is_note: Callable[[Message], bool],
     is_summary: Callable[[Message], bool],
 ) -> Request:
     """One message, no tools. `scale`: the model's tokens to one of the raw estimate."""
     output_tokens = max(min(profile.max_output_tokens, MAX_SUMMARY_TOKENS, window // 4), MIN_SUMMARY_TOKENS)
     room = (window - output_tokens) * WINDOW_SHARE / scale - text_tokens(system) - 200
-    document = transcript(messages, max(room, 100), is_note=is_note, is_summary=is_summary)
+    document = transcript(messages, max(room, 100), is_summary=is_summary)
     mark = blake2b(document.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     wanted = max(min(output_tokens // 2, round(text_tokens(document) * scale / 4)), 150)
     asked = [
@@ -64,13 +63,11 @@ def summary_request(
     return Request(model, (user("\n\n".join(asked)),), system, settings=Settings(max_output_tokens=output_tokens))
 
 
-def transcript(
-    messages: Sequence[Message], max_tokens: float, *, is_note: Callable[[Message], bool], is_summary: Callable[[Message], bool]
-) -> str:
+def transcript(messages: Sequence[Message], max_tokens: float, *, is_summary: Callable[[Message], bool]) -> str:
     """The messages as one text of at most about so many tokens."""
     pieces: list[str] = []
     for limits in _AMPLE:
-        pieces = _Telling(messages, limits, is_note, is_summary).pieces()
+        pieces = _Telling(messages, limits, is_summary).pieces()
         if sum(map(text_tokens, pieces)) <= max_tokens:
             return "\n\n".join(pieces)
     return "\n\n".join(_newest(pieces, max_tokens))
@@ -83,12 +80,11 @@ class _Telling:
         self,
         messages: Sequence[Message],
         limits: tuple[int, int, int],
-        is_note: Callable[[Message], bool],
         is_summary: Callable[[Message], bool],
     ) -> None:
         self._messages = messages
         self._output_chars, self._argument_chars, self._said_chars = limits
-        self._is_note, self._is_summary = is_note, is_summary
+        self._is_summary = is_summary
         self._results = {result.call_id: result for message in messages for result in message.results}
 
     def pieces(self) -> list[str]:
@@ -107,7 +103,7 @@ class _Telling:
     def _who(self, message: Message, text: str) -> str:
         if self._is_summary(message) or text.startswith(SUMMARY_BEGINS):
             return "EARLIER SNAPSHOT, of what came before this transcript"
-        return "THE PROGRAM SAID" if is_setup(text) or self._is_note(message) else "THE PERSON SAID"
+        return "THE PROGRAM SAID" if is_setup(text) or is_note(message) else "THE PERSON SAID"
 
     def _call(self, call: ToolCall) -> str:
         lines = [f"THE MODEL USED THE TOOL {call.name}", *self._arguments(call)]

@@ -8,14 +8,14 @@ history.restore_files(plan.changes)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from stat import S_IFMT, S_ISDIR, S_ISLNK
 
 import msgspec
 
 from dragoman.contracts import BlobStore
-from dragoman.messages import Message
+from dragoman.notes import is_note
 from dragoman.record import Entry, FileChange, FilesChanged, FilesRestored, Rewound, Said, ToolFinished
 from dragoman.sessions.checkpoints import UNKNOWN, UNSURE
 from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, look_at
@@ -64,21 +64,17 @@ def changes_after(entries: Iterable[Entry], seq: int) -> list[FilesChanged]:
     return [change for change in file_changes(entries) if change.seq > seq]
 
 
-def _no_note(message: Message) -> bool:
-    return False
-
-
-def changes_of_last_run(entries: Sequence[Entry], runs: int = 1, *, is_note: Callable[[Message], bool] = _no_note) -> list[FilesChanged]:
+def changes_of_last_run(entries: Sequence[Entry], runs: int = 1) -> list[FilesChanged]:
     """What was changed since the last prompt (or the last but `runs - 1`) that still stands.
 
-    `is_note` tells messages the program itself put in during a run from prompts. Prompts that were rewound do not count, but what was
-    changed after them does: files were not rewound with them.
+    What the program itself said during a run is no prompt. Prompts that were rewound do not count, but what was changed after them does:
+    files were not rewound with them.
     """
-    prompts = _prompts(entries, is_note)
+    prompts = _prompts(entries)
     return changes_after(entries, prompts[-runs] - 1 if runs <= len(prompts) else 0)
 
 
-def _prompts(entries: Sequence[Entry], is_note: Callable[[Message], bool]) -> list[int]:
+def _prompts(entries: Sequence[Entry]) -> list[int]:
     """The seqs of the prompts that led to where things stand. Of several in a row, as the first with our greeting, the first."""
     standing = _standing(entries)
     prompts, answered = list[int](), True
