@@ -85,6 +85,7 @@ def test_examples_stand_before_the_first_message_and_on_no_record(tmp_path: Path
     profile = msgspec.structs.replace(SMALL, examples=True)
     agent, provider, _ = run(HELLO, tmp_path, profile)
     *shown, asked = provider.requests[0].messages
+    assert provider.requests[0].shown == len(shown), "so many are the same in every conversation, and may be kept"
     assert asked.text == QUESTION
     assert [message.role for message in shown] == ["user", "assistant"] * (len(shown) // 2) != []
     assert all(read_constrained(message.text) is not None for message in shown if message.role == "assistant")

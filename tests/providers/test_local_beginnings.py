@@ -42,8 +42,8 @@ class Engine:
         self.read.append(json.loads(prompt))
         return not self.is_stopped
 
-    def recall(self, asked: bytes, identity: str = "weights") -> None:
-        Beginnings(str(self.folder), [identity], self.post, self.hears).recall(asked)
+    def recall(self, asked: bytes, identity: str = "weights", alike: int = 0) -> None:
+        Beginnings(str(self.folder), [identity], self.post, self.hears).recall(asked, alike)
 
     @property
     def kept(self) -> list[str]:
@@ -63,6 +63,15 @@ def test_instructions_are_read_once_and_found_by_the_next_process(engine: Engine
     engine.recall(body(SYSTEM, "something else", "and more"))
     assert len(engine.read) == 1
     assert engine.restored == [name]
+
+
+def test_examples_are_kept_with_them_and_nothing_beyond(engine: Engine) -> None:
+    engine.recall(body(SYSTEM, "example", "its answer", "a secret"), alike=2)
+    assert [message["content"] for message in engine.read[0]["messages"]] == [SYSTEM, "example", "its answer"]
+    engine.recall(body(SYSTEM, "example", "its answer", "another"), alike=2)
+    assert len(engine.read) == len(engine.kept) == 1
+    engine.recall(body(SYSTEM, "example", "its answer"), alike=2)
+    assert len(engine.restored) == 1, "what is nothing but the beginning is left alone"
 
 
 def test_other_instructions_and_another_model_are_another_state(engine: Engine) -> None:
