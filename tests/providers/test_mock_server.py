@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from dragoman.providers.mock.server import MockServer
+from dragoman.providers.script import Answer, answer
 from raw_client import (
     PROTOCOLS,
     REQUESTS,
@@ -164,7 +165,7 @@ def test_scripts_by_name_and_at_run_time(tmp_path: Path) -> None:
             assert [await said(), await said("/s/greek"), await said("/s/greek")] == ["one", "alpha", "beta"]
             unknown = await client.post("/s/latin/v1/chat/completions", json=body)
             assert (unknown.status_code, "greek" in unknown.text) == (404, True)
-            assert (await client.post("/_script", content="text: two")).text == "1 answers are ready.\n"
+            assert (await client.post("/_script", content="text: two")).text == "1 answer is ready.\n"
             assert (await client.post("/s/latin/_script", content="text: a")).status_code == 200
             assert [await said(), await said("/s/latin")] == ["two", "a"]
             wrong = await client.post("/_script", content="txt: two")
@@ -187,10 +188,38 @@ def test_scripts_by_name_and_at_run_time(tmp_path: Path) -> None:
 
 
 def test_an_answer_may_depend_on_what_was_asked() -> None:
-    from dragoman.providers.script import answer
-
     got = answered(lambda asked: answer(f"{asked.protocol} {asked.model}"), "anthropic")
     assert text_of("anthropic", got.body) == "anthropic claude-mock"
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(None, ["1", "2", "3", "4"]), (2, ["3", "4"]), (9, ["1", "2", "3", "4"]), (0, [])])
+def test_it_may_remember_only_the_latest_requests(keep: int | None, kept: list[str]) -> None:
+    async def four(server: MockServer) -> None:
+        for number in "1234":
+            assert (await ask(server, "anthropic", path=f"/{number}/v1/messages")).status == 200
+        assert [exchange.path[1] for exchange in server.requests] == kept
+        async with httpx2.AsyncClient() as client:
+            assert [each["path"][1] for each in (await client.get(f"{server.url}/_log")).json()] == kept
+
+    run("answer: times=4\ntext: Hello.", four, keep=keep)
+
+
+def test_a_function_that_fails_to_choose_ends_the_connection_and_is_reported() -> None:
+    reported: list[BaseException] = []
+
+    def choose(asked: object) -> Answer:
+        raise LookupError("no answer for this")
+
+    async def fail(server: MockServer) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        reader, writer = await connect(server)
+        writer.write(request_bytes("anthropic"))
+        assert await reader.read() == b""
+        writer.close()
+        assert server.requests[0].outcome == "the server failed"
+
+    run(choose, fail)
+    assert [str(error) for error in reported] == ["no answer for this"]
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------------------

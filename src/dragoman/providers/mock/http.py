@@ -1,14 +1,20 @@
-"""HTTP/1.1 as far as a loopback server needs it: reading requests, and sending answers with every fault a wire can have."""
+"""HTTP/1.1 as far as a loopback server needs it: connections, reading requests, and sending answers with every fault a wire can have."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from email.utils import formatdate
 from http import HTTPStatus
 
 import msgspec
 
 MAX_HEAD_BYTES = 1 << 18
+BACKLOG = 4096
+"""How many clients may wait to be accepted, if the system allows as many. Beyond that, connecting takes a client a second or more."""
+WRITES_IN_A_ROW = 16
+"""After so many pieces of one answer the other clients have a turn."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
@@ -30,14 +36,42 @@ class Hangup(Exception):
     """The connection ends now. The message says who ended it."""
 
 
+class ClientReader(asyncio.StreamReader):
+    """What a client sends. That it hung up is known at once, although nobody reads and bytes of its next request wait to be read."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=MAX_HEAD_BYTES, loop=loop)
+        self.gone: asyncio.Future[None] = loop.create_future()
+        """Done when the client has hung up."""
+
+    def set_transport(self, transport: asyncio.BaseTransport) -> None:
+        """Keep no transport, and so never pause it: behind a paused one a hangup would go unnoticed."""
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self._note_hangup()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        self._note_hangup()
+
+    def _note_hangup(self) -> None:
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest | None:
-    """The next request of a connection, or None where the client has no more."""
+    """The next request of a connection, or None where the client has no more or left before it was whole."""
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
+        return await _read_request(reader, writer)
+    except (asyncio.IncompleteReadError, OSError):
         return None
     except asyncio.LimitOverrunError as error:
-        raise Malformed("The request's headers are too long.") from error
+        raise Malformed("The request's headers, or a line between the chunks of its body, are too long.") from error
+
+
+async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest:
+    head = await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     match first.split(" "):
         case [method, target, version] if version.startswith("HTTP/1."):
@@ -71,6 +105,8 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
             size = int(line.split(b";")[0], 16)
         except ValueError as error:
             raise Malformed("A chunk's size is not a number.") from error
+        if size < 0:
+            raise Malformed("A chunk's size is below zero.")
         if size == 0:
             while await reader.readuntil(b"\r\n") != b"\r\n":
                 pass
@@ -82,13 +118,14 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
 class Sender:
     """Sends one answer. Pieces, pauses and cuts happen here, below any protocol. Raises Hangup when the connection is over."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
+    def __init__(self, reader: ClientReader, writer: asyncio.StreamWriter) -> None:
+        self._client_gone = reader.gone
         self._writer = writer
         self._piece_bytes = 0
         self._piece_wait_s = 0.0
         self._cut: int | None = None
         self._chunked = False
+        self._writes = 0
         self._sent = 0
         self._waiting = b""
 
@@ -103,7 +140,7 @@ class Sender:
         lines = [f"HTTP/1.1 {status} {_phrase(status)}", f"date: {formatdate(usegmt=True)}"]
         lines += [f"{name}: {value}" for name, value in (headers | framing).items()]
         self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
-        await self._drained()
+        await self._drain()
         if self._cut == 0:
             raise Hangup("cut by the script")
 
@@ -127,17 +164,22 @@ class Sender:
         await self.flush()
         if self._chunked:
             self._writer.write(b"0\r\n\r\n")
-        await self._drained()
+        await self._drain()
+
+    async def send_all(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        """A whole answer."""
+        await self.head(status, headers, len(body))
+        await self.send(body)
+        await self.end()
+
+    async def send_text(self, status: int, text: str) -> None:
+        await self.send_all(status, {"content-type": "text/plain; charset=utf-8"}, text.encode() + b"\n")
 
     async def pause(self, seconds: float | None) -> None:
         """Nothing for a while, or for ever; but a client that goes away ends it."""
         if seconds == 0:
             return
-        watch = asyncio.ensure_future(self._reader.read(1))
-        try:
-            done, _ = await asyncio.wait({watch}, timeout=seconds)
-        finally:
-            watch.cancel()
+        done, _ = await asyncio.wait({self._client_gone}, timeout=seconds)
         if done:
             raise Hangup("the client went away")
 
@@ -145,17 +187,102 @@ class Sender:
         if self._cut is not None:
             data = data[: self._cut - self._sent]
         if data:
+            # `drain` only waits for slow readers: to a fast one, an answer without pauses would be sent before anyone else has a turn.
+            if self._writes and self._writes % WRITES_IN_A_ROW == 0:
+                await asyncio.sleep(0)
             self._writer.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+            self._writes += 1
             self._sent += len(data)
-            await self._drained()
+            await self._drain()
         if self._cut is not None and self._sent >= self._cut:
             raise Hangup("cut by the script")
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         try:
             await self._writer.drain()
-        except ConnectionError as error:
+        except OSError as error:
             raise Hangup("the client went away") from error
+
+
+class Listener:
+    """Accepts clients and serves each in a task of its own, which lives as long as the connection.
+
+    `respond` answers one request, and raises Hangup to end the connection. Any other exception ends it too, and is reported by the loop.
+    """
+
+    def __init__(self, respond: Callable[[HttpRequest, Sender], Awaitable[None]]) -> None:
+        self._respond = respond
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.accepted = 0
+        """How many connections were opened."""
+
+    async def open(self, host: str, port: int) -> str:
+        """Listen, and return the URL to connect to."""
+        loop = asyncio.get_running_loop()
+
+        def make_protocol() -> asyncio.StreamReaderProtocol:
+            reader = ClientReader(loop)
+            return asyncio.StreamReaderProtocol(reader, lambda _, writer: self._begin_connection(reader, writer), loop=loop)
+
+        self._server = await loop.create_server(make_protocol, host, port, backlog=BACKLOG)
+        bound = self._server.sockets[0].getsockname()
+        return f"http://[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"http://{bound[0]}:{bound[1]}"
+
+    async def aclose(self) -> None:
+        """Stop listening and end every connection. No task and no socket is left."""
+        if self._server is not None:
+            await _stop_accepting(self._server)
+            self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _begin_connection(self, reader: ClientReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        task = asyncio.create_task(self._serve_connection(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(lambda _: self._end_connection(task, writer))
+
+    async def _serve_connection(self, reader: ClientReader, writer: asyncio.StreamWriter) -> None:
+        while await self._serve_request(reader, writer):
+            pass
+        writer.close()
+        with suppress(OSError):  # the client left before it had read everything
+            await writer.wait_closed()
+
+    async def _serve_request(self, reader: ClientReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request of a connection. False where it was the last."""
+        sender = Sender(reader, writer)
+        try:
+            request = await read_request(reader, writer)
+        except Malformed as error:
+            with suppress(Hangup):
+                await sender.send_text(400, str(error))
+            return False
+        if request is None:
+            return False
+        try:
+            await self._respond(request, sender)
+        except Hangup:
+            return False
+        return request.keep_alive
+
+    def _end_connection(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        self._connections.discard(task)
+        writer.transport.abort()  # closed already, unless the task was cancelled or failed
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The client only sees a hangup. Whoever wrote the script, or the function that chooses answers, must see why.
+            task.get_loop().call_exception_handler({"message": "The mock server failed to answer", "exception": error, "task": task})
+
+
+async def _stop_accepting(server: asyncio.Server) -> None:
+    """Accept nobody else, and let those just accepted become connections: asyncio never closes their sockets if the server closes first."""
+    for listening in server.sockets:
+        with suppress(NotImplementedError):  # the usual loop on Windows watches no sockets
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(2):  # a turn of the loop to make the transport, and one to call _begin_connection
+        await asyncio.sleep(0)
 
 
 def _phrase(status: int) -> str:

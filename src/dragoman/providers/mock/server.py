@@ -16,7 +16,7 @@ from dragoman import jsontext
 from dragoman.errors import InputError
 from dragoman.profile import ProtocolName
 from dragoman.providers.mock import encode_anthropic, encode_chat, encode_gemini, encode_responses, faults, routes
-from dragoman.providers.mock.http import MAX_HEAD_BYTES, Hangup, HttpRequest, Malformed, Sender, read_request
+from dragoman.providers.mock.http import Hangup, HttpRequest, Listener, Sender
 from dragoman.providers.mock.routes import Route
 from dragoman.providers.mock.validate import Rules, Violation, validate
 from dragoman.providers.mock.wire import Asked, Close, Pause, Voice, array_framed, framed, play, stalled, to_json
@@ -70,7 +70,7 @@ class Exchange(msgspec.Struct):
     """What the validator said."""
     status: int = 0
     outcome: str = "waiting"
-    """`answered`, or who ended the connection: `cut by the script`, `the client went away`."""
+    """`answered`, or who ended the connection: `cut by the script`, `the client went away`, `the server closed`, `the server failed`."""
 
     def to_json(self) -> bytes:
         """For a log: without secrets."""
@@ -113,6 +113,7 @@ class MockServer:
         piece_bytes: int = 0,
         piece_wait_s: float = 0.0,
         framing: Sequence[Framing] = (),
+        keep: int | None = None,
     ) -> None:
         self._playbacks = {"": Playback(source)} | {name: Playback(each) for name, each in (scripts or {}).items()}
         self._key = key
@@ -123,23 +124,23 @@ class MockServer:
         self._address = (host, port)
         self._cut = cut
         self._defaults: dict[str, Any] = {"piece_bytes": piece_bytes, "piece_wait_s": piece_wait_s, "framing": tuple(framing)}
-        self._connections: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self._listener = Listener(self._respond)
         self._asked = 0
+        self._keep = keep
         self.requests: list[Exchange] = []
-        """What it was asked, in order. Requests to `/_script` and `/_log` are not among it."""
-        self.connections = 0
-        """How many connections were opened."""
+        """What it was asked, in order: all of it, or the latest `keep` requests. Those to `/_script` and `/_log` are not among it."""
         self.url = ""
+
+    @property
+    def connections(self) -> int:
+        """How many connections were opened."""
+        return self._listener.accepted
 
     # --- its life
 
     async def __aenter__(self) -> Self:
         self._open_log()
-        host, port = self._address
-        self._server = await asyncio.start_server(self._connected, host, port, limit=MAX_HEAD_BYTES)
-        bound = self._server.sockets[0].getsockname()
-        self.url = f"http://[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"http://{bound[0]}:{bound[1]}"
+        self.url = await self._listener.open(*self._address)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -147,11 +148,7 @@ class MockServer:
 
     async def aclose(self) -> None:
         """Stop listening and end every connection, stalled ones too."""
-        if self._server is not None:
-            self._server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._listener.aclose()
         if self._log is not None:
             self._log.close()
 
@@ -163,50 +160,19 @@ class MockServer:
         """Put another script in the place of the one that is playing."""
         self._playbacks[name] = Playback(source)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        self.connections += 1
-        try:
-            while await self._served(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client is gone
-        except asyncio.CancelledError:
-            writer.transport.abort()  # the server is closing; a handler that ends cancelled would be reported as a fault
-        finally:
-            self._connections.discard(task)
-            writer.close()
-
-    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request of a connection. False where it was the last."""
-        try:
-            request = await read_request(reader, writer)
-        except Malformed as error:
-            await _send_text(Sender(reader, writer), 400, str(error))
-            return False
-        if request is None:
-            return False
-        try:
-            await self._respond(request, Sender(reader, writer))
-        except Hangup:
-            return False
-        return request.keep_alive
-
     # --- what is asked
 
     async def _respond(self, request: HttpRequest, sender: Sender) -> None:
         name, path = found.groups() if (found := _NAMED.fullmatch(request.path)) else ("", request.path)
         if path == "/_log":
             body = b"[" + b",".join(each.to_json() for each in self.requests) + b"]"
-            await _send(sender, 200, _JSON, body)
+            await sender.send_all(200, _JSON, body)
             return
         if path == "/_script":
             await self._replace_script(sender, request, name)
             return
         exchange = Exchange(request.method, request.path + (f"?{request.query}" if request.query else ""), request.headers, None, name)
-        self.requests.append(exchange)
+        self._remember(exchange)
         try:
             await self._answer(exchange, request, path, sender)
             exchange.outcome = "answered"
@@ -216,24 +182,33 @@ class MockServer:
         except asyncio.CancelledError:
             exchange.outcome = "the server closed"
             raise
+        except Exception:
+            exchange.outcome = "the server failed"
+            raise
         finally:
             if self._log is not None:
                 self._log.write(exchange.to_json().decode() + "\n")
                 self._log.flush()
 
+    def _remember(self, exchange: Exchange) -> None:
+        self.requests.append(exchange)
+        if self._keep is not None:
+            del self.requests[: max(len(self.requests) - self._keep, 0)]
+
     async def _replace_script(self, sender: Sender, request: HttpRequest, name: str) -> None:
         try:
             self.play(request.body.decode(), name)
         except (InputError, UnicodeDecodeError) as error:
-            await _send_text(sender, 400, str(error))
+            await sender.send_text(400, str(error))
             return
-        await _send_text(sender, 200, f"{len(self._playbacks[name].script.answers)} answers are ready.")
+        count = len(self._playbacks[name].script.answers)
+        await sender.send_text(200, "1 answer is ready." if count == 1 else f"{count} answers are ready.")
 
     async def _answer(self, exchange: Exchange, request: HttpRequest, path: str, sender: Sender) -> None:
         where = routes.route(request, path)
         if where is None:
             exchange.status = 404
-            await _send_text(sender, 404, f"{request.method} {path} is not answered here. Paths are: {routes.PATHS}")
+            await sender.send_text(404, f"{request.method} {path} is not answered here. Paths are: {routes.PATHS}")
             return
         body = _decoded(request.body)
         asked = self._asked_for(where, request, body if isinstance(body, dict) else {})
@@ -246,7 +221,7 @@ class MockServer:
         else:
             exchange.status = 200
             headers = _JSON | faults.request_headers(where.protocol, faults.request_id_of(asked))
-            await _send(sender, 200, headers, to_json(self._plain_answer(where, asked)))
+            await sender.send_all(200, headers, to_json(self._plain_answer(where, asked)))
 
     def _asked_for(self, where: Route, request: HttpRequest, body: dict[str, Any]) -> Asked:
         self._asked += 1
@@ -365,17 +340,7 @@ async def _send_error(sender: Sender, exchange: Exchange, asked: Asked, fail: Fa
     exchange.status = fail.status
     request_id = faults.request_id_of(asked)
     headers = _JSON | faults.error_headers(asked.protocol, fail, request_id, time.time())
-    await _send(sender, fail.status, headers, to_json(faults.error_body(asked.protocol, fail, request_id)))
-
-
-async def _send(sender: Sender, status: int, headers: dict[str, str], body: bytes) -> None:
-    await sender.head(status, headers, len(body))
-    await sender.send(body)
-    await sender.end()
-
-
-async def _send_text(sender: Sender, status: int, text: str) -> None:
-    await _send(sender, status, {"content-type": "text/plain; charset=utf-8"}, text.encode() + b"\n")
+    await sender.send_all(fail.status, headers, to_json(faults.error_body(asked.protocol, fail, request_id)))
 
 
 def _decoded(data: bytes) -> object:
