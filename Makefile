@@ -32,7 +32,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash lock clean
+.PHONY: help run test check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -74,10 +74,14 @@ bench-local: $(DEV) ## How often a small model on this machine does small tasks:
 crash: $(DEV) ## Kill a session at random moments and look for what is lost: make crash KILLS=1000
 	DRAGOMAN_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest -q -s tests/crash
 
+many: $(DEV) ## Many agents on one connection, for long: make many REQUESTS=100000 CONVERSATIONS=500
+	DRAGOMAN_REQUESTS=$(or $(REQUESTS),100000) DRAGOMAN_CONVERSATIONS=$(or $(CONVERSATIONS),500) \
+		$(BIN)/python -m pytest -q -s tests/many $(ARGS)
+
 lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE=1 takes the newest versions
 	$(COMPILE) pyproject.toml --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --extra local --constraints requirements/run.txt --output-file requirements/local.txt
-	$(COMPILE) pyproject.toml --extra vertex --extra local --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra vertex --extra local --extra httpx --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group setup --output-file requirements/uv.txt
 
 clean: ## Remove the environment, caches and build results

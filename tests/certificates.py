@@ -36,6 +36,12 @@ class Authority:
 
     def server(self, *names: str, expired: bool = False) -> ssl.SSLContext:
         """A server's context with a certificate for these names and addresses."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.server_file(*names, expired=expired))
+        return context
+
+    def server_file(self, *names: str, expired: bool = False) -> Path:
+        """A server's private key and certificate, in one file."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
         certificate = (
@@ -47,9 +53,7 @@ class Authority:
         file = self._folder / f"server-{certificate.serial_number}.pem"
         private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        return context
+        return file
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, expired: bool = False) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -106,6 +107,8 @@ class Agent:
         self.limits = limits or Limits()
         self.settings = settings or Settings()
         self._untold: list[SavingChanged] = []
+        self._opened: list[Provider] = []
+        """Providers this agent connected by itself, which it closes. One that it was given may serve other agents too."""
         self._running: Run | None = None
         self._keeping = self._kept(sessions, workspace, resume) if sessions is not None else None
         if self._keeping is not None:
@@ -134,11 +137,10 @@ class Agent:
         self._orientation = Orientation(memory) if environment else None
         self._has_new_directories = False
         self._asked: Message | None = None
-        self._former: list[Provider] = []
-        """Providers the conversation went on from; their connections are closed with the agent."""
         self._connecting: asyncio.Task[None] | None = None
         self._checkpoints: Checkpoints | None = None
         self._background: Background | None = None
+        self._background_lock = threading.Lock()
         self._context = context
         self._upkeep: Upkeep | None = None
         self._is_compressing = False
@@ -193,9 +195,7 @@ class Agent:
 
     def change_model(self, model: str | Provider) -> None:
         """The same conversation with another model, from the next answer on."""
-        provider, name = self._connected(model)
-        self._former.append(self.provider)
-        self.provider, self.model = provider, name
+        self.provider, self.model = provider, name = self._connected(model)
         if self.history.view.model:
             self.history.change_model(name, provider.name)
 
@@ -262,14 +262,14 @@ class Agent:
         return total
 
     async def aclose(self) -> None:
+        """End what is going on, and close the session and the connections this agent opened. A provider that was given stays open."""
         if (run := self._running) is not None:
             run.cancel()
             await run.finished()
-        if self._connecting is not None:
-            self._connecting.cancel()
+        await self._stop_connecting()
         if self._keeping is not None:
             self._keeping.close()
-        for provider in (*self._former, self.provider):
+        for provider in self._opened:
             await provider.aclose()
 
     def close(self) -> None:
@@ -359,7 +359,10 @@ class Agent:
     # --- joining the rooms
 
     def _connected(self, model: str | Provider) -> tuple[Provider, str]:
-        provider = self._connect(model, self.blobs) if isinstance(model, str) else model
+        provider = model
+        if isinstance(provider, str):
+            provider = self._connect(provider, self.blobs)
+            self._opened.append(provider)
         name = getattr(provider, "model", "") or provider.name
         return self._calling.around(provider, name), name
 
@@ -400,7 +403,7 @@ class Agent:
     def connect_also(self, model: str) -> tuple[Provider, str]:
         """Another model beside that of the conversation, for a tool; its connections are closed with the agent's."""
         provider = self._connect(model, self.blobs)
-        self._former.append(provider)
+        self._opened.append(provider)
         return provider, getattr(provider, "model", "") or provider.name
 
     def _to_tell(self) -> str:
@@ -441,6 +444,14 @@ class Agent:
             self._connecting = asyncio.get_running_loop().create_task(self.provider.preconnect())
             await asyncio.sleep(0)  # so that it has begun before anything else is done
 
+    async def _stop_connecting(self) -> None:
+        import asyncio
+
+        connecting, self._connecting = self._connecting, None
+        if connecting is not None and connecting.get_loop() is asyncio.get_running_loop():
+            connecting.cancel()
+            await asyncio.wait({connecting})
+
     def _is_asked_again(self, prompt: Message) -> bool:
         """The same prompt after a failure is no second prompt, though notes of ours may have come behind it."""
         for message in reversed(self.history.view.messages):
@@ -451,11 +462,12 @@ class Agent:
         return False
 
     def _in_background(self) -> Background:
-        if self._background is None:
-            from dragoman.background import Background
+        from dragoman.background import Background
 
-            self._background = Background()
-        return self._background
+        with self._background_lock:  # two threads may ask first at the same time
+            if self._background is None:
+                self._background = Background()
+            return self._background
 
 
 def _is_own_function(tool: Tool) -> bool:

@@ -58,7 +58,7 @@ class Background:
                     runs.append(run)
                     async for event in run:
                         events.put(event)
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
                 events.put(error)
             finally:
                 events.put(None)
@@ -83,12 +83,24 @@ class Background:
         wait([waiting], timeout=ENDING_S)
 
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
-        """Do `last` in the thread, and end it."""
+        """Do `last` in the thread, and end it with everything that still goes on there: whoever waits for that is told it was cancelled."""
 
         async def finish() -> None:
-            await last()
+            try:
+                await last()
+            finally:
+                others = asyncio.all_tasks() - {asyncio.current_task()}
+                for task in others:
+                    task.cancel()
+                if others:
+                    await asyncio.wait(others, timeout=ENDING_S)
+                # Connections of a provider that the agent was given are kept by a generator of this loop: they end with it.
+                await self._loop.shutdown_asyncgens()
 
-        asyncio.run_coroutine_threadsafe(finish(), self._loop).result(timeout=5)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=5)
-        self._loop.close()
+        try:
+            asyncio.run_coroutine_threadsafe(finish(), self._loop).result(timeout=5)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=5)
+            if not self._thread.is_alive():
+                self._loop.close()

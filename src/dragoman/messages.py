@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
+from operator import call
 from typing import Any, Generic, Literal, TypeVar
+from weakref import ref
 
 import msgspec
 
@@ -93,7 +96,7 @@ class Citation(msgspec.Struct, frozen=True, omit_defaults=True, tag="citation"):
 Part = Text | Thought | ToolCall | ToolResult | Blob | FileRef | Citation
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, weakref=True):
     """One step of the conversation. Tool results travel in a user message."""
 
     role: Role
@@ -243,26 +246,58 @@ T = TypeVar("T")
 class PerMessage(Generic[T]):
     """Memoises a pure function of one message by identity, so that a request costs what is new and not what is old.
 
-    It keeps the message beside the value, so an id is never reused. Messages that no request asks for any more are let go.
+    A value lives as long as its message, however many conversations share the memo. It may be used from several threads at once: two may
+    compute the same value, and all are given the same object. A value may be its message; it must not hold it in any other way.
     """
 
     def __init__(self, function: Callable[[Message], T]) -> None:
         self._function = function
-        self._memo: dict[int, tuple[Message, T]] = {}
+        self._memo: dict[int, _Kept[T]] = {}
+        self._pop = self._memo.pop
         self.computed = 0
         """How often the function ran: what a request really cost."""
 
     def __call__(self, message: Message) -> T:
-        hit = self._memo.get(id(message))
-        if hit is None:
+        kept = self._memo.get(id(message))
+        if kept is None or kept() is not message:
             self.computed += 1
-            hit = self._memo[id(message)] = (message, self._function(message))
-        return hit[1]
+            kept = self._keep(message, self._function(message))
+        return kept.value
 
     def over(self, messages: Sequence[Message]) -> list[T]:
-        known = self._memo.get
-        values = [hit[1] if (hit := known(id(message))) is not None else self(message) for message in messages]
-        if len(self._memo) > 4 * len(values) + 4096:
-            kept = {id(message) for message in messages}
-            self._memo = {key: hit for key, hit in self._memo.items() if key in kept}
+        memo = self._memo
+        known = len(messages)
+        while known and id(messages[known - 1]) not in memo:  # what is new stands at the end
+            known -= 1
+        try:
+            values = [kept.value if (kept := memo[id(message)])() is message else self(message) for message in messages[:known]]
+        except KeyError:
+            values = list(map(self, messages[:known]))
+        values.extend(map(self, messages[known:]))
         return values
+
+    def _keep(self, message: Message, value: T) -> _Kept[T]:
+        key = id(message)
+        # Called with the reference, which is then `pop`'s default. No Python code runs in it, so it cannot swallow a Ctrl-C.
+        forget = partial(self._pop, key)
+        made: _Kept[T] = _Itself(message, forget) if value is message else _Kept(message, forget)
+        if value is not message:
+            made.value = value
+        kept = self._memo.setdefault(key, made)
+        if kept() is not message:  # the last message of this id died where the stack was full, so `forget` was not called
+            kept = self._memo[key] = made
+        return kept
+
+
+class _Kept(ref[Message], Generic[T]):
+    """A value, and a weak reference to its message."""
+
+    __slots__ = ("value",)
+    value: T
+
+
+class _Itself(_Kept[T]):
+    """A message that is its own value. Held here, it would never die, so the value is what is referred to."""
+
+    __slots__ = ()
+    value: Any = property(call)  # pyrefly: ignore[bad-override]

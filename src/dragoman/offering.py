@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -56,6 +57,7 @@ def in_short(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
     return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
 
 
+@cache
 def _read(name: str) -> str:
     with open(os.path.join(_PROMPTS, name), encoding="utf-8") as file:
         return file.read().strip()

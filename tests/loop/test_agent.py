@@ -154,18 +154,33 @@ def test_closing_what_never_ran_is_fine() -> None:
     agent_for("text: a").close()
 
 
-def test_async_code_closes_it_with_a_block() -> None:
-    class Watched(ScriptedProvider):
-        closed = 0
+class Watched(ScriptedProvider):
+    closed = 0
 
-        async def aclose(self) -> None:
-            self.closed += 1
+    async def aclose(self) -> None:
+        self.closed += 1
 
+
+def test_a_block_closes_what_the_agent_connected() -> None:
     async def go() -> None:
-        provider = Watched("text: Hello.")
-        async with agent_for(provider) as agent:
+        made = [Watched("text: Hello."), Watched("text: Good day.")]
+        left = iter(made)
+        async with Agent("a/b", connect=lambda model, blobs: next(left), environment=False, builtin=False) as agent:
             assert (await agent.run("hi")).text == "Hello."
-        assert provider.closed == 1
+            agent.change_model("c/d")
+            assert (await agent.run("hi")).text == "Good day."
+        assert [each.closed for each in made] == [1, 1]
+
+    play(go)
+
+
+def test_a_provider_that_was_given_serves_other_agents_after_one_is_closed() -> None:
+    async def go() -> None:
+        provider = Watched(("text: Hello.\n---\n" * 3).removesuffix("---\n"))
+        for _ in range(3):
+            async with agent_for(provider) as agent:
+                assert (await agent.run("hi")).text == "Hello."
+        assert provider.closed == 0
 
     play(go)
 

@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ConfigError, Unauthorized
 from dragoman.profile import Deployment
-from dragoman.providers.auth import Auth, CommandAuth, InjectedAuth, KeyAuth, NoAuth, VertexAuth, auth_for
+from dragoman.providers.auth import REMEMBERED, Auth, CommandAuth, InjectedAuth, KeyAuth, NoAuth, VertexAuth, auth_for
 from loopback_http import Received, answer, serving
 
 SECRET = "sk-very-secret-0123456789"
@@ -54,7 +56,7 @@ def test_the_row_says_which_header_a_key_travels_in(auth: str, expected: dict[st
     assert headers(found) == expected
     assert found.secrets() == ((SECRET,) if expected else ())
     assert SECRET not in f"{found!r} {found}"
-    assert asyncio.run(found.refresh()) is False
+    assert asyncio.run(found.refresh(expected)) is False
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_a_command_runs_once_and_again_when_its_token_is_refused(tmp_path: Path)
         assert auth.secrets() == ()
         many = await asyncio.gather(*(auth.headers() for _ in range(5)))
         assert many == [{"Authorization": "Bearer token-number-1"}] * 5
-        assert await auth.refresh() is True
+        assert await auth.refresh(many[0]) is True
         assert await auth.headers() == {"Authorization": "Bearer token-number-2"}
         assert auth.secrets() == ("token-number-1", "token-number-2")
 
@@ -158,18 +160,57 @@ def test_a_command_runs_once_and_again_when_its_token_is_refused(tmp_path: Path)
 def test_many_refused_at_once_fetch_one_new_token(tmp_path: Path) -> None:
     async def run() -> None:
         auth = CommandAuth(script(tmp_path, COUNTING))
-        await auth.headers()
-        assert await asyncio.gather(*(auth.refresh() for _ in range(5))) == [True] * 5
+        refused = await auth.headers()
+        assert await asyncio.gather(*(auth.refresh(refused) for _ in range(5))) == [True] * 5
         assert await auth.headers() == {"Authorization": "Bearer token-number-2"}
 
     asyncio.run(run())
 
 
-def test_the_same_token_again_is_no_reason_to_try_again() -> None:
+def test_a_token_that_was_renewed_meanwhile_is_not_renewed_again(tmp_path: Path) -> None:
+    """The request that was refused last would otherwise throw away what the first has fetched."""
+
     async def run() -> None:
-        auth = CommandAuth(("echo", SECRET))
-        await auth.headers()
-        assert await auth.refresh() is False
+        auth = CommandAuth(script(tmp_path, COUNTING), "x-api-key")
+        refused = await auth.headers()
+        for _ in range(3):
+            assert await auth.refresh({"content-type": "application/json", **refused}) is True
+        assert await auth.headers() == {"x-api-key": "token-number-2"}
+
+    asyncio.run(run())
+
+
+def test_the_same_token_again_is_no_reason_to_try_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        auth = CommandAuth(script(tmp_path, COUNTING.replace("-{count}", "-x")))
+        refused = await auth.headers()
+        assert await asyncio.gather(*(auth.refresh(refused) for _ in range(5))) == [False] * 5
+        assert times_run(tmp_path) == 2
+        assert await auth.refresh(refused) is False
+        assert times_run(tmp_path) == 3  # the user may have logged in again
+
+    asyncio.run(run())
+
+
+def test_a_command_that_fails_fails_once_for_all_who_wait(tmp_path: Path) -> None:
+    async def run() -> None:
+        auth = CommandAuth(script(tmp_path, f"{COUNTING}\nsys.exit('not logged in')"))
+        for times in (1, 2):
+            outcomes = await asyncio.gather(*(auth.headers() for _ in range(5)), return_exceptions=True)
+            assert [str(each).rpartition(": ")[2] for each in outcomes] == ["not logged in"] * 5
+            assert times_run(tmp_path) == times
+
+    asyncio.run(run())
+
+
+def test_when_the_one_who_runs_the_command_is_cancelled_the_next_runs_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        auth = CommandAuth(script(tmp_path, COUNTING.replace("print", "import time; time.sleep(0.3); print")))
+        tasks = [asyncio.create_task(auth.headers()) for _ in range(3)]
+        while not times_run(tmp_path):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        tasks[0].cancel()
+        assert await asyncio.gather(*tasks[1:]) == [{"Authorization": "Bearer token-number-2"}] * 2
 
     asyncio.run(run())
 
@@ -181,6 +222,31 @@ def test_a_command_serves_several_event_loops(tmp_path: Path) -> None:
         return await asyncio.gather(*(auth.headers() for _ in range(3)))
 
     assert asyncio.run(run()) == asyncio.run(run())
+
+
+def test_two_event_loops_in_two_threads_run_one_command_for_each_refused_token(tmp_path: Path) -> None:
+    auth = CommandAuth(script(tmp_path, COUNTING))
+    together = threading.Barrier(2, timeout=30)
+
+    async def use() -> list[str]:
+        seen = []
+        for _ in range(3):
+            together.wait()  # both ask in the same moment
+            many = await asyncio.gather(*(auth.headers() for _ in range(3)))
+            seen += [each["Authorization"] for each in many]
+            together.wait()
+            assert await asyncio.gather(*(auth.refresh(each) for each in many)) == [True] * 3
+        return seen
+
+    with ThreadPoolExecutor(2) as threads:
+        first, second = (threads.submit(asyncio.run, use()) for _ in range(2))
+        assert first.result(60) == second.result(60) == [f"Bearer token-number-{number}" for number in (1, 2, 3) for _ in range(3)]
+    assert times_run(tmp_path) == 4
+
+
+def times_run(tmp_path: Path) -> int:
+    count = tmp_path / "token.count"
+    return int(count.read_text() or 0) if count.exists() else 0
 
 
 def test_a_command_is_no_shell(tmp_path: Path) -> None:
@@ -272,10 +338,93 @@ def test_a_token_source_is_asked_again_and_says_whether_it_has_something_new() -
     async def run() -> None:
         tokens = iter(["token-one", "token-one", "token-two"])
         auth = InjectedAuth(lambda: next(tokens))
-        await auth.headers()
-        assert await auth.refresh() is False
-        assert await auth.refresh() is True
+        refused = await auth.headers()
+        assert await auth.refresh(refused) is False
+        assert await auth.refresh(refused) is True
         assert auth.secrets() == ("token-one", "token-two")
+
+    asyncio.run(run())
+
+
+def test_a_refused_token_is_compared_with_what_was_sent_and_not_with_the_latest() -> None:
+    """Another request has asked the source since, and has the good token already."""
+
+    async def run() -> None:
+        tokens = iter(["token-old", "token-new", "token-new"])
+        auth = InjectedAuth(lambda: next(tokens))
+        refused, renewed = await auth.headers(), await auth.headers()
+        assert refused != renewed
+        assert await auth.refresh(refused) is True
+
+    asyncio.run(run())
+
+
+def test_of_a_source_that_gives_a_new_token_each_time_the_last_are_remembered() -> None:
+    async def run() -> None:
+        count = iter(range(10_000))
+        auth = InjectedAuth(lambda: f"token-number-{next(count)}")
+        for _ in range(1_000):
+            await auth.headers()
+        assert auth.secrets() == tuple(f"token-number-{number}" for number in range(1_000 - REMEMBERED, 1_000))
+
+    asyncio.run(run())
+
+
+def test_tokens_are_remembered_from_several_threads_at_once() -> None:
+    auth = InjectedAuth(lambda: f"token-of-{threading.get_ident()}")
+
+    async def use() -> str:
+        for _ in range(2_000):
+            given = await auth.headers()
+            assert given["Authorization"].removeprefix("Bearer ") in auth.secrets()
+        return given["Authorization"]
+
+    with ThreadPoolExecutor(4) as threads:
+        for future in [threads.submit(asyncio.run, use()) for _ in range(4)]:
+            future.result(60)
+
+
+# --- many requests at once ----------------------------------------------------------------------------------------------------------
+
+
+class Source:
+    """An embedder's token source, which renews its token when it has heard that it expired."""
+
+    def __init__(self) -> None:
+        self.number = 1
+        self.renewals = 0
+        self.has_expired = False
+
+    async def __call__(self) -> str:
+        await asyncio.sleep(0)
+        if self.has_expired:
+            self.has_expired, self.number, self.renewals = False, self.number + 1, self.renewals + 1
+        return f"token-number-{self.number}"
+
+
+@pytest.mark.parametrize("kind", ["command", "injected"])
+def test_five_requests_that_are_refused_at_once_all_succeed_after_one_renewal(kind: str, tmp_path: Path) -> None:
+    source = Source()
+    auth: Auth = InjectedAuth(source) if kind == "injected" else CommandAuth(script(tmp_path, COUNTING))
+    valid, refusals = "Bearer token-number-2", 0
+
+    async def request(delay_s: float) -> bool:
+        nonlocal refusals
+        for _ in range(2):
+            sent = await auth.headers()
+            await asyncio.sleep(delay_s)  # the answers come one after the other
+            if sent["Authorization"] == valid:
+                return True
+            refusals += 1
+            source.has_expired = source.renewals == 0
+            if not await auth.refresh(sent):
+                return False
+        return False
+
+    async def run() -> None:
+        assert await asyncio.gather(*(request(0.05 * number) for number in range(5))) == [True] * 5
+        assert refusals == 5
+        assert (source.renewals if kind == "injected" else times_run(tmp_path) - 1) == 1
 
     asyncio.run(run())
 
@@ -322,7 +471,9 @@ def test_a_service_account_gets_a_token_from_the_endpoint_its_file_names(tmp_pat
             assert isinstance(auth, VertexAuth)
             many = await asyncio.gather(*(auth.headers() for _ in range(5)))
             assert {each["authorization"] for each in many} == {"Bearer ya29.token-number-1"}
-            assert await auth.refresh() is True
+            refused = many[0] | {"x-goog-user-project": "another"}
+            assert await asyncio.gather(*(auth.refresh(refused) for _ in range(5))) == [True] * 5
+            assert await auth.refresh(refused) is True
             assert (await auth.headers())["authorization"] == "Bearer ya29.token-number-2"
             assert auth.secrets() == ("ya29.token-number-1", "ya29.token-number-2")
             assert "ya29" not in repr(auth)

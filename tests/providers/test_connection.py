@@ -17,7 +17,8 @@ import pytest
 
 from certificates import Authority
 from dragoman.errors import ConnectionFailed
-from dragoman.providers import transport as transport_module
+from dragoman.providers import dialling
+from dragoman.providers import pool as pool_module
 from dragoman.providers.transport import HttpTransport
 from loopback_http import (
     LAST_CHUNK,
@@ -32,6 +33,7 @@ from loopback_http import (
     fetch,
     serving,
 )
+from many.crowd import sockets
 
 # --- kept connections -------------------------------------------------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPa
         await fetch(transport, server.url)
         assert server.connections == 2
 
-    monkeypatch.setattr(transport_module, "IDLE_S", 0.1)
+    monkeypatch.setattr(pool_module, "IDLE_S", 0.1)
     transport = HttpTransport()
     against(always(answer(b"ok")), transport, test)
 
@@ -165,17 +167,60 @@ def test_an_answer_that_is_there_but_unread_does_not_cost_the_connection() -> No
     against(always(answer(b"no such thing", "404 Not Found")), transport, test)
 
 
-def test_no_more_connections_are_kept_than_are_useful(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.05)
-        writer.write(answer(b"ok"))
+def test_no_more_connections_are_open_than_the_process_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these has a pool of its own, so none knows of the others' idle connections."""
 
     async def test(server: Server) -> None:
-        await asyncio.gather(*(fetch(transport, server.url) for _ in range(6)))
-        [(pool, _)] = transport._pools.values()
-        assert [len(waiting) for waiting in pool.idle.values()] == [2]
+        others = [HttpTransport() for _ in range(30)]
+        for other in others:
+            assert (await fetch(other, server.url))[2] == b"ok"
+        await asyncio.sleep(0.05)
+        assert len(pool_module.open_connections) <= 16
+        for other in others:
+            await other.aclose()
 
-    monkeypatch.setattr(transport_module, "IDLE_CONNECTIONS", 2)
+    monkeypatch.setattr(pool_module.open_connections, "_most", lambda: 16)
+    against(always(answer(b"ok")), HttpTransport(), test)
+
+
+def test_a_server_that_gave_up_waiting_in_the_moment_of_a_request_is_asked_on_a_new_connection() -> None:
+    replies = iter([b"", b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", b""])
+
+    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(next(replies) or answer(request.body))
+
+    async def test(server: Server) -> None:
+        assert (await fetch(transport, server.url, b"one"))[2] == b"one"
+        assert (await fetch(transport, server.url, b"two"))[::2] == (200, b"two")
+        assert server.connections == 2
+
+    transport = HttpTransport()
+    against(handler, transport, test)
+
+
+def test_a_408_on_a_new_connection_is_an_answer() -> None:
+    async def test(server: Server) -> None:
+        assert (await fetch(transport, server.url))[0] == 408
+        assert len(server.requests) == 1
+
+    transport = HttpTransport()
+    against(always(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), transport, test)
+
+
+def test_an_answer_kept_beyond_its_request_reads_nothing_of_the_next() -> None:
+    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(request.body))
+
+    async def test(server: Server) -> None:
+        async with transport.send("POST", server.url, {}, b"one") as first:
+            pieces = first.chunks()
+            with pytest.raises(RuntimeError, match="only once"):
+                first.chunks()
+        async with transport.send("POST", server.url, {}, b"two") as second:
+            assert [piece async for piece in pieces] == []
+            assert [piece async for piece in second.chunks()] == [b"two"]
+        assert server.connections == 1
+
     transport = HttpTransport()
     against(handler, transport, test)
 
@@ -266,6 +311,61 @@ def test_addresses_that_all_refuse_are_told_in_one_sentence(monkeypatch: pytest.
 
     resolving(monkeypatch, "127.0.0.77", "127.0.0.1")
     asyncio.run(run())
+
+
+def test_an_address_that_does_not_answer_does_not_keep_the_next_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first takes the connection and never accepts it: what a network does that drops packets."""
+
+    async def test(server: Server) -> None:
+        with full_listener() as port:
+            addresses = [(socket.AF_INET, ("127.0.0.1", port)), (socket.AF_INET, ("127.0.0.1", server.port))]
+            began = time.monotonic()
+            with await dialling.connect_socket(addresses) as connected:
+                assert connected.getpeername()[1] == server.port
+            assert time.monotonic() - began < 5
+        await asyncio.sleep(0)
+
+    against(always(answer(b"ok")), HttpTransport(), test)
+
+
+@contextmanager
+def full_listener() -> Iterator[int]:
+    """A port whose queue is full."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+        for each in waiting:
+            each.close()
+
+
+@pytest.mark.parametrize("addresses", [1, 2, 3])
+def test_a_dial_that_is_cancelled_at_any_moment_leaves_no_socket(addresses: int) -> None:
+    async def test(server: Server) -> None:
+        before = sockets()
+        there = [(socket.AF_INET, ("127.0.0.1", server.port))] * addresses
+        for turns in range(12):
+            task = asyncio.create_task(dialling.connect_socket(there))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            try:
+                (await task).close()
+            except asyncio.CancelledError:
+                pass
+        await asyncio.sleep(0.05)
+        gc.collect()
+        await asyncio.sleep(0.05)
+        assert sockets() <= before + server.connections  # the server's ends are in this process too
+
+    async def accept(request: Received, writer: asyncio.StreamWriter) -> None:
+        raise AssertionError("nothing is asked")
+
+    against(accept, HttpTransport(), test)
 
 
 @pytest.mark.parametrize(

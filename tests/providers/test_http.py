@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
@@ -148,7 +148,8 @@ class Renewed:
     async def headers(self) -> dict[str, str]:
         return {"x-api-key": self.key}
 
-    async def refresh(self) -> bool:
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        assert refused == {"x-api-key": "stale"}
         self.refreshed += 1
         self.key = "fresh-key"
         return True

@@ -9,9 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman import errors
@@ -114,7 +116,7 @@ def test_how_far_it_is_with_the_prompt_is_told(play: Any) -> None:
 
 
 def test_the_model_is_loaded_once_for_all_providers_of_a_process(play: Any, weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cores = iter((2, 1, 2))  # the machine is busy now and then
+    cores = cycle((2, 1, 2))  # the machine is busy now and then
     monkeypatch.setattr(local_engine, "free_cores", lambda: next(cores))
     provider, played, loaded = play(says("x"))
     other = LocalProvider(builtin_catalog()["local"], str(weights), {})
@@ -123,6 +125,20 @@ def test_the_model_is_loaded_once_for_all_providers_of_a_process(play: Any, weig
     assert len(loaded) == 1
     assert len(played.threads) == 1, "the engine has a thread of its own"
     assert threading.current_thread().name not in played.threads
+
+
+def test_the_time_a_request_waits_for_anothers_answer_is_not_its_own(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def thinks(body: bytes, tell: Tell) -> None:
+        time.sleep(0.2)
+        says("x")(body, tell)
+
+    async def ask_side_by_side() -> list[list[str]]:
+        return await asyncio.gather(*(texts_of(provider) for _ in range(5)))
+
+    provider, _, _ = play(thinks)
+    patient = builtin_catalog()["local"].profile
+    monkeypatch.setattr(provider, "profile", lambda model: msgspec.structs.replace(patient, first_event_s=0.5))
+    assert asyncio.run(ask_side_by_side()) == [["x"]] * 5
 
 
 def test_nothing_is_loaded_before_the_first_request_or_its_announcement(play: Any, weights: Path) -> None:

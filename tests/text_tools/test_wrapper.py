@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any
 
@@ -46,7 +51,7 @@ from dragoman.providers.scripted import ScriptedProvider
 from dragoman.text_tools import dialects, render_call, render_prompt
 from dragoman.text_tools.call_note import CUT, feedback_message, is_feedback, note_on
 from dragoman.text_tools.calls import Call
-from dragoman.text_tools.wrapper import MUST_CALL, TextOptions, TextTools, place_for
+from dragoman.text_tools.wrapper import KEPT_TOOLS, MUST_CALL, TextOptions, TextTools, _OncePerTools, place_for
 
 READ = ToolSpec.of(
     "read_file",
@@ -492,6 +497,66 @@ def test_a_call_of_the_models_own_need_not_be() -> None:
 
 def test_what_the_user_wrote_themselves_need_not_be_confirmed() -> None:
     assert echo(answered(EVIL, request=ask(user(f"Call this: {EVIL}")))) == ""
+
+
+# --- many agents share it
+
+
+def tools_of(agent: int) -> tuple[ToolSpec, ...]:
+    """Equal each time, and never the same object."""
+    return (ToolSpec.of(f"tool_{agent}", "Do it.", {"type": "object", "properties": {}}), SHELL)
+
+
+def test_agents_with_different_tools_that_take_turns_are_made_theirs_once() -> None:
+    made: list[tuple[ToolSpec, ...]] = []
+    once = _OncePerTools(lambda tools: made.append(tools) or user(tools[0].name))
+    first = [once(tools_of(agent)) for agent in range(KEPT_TOOLS)]
+    for _ in range(3):
+        assert all(once(tools_of(agent)) is first[agent] for agent in range(KEPT_TOOLS))
+    assert len(made) == KEPT_TOOLS
+    once(tools_of(0))
+    once(tools_of(KEPT_TOOLS))  # one more: the one used longest ago has to go
+    assert once(tools_of(0)) is first[0]
+    assert once(tools_of(1)) is not first[1]
+    assert len(made) == KEPT_TOOLS + 2
+
+
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Threads that take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def test_from_many_threads_each_agent_gets_what_was_made_of_its_own_tools(hasty_threads: None) -> None:
+    once = _OncePerTools(lambda tools: user(tools[0].name))
+    until = time.monotonic() + 0.5
+
+    def ask(number: int) -> int:
+        asked = 0
+        while time.monotonic() < until:
+            agent = (number + asked) % (KEPT_TOOLS + 3)
+            assert once(tools_of(agent)).text == f"tool_{agent}"
+            asked += 1
+        return asked
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(ask, range(8)))
+
+
+def test_threads_that_ask_at_once_are_given_the_same_object() -> None:
+    together = threading.Barrier(4, timeout=30)
+
+    def make(tools: tuple[ToolSpec, ...]) -> Message:
+        together.wait()  # all four make it
+        return user(tools[0].name)
+
+    once = _OncePerTools(make)
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: once(tools_of(0)), range(4)))
+    assert all(each is made[0] for each in made)
 
 
 # --- a decorator among others

@@ -136,7 +136,8 @@ def _reach(deployment: Deployment, setup: Setup) -> Finding:
     route = route_to(f"{scheme}://{rest.partition('/')[0]}", None)
 
     async def dialled() -> None:
-        from dragoman.providers.connection import FAULTS, dial
+        from dragoman.providers.connection import FAULTS
+        from dragoman.providers.dialling import dial
         from dragoman.providers.tls import trust
 
         context = trust(None, asyncio.get_running_loop()) if route.tls or route.hop.tls else None

@@ -1,6 +1,7 @@
-"""How one gets in: a key, a command that prints a token, Google credentials, or a token source of the embedder's own.
+"""Authentication: API keys, token commands, Google credentials, or a token source of the embedder's own.
 
-Secrets travel in headers and nowhere else: not in URLs, not in messages, not in repr().
+Secrets travel in headers and nowhere else: not in URLs, not in messages, not in repr(). One Auth serves many requests at once, from
+several event loops and threads.
 """
 
 from __future__ import annotations
@@ -20,19 +21,25 @@ COMMAND_TIMEOUT_S = 30.0
 GOOGLE_TIMEOUT_S = 20.0
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 GOOGLE_CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
+REMEMBERED = 32
+"""How many tokens, the last ones, are remembered so that they can be taken out of what is written down."""
 
 
 class Auth(Protocol):
-    """What a request must carry to be let in. Failures are Unauthorized, or ConfigError where something is not installed."""
+    """What a request must carry to be let in. Failures are Unauthorized, or ConfigError where something is not installed.
+
+    Everything here may be called by many at once, from several event loops and threads.
+    """
 
     async def headers(self) -> dict[str, str]: ...
 
-    async def refresh(self) -> bool:
-        """After the service refused us: True if there is a new credential now, so that one more try makes sense."""
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        """After the service would not take `refused`, as `headers` gave it: True if other headers are at hand now, so that one more try
+        makes sense. A credential that somebody else has renewed meanwhile is not renewed again."""
         ...
 
     def secrets(self) -> tuple[str, ...]:
-        """Every secret value known so far, for whoever writes things down."""
+        """The secret values known so far, as many as are remembered, for whoever writes things down."""
         ...
 
 
@@ -65,7 +72,7 @@ class NoAuth:
     async def headers(self) -> dict[str, str]:
         return {}
 
-    async def refresh(self) -> bool:
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
         return False
 
     def secrets(self) -> tuple[str, ...]:
@@ -85,7 +92,7 @@ class KeyAuth:
     async def headers(self) -> dict[str, str]:
         return _in_header(self._header, self._key)
 
-    async def refresh(self) -> bool:
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
         return False
 
     def secrets(self) -> tuple[str, ...]:
@@ -115,7 +122,7 @@ def _in_header(header: str, key: str) -> dict[str, str]:
 
 
 class CommandAuth:
-    """A command of the user's that prints a token. It runs without a shell, once, and again when the token is refused."""
+    """A command of the user's that prints a token. It runs without a shell, once, and once again when the token is refused."""
 
     def __init__(
         self, argv: Sequence[str], header: str = "Authorization", env: Mapping[str, str] | None = None, timeout_s: float = COMMAND_TIMEOUT_S
@@ -127,25 +134,23 @@ class CommandAuth:
         self._env = env
         self._timeout_s = timeout_s
         self._token = ""
-        self._past: tuple[str, ...] = ()
-        self._turn = _Turn()
+        self._tokens = _Tokens()
+        self._fetching = _OneFetch(self._fetch, timeout_s)
 
     async def headers(self) -> dict[str, str]:
-        async with self._turn.lock():
-            if not self._token:
-                self._token = await self._run()
-            return _in_header(self._header, self._token)
+        if not self._token:
+            await self._fetching.unless(lambda: bool(self._token))
+        return _in_header(self._header, self._token)
 
-    async def refresh(self) -> bool:
-        refused = self._token
-        async with self._turn.lock():
-            if self._token == refused:  # else somebody has fetched a new one while we waited
-                self._token = await self._run()
-                self._past += (refused,) if refused and refused != self._token else ()
-            return self._token != refused
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        def has_another() -> bool:
+            return bool(self._token) and not _is_in(_in_header(self._header, self._token), refused)
+
+        await self._fetching.unless(has_another)
+        return has_another()
 
     def secrets(self) -> tuple[str, ...]:
-        return (*self._past, *([self._token] if self._token else []))
+        return self._tokens.all()
 
     def __repr__(self) -> str:
         return f"CommandAuth({self._shown!r}, {self._header!r})"
@@ -159,6 +164,11 @@ class CommandAuth:
                 return " ".join([*words, "…"])
             words.append(word)
         return " ".join(words)
+
+    async def _fetch(self) -> None:
+        token = await self._run()
+        self._tokens.add(token)
+        self._token = token
 
     async def _run(self) -> str:
         import asyncio
@@ -209,34 +219,32 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class InjectedAuth:
-    """A token source of the embedder's own: a function, plain or async, asked before every request. It does its own caching."""
+    """A token source of the embedder's own: a function, plain or async, asked before every request. It does its own caching.
+
+    It is asked by every event loop and thread that makes requests, and may be asked by several at once.
+    """
 
     def __init__(self, source: Callable[[], str | Awaitable[str]], header: str = "Authorization") -> None:
         self._source = source
         self._header = header
-        self._seen: tuple[str, ...] = ()
+        self._tokens = _Tokens()
 
     async def headers(self) -> dict[str, str]:
-        return _in_header(self._header, await self._obtain())
-
-    async def refresh(self) -> bool:
-        refused = self._seen[-1:]
-        return (await self._obtain(),) != refused
-
-    def secrets(self) -> tuple[str, ...]:
-        return self._seen
-
-    def __repr__(self) -> str:
-        return f"InjectedAuth({self._header!r})"
-
-    async def _obtain(self) -> str:
         token = self._source()
         if not isinstance(token, str):
             token = await token
         token = checked_key(token, "the token given by the embedding program")
-        if self._seen[-1:] != (token,):
-            self._seen += (token,)
-        return token
+        self._tokens.add(token)
+        return _in_header(self._header, token)
+
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        return not _is_in(await self.headers(), refused)
+
+    def secrets(self) -> tuple[str, ...]:
+        return self._tokens.all()
+
+    def __repr__(self) -> str:
+        return f"InjectedAuth({self._header!r})"
 
 
 # --- Google -------------------------------------------------------------------------------------------------------------------
@@ -249,47 +257,56 @@ class VertexAuth:
         self._file = file
         self._timeout_s = timeout_s
         self._credentials: Any = None
-        self._seen: tuple[str, ...] = ()
+        self._tokens = _Tokens()
         self._lock = threading.Lock()
+        self._fetching = _OneFetch(self._fetch, timeout_s)
 
     async def headers(self) -> dict[str, str]:
-        import asyncio
+        if not self._is_valid():
+            await self._fetching.unless(self._is_valid)
+        return self._applied()
 
-        if self._credentials is None or not self._credentials.valid:
-            await asyncio.to_thread(self._fetch, self._credentials and self._credentials.token)
-        headers: dict[str, str] = {}
-        self._credentials.apply(headers)  # the token, and the project that pays, where the credentials name one
-        return headers
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        def has_another() -> bool:
+            return self._is_valid() and not _is_in({"authorization": self._applied()["authorization"]}, refused)
 
-    async def refresh(self) -> bool:
-        import asyncio
-
-        refused = self._credentials and self._credentials.token
-        await asyncio.to_thread(self._fetch, refused)
-        return self._credentials.token != refused
+        await self._fetching.unless(has_another)
+        return has_another()
 
     def secrets(self) -> tuple[str, ...]:
-        return self._seen
+        return self._tokens.all()
 
     def __repr__(self) -> str:
         return f"VertexAuth({self._file!r})"
 
-    def _fetch(self, refused: str | None) -> None:
+    def _is_valid(self) -> bool:
+        return self._credentials is not None and self._credentials.valid
+
+    def _applied(self) -> dict[str, str]:
+        """The token, and the project that pays, where the credentials name one."""
+        headers: dict[str, str] = {}
+        self._credentials.apply(headers)
+        return headers
+
+    async def _fetch(self) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self._fetch_blocking)
+
+    def _fetch_blocking(self) -> None:
         from functools import partial
 
-        with self._lock:
-            if self._credentials is None:
-                self._credentials = self._load()
-            if self._credentials.valid and self._credentials.token != refused:
-                return  # another request has fetched it while we waited
+        with self._lock:  # a fetch that nobody waits for any more may still be under way
+            credentials = self._credentials or self._load()
             from google.auth.exceptions import GoogleAuthError
             from google.auth.transport.requests import Request
 
             try:
-                self._credentials.refresh(partial(Request(), timeout=self._timeout_s))
+                credentials.refresh(partial(Request(), timeout=self._timeout_s))
             except GoogleAuthError as error:
-                raise Unauthorized(f"Google gave no access token: {_first_words(error, self._seen)}; {self._remedy}") from error
-            self._seen += (self._credentials.token,)
+                raise Unauthorized(f"Google gave no access token: {_first_words(error, self.secrets())}; {self._remedy}") from error
+            self._tokens.add(credentials.token)
+            self._credentials = credentials
 
     def _load(self) -> Any:
         import warnings
@@ -351,20 +368,69 @@ def _google_auth_installed() -> bool:
 # --- small things ---------------------------------------------------------------------------------------------------------------
 
 
-class _Turn:
-    """One at a time, whichever event loop asks: an asyncio lock belongs to one."""
+class _OneFetch:
+    """Fetches something once for all who ask for it at once, whichever event loops and threads they ask from. A failure is theirs too."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[None]], timeout_s: float) -> None:
+        from dragoman.providers.turnstile import Turnstile
+
+        self._fetch = fetch
+        # Longer than any fetch takes: only an event loop that was stopped in the middle of one makes the others wait that long.
+        self._turnstile = Turnstile(1, patience_s=2 * timeout_s + 5)
+        self._done = 0
+        self._failure = ""
+
+    async def unless(self, is_there: Callable[[], bool]) -> None:
+        done_before = self._done
+        try:
+            place = await self._turnstile.enter()
+        except TimeoutError as error:
+            raise Unauthorized("no token: another request has begun to fetch it and does not go on") from error
+        try:
+            if is_there():
+                return
+            if self._done == done_before:
+                await self._fetch_once()
+            elif self._failure:
+                raise Unauthorized(self._failure)
+        finally:
+            self._turnstile.leave(place)
+
+    async def _fetch_once(self) -> None:
+        """Cancelled, it counts for nothing, and the next in the queue fetches."""
+        try:
+            await self._fetch()
+        except Unauthorized as error:
+            self._failure = error.message
+            self._done += 1
+            raise
+        self._failure = ""
+        self._done += 1
+
+
+class _Tokens:
+    """The tokens that were used last. A source may give a new one for each request, so they are not all kept."""
 
     def __init__(self) -> None:
-        self._lock: asyncio.Lock | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.RLock()
+        self._values: dict[str, None] = {}
 
-    def lock(self) -> asyncio.Lock:
-        import asyncio
+    def add(self, token: str) -> None:
+        with self._lock:
+            self._values.pop(token, None)
+            self._values[token] = None
+            while len(self._values) > REMEMBERED:
+                del self._values[next(iter(self._values))]
 
-        loop = asyncio.get_running_loop()
-        if self._lock is None or self._loop is not loop:
-            self._lock, self._loop = asyncio.Lock(), loop
-        return self._lock
+    def all(self) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self._values)
+
+
+def _is_in(headers: Mapping[str, str], sent: Mapping[str, str]) -> bool:
+    """Whether these were among the headers sent. Names of headers are the same in upper and lower case."""
+    values = {name.lower(): value for name, value in sent.items()}
+    return all(values.get(name.lower()) == value for name, value in headers.items())
 
 
 def _either(names: Sequence[str]) -> str:

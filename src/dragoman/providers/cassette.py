@@ -11,7 +11,7 @@ came (then there is no response) or where it was cut.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -173,8 +173,9 @@ def write_cassette(path: Path, interactions: list[Interaction]) -> None:
     """All or nothing, and readable by its owner alone: what looked harmless to us may not be."""
     import os
 
+    # Two may save at once: each to a file of its own, and the last one stays.
     data = b"".join(jsontext.encode(interaction) + b"\n" for interaction in interactions)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    unfinished = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.unlink(missing_ok=True)
@@ -247,9 +248,10 @@ class _RecordedAnswer:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         try:
-            async for chunk in self._answer.chunks():
-                self._take.chunks.append(chunk)
-                yield chunk
+            async with aclosing(self._answer.chunks()) as chunks:
+                async for chunk in chunks:
+                    self._take.chunks.append(chunk)
+                    yield chunk
             self._take.ended = True
         except ConnectionFailed as error:
             self._take.fault = RecordedFault(error.message, error.retryable)

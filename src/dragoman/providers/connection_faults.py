@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 import socket
 import ssl
 import zlib
@@ -35,7 +34,7 @@ def not_answered(error: Exception, route: Route, connect_timeout_s: float) -> Co
         case NotHTTP():
             return ConnectionFailed(f"{route.whole_way} did not answer in HTTP; check that the address and port are those of the API")
         case _:
-            return ConnectionFailed(_unreachable(_first_of_many(error), route))
+            return ConnectionFailed(_unreachable(error, route))
 
 
 def not_completed(error: Exception, route: Route, received: int) -> ConnectionFailed:
@@ -61,13 +60,6 @@ def _unreachable(error: Exception, route: Route) -> str:
             return f"cannot reach {route.first_hop}: no way there; are you online?"
         case _:
             return f"cannot reach {route.whole_way}: {reason_of(error)}; check the address and your network"
-
-
-def _first_of_many(error: Exception) -> Exception:
-    # A name with several addresses: asyncio sums the faults up in a text, and gives them no number of their own.
-    if type(error) is OSError and error.errno is None and (numbers := re.findall(r"\[Errno (\d+)\]", str(error))):
-        return OSError(errno.ECONNREFUSED if str(errno.ECONNREFUSED) in numbers else int(numbers[-1]), "")
-    return error
 
 
 def _distrust(error: ssl.SSLCertVerificationError, route: Route) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, closing
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, closing
 from typing import Any
 
 from dragoman import __version__, jsontext
@@ -28,12 +28,18 @@ from dragoman.providers.auth import Auth, NoAuth
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.deadline import Deadline
 from dragoman.providers.faults import error_from_event, error_from_status
+from dragoman.providers.pool import most_connections
 from dragoman.providers.sse import SSEDecoder
+from dragoman.providers.turnstile import Turnstile
 from dragoman.providers.wire import Destination, StreamDecoder, Wire
 
 TRAILING_S = 5.0
 """How long to wait for what may still trail behind an answer that has said why it ended."""
 MAX_BODY_BYTES = 256 * 1024 * 1024
+WAIT_FOR_OTHERS_S = 600.0
+
+requests_under_way = Turnstile(most_connections, patience_s=WAIT_FOR_OTHERS_S)
+"""Of all agents of this process: each holds a connection, and the system allows so many."""
 
 
 def user_agent() -> str:
@@ -104,7 +110,7 @@ class HttpProvider:
     def _rendered(self, request: Request, to: Destination) -> list[Any]:
         memo = self._memos.get(request.model)
         if memo is None:
-            memo = self._memos[request.model] = PerMessage(lambda message: self._wire.render(message, to))
+            memo = self._memos.setdefault(request.model, PerMessage(lambda message: self._wire.render(message, to)))
         return memo.over(request.messages)
 
     # --- the calls of the contract
@@ -118,9 +124,7 @@ class HttpProvider:
         to = self._to(request.model)
         prepared = self._prepared(request, stream=True)
         decoder = self._wire.decoder(to, lambda: _used_ids(request))
-        deadline = asyncio.get_running_loop().time() + to.profile.first_event_s
-        opened = _Opened(await self._open(prepared, deadline))
-        async with opened as answer:
+        async with self._answered(prepared, to.profile.first_event_s) as (answer, deadline):
             if answer.headers.get("content-type", "").startswith("application/json"):
                 async for event in self._unstreamed(answer, request, to):
                     yield event
@@ -158,11 +162,41 @@ class HttpProvider:
 
     # --- sending
 
+    @asynccontextmanager
+    async def _answered(self, prepared: Prepared, timeout_s: float) -> AsyncGenerator[tuple[Answer, float], None]:
+        """An answer with status 200 and until when it may take, or the error its status stands for.
+
+        Where as many requests are under way in this process as there may be, it waits for its turn first: that time is not the service's.
+        """
+        places = self._places()
+        try:
+            place = await places.enter()
+        except TimeoutError:
+            raise self._too_many() from None
+        try:
+            deadline = asyncio.get_running_loop().time() + timeout_s
+            context, answer = await self._open(prepared, deadline)
+            try:
+                yield answer, deadline
+            except GeneratorExit:  # whoever reads has had enough, which is no fault
+                await context.__aexit__(None, None, None)
+                raise
+            except BaseException as error:
+                await context.__aexit__(type(error), error, error.__traceback__)
+                raise
+            await context.__aexit__(None, None, None)
+        finally:
+            places.leave(place)
+
+    def _places(self) -> Turnstile:
+        """Where a request waits for its turn."""
+        return requests_under_way
+
     async def _open(self, prepared: Prepared, deadline: float) -> tuple[AbstractAsyncContextManager[Answer], Answer]:
-        """An answer with status 200, or the error its status stands for. A refused credential is renewed once, where it can be."""
+        """A refused credential is renewed once, where it can be."""
         for attempt in (1, 2):
-            headers = {**prepared.headers, **await self._auth.headers()}
-            context = self.transport.send(prepared.method, prepared.url, headers, prepared.body)
+            credentials = await self._auth.headers()
+            context = self.transport.send(prepared.method, prepared.url, {**prepared.headers, **credentials}, prepared.body)
             try:
                 async with asyncio.timeout_at(deadline):
                     answer = await context.__aenter__()
@@ -180,15 +214,14 @@ class HttpProvider:
             finally:
                 await context.__aexit__(None, None, None)
             error = error_from_status(answer.status, answer.headers, body, self.deployment)
-            if attempt == 1 and isinstance(error, Unauthorized) and await self._auth.refresh():
+            if attempt == 1 and isinstance(error, Unauthorized) and await self._auth.refresh(credentials):
                 continue
             self._take_secrets_out(error)
             raise error
         raise AssertionError("unreachable")
 
     async def _json(self, prepared: Prepared, timeout_s: float) -> Any:
-        deadline = asyncio.get_running_loop().time() + timeout_s
-        async with _Opened(await self._open(prepared, deadline)) as answer:
+        async with self._answered(prepared, timeout_s) as (answer, deadline):
             try:
                 body = await _read_body(answer, deadline)
             except TimeoutError:
@@ -230,21 +263,15 @@ class HttpProvider:
         error.message = redact(error.message, self._auth.secrets)
         error.args = (error.message,)
 
+    def _too_many(self) -> TimedOut:
+        waited = f"{WAIT_FOR_OTHERS_S / 60:.0f} minutes"
+        return TimedOut(
+            f"{requests_under_way.inside} requests of this process are under way, and none ended within {waited}; run fewer agents at once",
+            provider=self.name,
+        )
+
     def _timed_out(self, what: str) -> TimedOut:
         return TimedOut(f"{what} from {self._base_url} in time; is the service up?", provider=self.name)
-
-
-class _Opened:
-    """A context already entered, to be left by `async with`."""
-
-    def __init__(self, opened: tuple[AbstractAsyncContextManager[Answer], Answer]) -> None:
-        self._context, self._answer = opened
-
-    async def __aenter__(self) -> Answer:
-        return self._answer
-
-    async def __aexit__(self, *exc_info: Any) -> None:
-        await self._context.__aexit__(*exc_info)
 
 
 async def _decoded(answer: Answer, decoder: StreamDecoder, profile: Profile, deadline: float) -> AsyncGenerator[StreamEvent, None]:

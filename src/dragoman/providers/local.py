@@ -25,6 +25,7 @@ from dragoman.providers import openai_chat
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.http import HttpProvider
 from dragoman.providers.local_engine import Engine, EngineSettings, engine_for
+from dragoman.providers.turnstile import Turnstile
 
 FILE_VARIABLE = "DRAGOMAN_LOCAL_MODEL"
 ALIKE = "x-alike-messages"
@@ -56,6 +57,11 @@ class LocalProvider(HttpProvider):
             return engine_for(EngineSettings.of(path, profile.context_window, profile.max_output_tokens, env, kept() if kept else ""))
 
         super().__init__(deployment, openai_chat, EngineTransport(engine), blobs=blobs)
+        self._engine = engine
+
+    def _places(self) -> Turnstile:
+        """The engine answers one at a time: the time a request waits for another's answer is not counted as its own."""
+        return self._engine().places
 
     def _prepared(self, request: Request, *, stream: bool) -> Prepared:
         """Also says how much of it is the same in every conversation, which the engine keeps."""

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import InputError, ProviderError, ServerError, Unsupported
+from dragoman.providers.turnstile import Turnstile
 
 log = logging.getLogger("dragoman")
 
@@ -62,6 +63,8 @@ class Engine:
         self._key = os.urandom(16).hex()
         self._server: Any = None
         self._has_begun = False
+        self.places = Turnstile(1)
+        """Whose turn it is, over all event loops and threads."""
 
     def load(self) -> Future[None]:
         return self._thread.submit(self._load)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -71,7 +72,7 @@ class Logged:
         self._on_finished = on_finished
         self._secrets = secrets
         self._body_limit = body_limit
-        self._count = 0
+        self._numbers = itertools.count(1)
 
     @property
     def name(self) -> str:
@@ -164,8 +165,7 @@ class Logged:
         return self._on_finished is not None or self._log.isEnabledFor(logging.WARNING)
 
     def _watch(self, kind: Literal["stream", "generate", "count_tokens", "embed"], model: str, request: Request | None) -> _Watch:
-        self._count += 1
-        watch = _Watch(kind, f"{self.name} {model} #{self._count}", model, self._clock())
+        watch = _Watch(kind, f"{self.name} {model} #{next(self._numbers)}", model, self._clock())
         if request is not None:
             watch.messages, watch.tools = len(request.messages), len(request.tools)
         if self._log.isEnabledFor(logging.INFO):

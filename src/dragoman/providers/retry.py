@@ -39,7 +39,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     retry_on_content: Callable[[Response], bool] | None = None
     """Asked of whole answers: True means the answer is no good and another should be had."""
     on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
-    """Asked once when every attempt was rate limited: the model to go on with, or None to give up."""
+    """Asked once for each request of which every attempt was rate limited: the model to go on with, or None to give up."""
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
     draw: Callable[[], float] = _draw
 

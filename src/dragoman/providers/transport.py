@@ -1,4 +1,4 @@
-"""HTTP/1.1 over asyncio: pooled connections, one trust store, and faults told in a sentence a person can act on.
+"""HTTP/1.1 over asyncio: kept connections, one trust store, and faults told in a sentence a person can act on.
 
 It needs no HTTP library, and a first request costs 70 ms of CPU less for it (docs/decisions/001). asyncio and all that does the work
 are imported on the first send, and the certificate store is read on the first https URL: a program that talks to a server on this
@@ -7,13 +7,14 @@ machine never pays for it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.errors import ConfigError, ConnectionFailed
 from dragoman.providers.framing import PACKED, NotHTTP, Unpacker, Unsendable, request_head
+from dragoman.providers.pool import Pool, open_connections
 from dragoman.providers.route import Route, route_to
 
 if TYPE_CHECKING:
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
     import ssl
 
     from dragoman.contracts import Answer
-    from dragoman.providers.connection import HttpConnection
-    from dragoman.providers.framing import Head
+    from dragoman.providers.connection import Exchange, HttpConnection
 
-IDLE_S = 55.0
-"""How long an idle connection is kept: tools run between two requests, and most servers wait a minute before they hang up."""
-IDLE_CONNECTIONS = 20
-"""Kept at once, for one event loop and one route."""
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 """Headers that say where a body ends. The transport alone knows."""
+GAVE_UP_WAITING = 408
+"""Said by a server that was tired of a silent connection. On a kept one it may be on its way before our request is."""
+CROWDED_TRIES = 20
+CROWDED_WAIT_S = 0.25
+"""How often, and how long each time, a request waits for another to end where the process has no file left for a socket."""
 
 
 class HttpTransport:
@@ -45,7 +46,7 @@ class HttpTransport:
         self._connect_timeout_s = connect_timeout_s
         self._tls = tls
         self._routes: dict[str, Route] = {}
-        self._pools: dict[asyncio.AbstractEventLoop, tuple[_Pool, AsyncGenerator[None, None]]] = {}
+        self._pools: dict[asyncio.AbstractEventLoop, tuple[Pool[HttpConnection], AsyncGenerator[None, None]]] = {}
 
     @asynccontextmanager
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
@@ -56,21 +57,27 @@ class HttpTransport:
             # Nothing of the request is told or chained: a header may hold a key.
             raise ConnectionFailed(f"the request to {route.host} is not valid HTTP and was not sent", retryable=False) from None
         pool = await self._pool()
-        connection, answered = await self._ask(pool, route, method, head, body)
-        answer = _HttpAnswer(connection, answered, route)
+        exchange = await self._ask(pool, route, method, head, body)
+        answer = _HttpAnswer(exchange, route)
+        connection = None
         try:
             yield answer
+            connection = exchange.finish()
         finally:
-            await answer.aclose(pool)
+            if connection is not None:
+                pool.put(route.key, connection)
+            else:
+                exchange.abort()
+            await answer.aclose(is_kept=connection is not None)
 
     async def preconnect(self, url: str) -> None:
         try:
             route, _ = self._route(url)
             pool = await self._pool()
-            if pool.idle.get(route.key) or route.key in pool.opening:
+            if pool.has(route.key) or not open_connections.has_room:
                 return
-            with pool.announced(route.key):
-                pool.put(route.key, await self._dial(route))
+            with pool.opening(route.key) as opened:
+                opened(await self._dial(route))
         except Exception:
             pass  # the request itself will tell
 
@@ -96,7 +103,7 @@ class HttpTransport:
         target = _target(rest[len(authority) :])
         return route, f"http://{route.host}{target}" if route.forwarded else target
 
-    async def _pool(self) -> _Pool:
+    async def _pool(self) -> Pool[HttpConnection]:
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -105,14 +112,14 @@ class HttpTransport:
             # A pool belongs to its loop. Those of loops that are gone hold nothing but memory.
             for gone in [other for other in list(self._pools) if other.is_closed()]:
                 self._pools.pop(gone, None)
-            pool = _Pool()
+            pool: Pool[HttpConnection] = Pool()
             held = self._pools[loop] = pool, _keep(pool)
             await anext(held[1])
         return held[0]
 
     # --- connections
 
-    async def _ask(self, pool: _Pool, route: Route, method: str, head: bytes, body: bytes) -> tuple[HttpConnection, Head]:
+    async def _ask(self, pool: Pool[HttpConnection], route: Route, method: str, head: bytes, body: bytes) -> Exchange:
         """Send the request and wait for the answer's head. A kept connection may turn out to be dead: then once more on a new one."""
         from dragoman.providers.connection import FAULTS
 
@@ -120,13 +127,19 @@ class HttpTransport:
             connection = await pool.take(route.key)
             if connection is not None:
                 try:
-                    return connection, await _asked(connection, method, head, body)
+                    exchange = await connection.ask(method, head, body)
                 except OSError:
                     if connection.answered:
                         raise
+                else:
+                    if exchange.head.status != GAVE_UP_WAITING:
+                        return exchange
+                    exchange.abort()
             connection = await self._dial(route)
-            return connection, await _asked(connection, method, head, body)
+            return await connection.ask(method, head, body)
         except FAULTS as error:
+            if _is_crowded(error):
+                raise _crowded() from error
             from dragoman.providers.connection_faults import not_answered
 
             raise not_answered(error, route, self._connect_timeout_s) from error
@@ -134,75 +147,27 @@ class HttpTransport:
     async def _dial(self, route: Route) -> HttpConnection:
         import asyncio
 
-        from dragoman.providers.connection import dial
+        from dragoman.providers.dialling import dial
 
         context = None
         if route.tls or route.hop.tls:
             from dragoman.providers.tls import trust
 
             context = trust(self._tls, asyncio.get_running_loop())
-        async with asyncio.timeout(self._connect_timeout_s):
-            return await dial(route, context)
+        for tries in range(CROWDED_TRIES):
+            try:
+                with open_connections.one_more():
+                    async with asyncio.timeout(self._connect_timeout_s):
+                        return await dial(route, context)
+            except OSError as error:
+                if not _is_crowded(error) or tries == CROWDED_TRIES - 1:
+                    raise
+            open_connections.close_idle(len(open_connections))
+            await asyncio.sleep(CROWDED_WAIT_S)
+        raise AssertionError("unreachable")
 
 
-async def _asked(connection: HttpConnection, method: str, head: bytes, body: bytes) -> Head:
-    try:
-        return await connection.ask(method, head, body)
-    except BaseException:
-        await connection.aclose()
-        raise
-
-
-class _Pool:
-    """The connections of one event loop that wait for a request."""
-
-    def __init__(self) -> None:
-        self.idle: dict[tuple[str, ...], list[HttpConnection]] = {}
-        self.opening: dict[tuple[str, ...], asyncio.Future[None]] = {}
-        self.closed = False
-
-    async def take(self, key: tuple[str, ...]) -> HttpConnection | None:
-        """A connection that is open for all we know, or None."""
-        import asyncio
-
-        if opening := self.opening.pop(key, None):
-            await asyncio.wait([opening])  # it began before us, so it is there before another could be
-        waiting = self.idle.get(key)
-        if not waiting:
-            return None
-        # Whether the server has hung up is known when the event loop has looked: once in these two turns, after whatever kept it busy.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        while waiting:
-            connection = waiting.pop()
-            connection.rise()
-            if connection.alive:
-                return connection
-        return None
-
-    def put(self, key: tuple[str, ...], connection: HttpConnection) -> None:
-        waiting = self.idle[key] = [each for each in self.idle.get(key, ()) if each.alive]
-        if self.closed or len(waiting) >= IDLE_CONNECTIONS:
-            connection.abort()
-            return
-        connection.rest(IDLE_S)
-        waiting.append(connection)
-
-    @contextmanager
-    def announced(self, key: tuple[str, ...]) -> Iterator[None]:
-        """While a connection is being opened ahead of its request: the request that comes meanwhile waits for it."""
-        import asyncio
-
-        opened = self.opening[key] = asyncio.get_running_loop().create_future()
-        try:
-            yield
-        finally:
-            if self.opening.get(key) is opened:
-                del self.opening[key]
-            opened.set_result(None)
-
-
-async def _keep(pool: _Pool) -> AsyncGenerator[None, None]:
+async def _keep(pool: Pool[HttpConnection]) -> AsyncGenerator[None, None]:
     """Close the pool when asked to, and also when its loop ends or nobody holds it any more.
 
     Event loops finish their asynchronous generators before they close: so a program that calls asyncio.run several times leaves
@@ -213,41 +178,34 @@ async def _keep(pool: _Pool) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
-        pool.closed = True
-        for connection in [each for waiting in pool.idle.values() for each in waiting]:
-            connection.abort()
-        pool.idle.clear()
+        pool.close()
         await asyncio.sleep(0)  # the turn in which the sockets are closed
 
 
 class _HttpAnswer:
-    def __init__(self, connection: HttpConnection, head: Head, route: Route) -> None:
-        self.status = head.status
-        self.headers: Mapping[str, str] = head.headers
-        self._connection = connection
+    def __init__(self, exchange: Exchange, route: Route) -> None:
+        self.status = exchange.head.status
+        self.headers: Mapping[str, str] = exchange.head.headers
+        self._exchange = exchange
         self._route = route
         self._body: AsyncGenerator[bytes, None] | None = None
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
+        if self._body is not None:
+            raise RuntimeError("the body of an answer can be read only once")
         encoding = self.headers.get("content-encoding", "").strip().lower()
         self._body = self._read() if encoding in {"", "identity"} else self._unpack(encoding)
         return self._body
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
-        connection, body = self._connection, self._connection.body
-        received = 0
+        exchange, received = self._exchange, 0
         try:
-            while not body.done:
-                if data := connection.take():
-                    if piece := body.feed(data):
-                        received += len(piece)
-                        yield piece
-                elif not connection.ended:
-                    await connection.arrival()
-                elif body.to_the_end:
-                    return
-                else:
-                    raise EOFError("the server closed the connection")
+            while not exchange.complete:
+                if piece := exchange.take():
+                    received += len(piece)
+                    yield piece
+                elif piece is None:
+                    await exchange.arrival()
         except (OSError, EOFError, NotHTTP) as error:
             from dragoman.providers.connection_faults import not_completed
 
@@ -271,13 +229,30 @@ class _HttpAnswer:
 
             raise not_completed(error, self._route, 0) from error
 
-    async def aclose(self, pool: _Pool) -> None:
-        if self._body is not None:
-            await self._body.aclose()
-        if self._connection.reusable():
-            pool.put(self._route.key, self._connection)
-        else:
-            await self._connection.aclose()
+    async def aclose(self, *, is_kept: bool) -> None:
+        """Let go of the body. Its exchange has ended before: nothing that happens here can reach the connection."""
+        import asyncio
+
+        try:
+            if self._body is not None:
+                await self._body.aclose()
+        except RuntimeError:
+            pass  # somebody is reading it at this moment, and finds that it has ended
+        finally:
+            if not is_kept:
+                await asyncio.sleep(0)  # the turn in which its socket is closed
+
+
+def _is_crowded(error: BaseException) -> bool:
+    """Whether the process, or the machine, has as many files open as it may."""
+    import errno
+
+    return isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}
+
+
+def _crowded() -> ConnectionFailed:
+    # Told without loading anything: a module could not be opened either.
+    return ConnectionFailed("too many files and connections are open in this process: run fewer agents at once, or allow more (ulimit -n)")
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------------

@@ -37,8 +37,9 @@ class FileBlobs:
     def get(self, sha256: str) -> bytes | None:
         if not is_digest(sha256):
             return None
-        if sha256 in self._waiting:
-            return self._waiting[sha256]
+        waiting = self._waiting.get(sha256)  # asked once: checkpoints write from a thread, and may be done with it in between
+        if waiting is not None:
+            return waiting
         data = self._read(sha256)
         return data if data is not None and _sha256(data) == sha256 else None
 

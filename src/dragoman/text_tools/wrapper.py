@@ -8,6 +8,7 @@ Whoever uses it sees the requests and answers of a service that knows tools. It 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, Literal, TypeVar
@@ -32,6 +33,8 @@ MUST_CALL = "Answer with a tool call."
 MUST_CALL_ONE = "Answer with a call of the tool {name}."
 NO_THINK = "/no_think"
 """How Qwen is told in words not to think."""
+KEPT_TOOLS = 8
+"""For so many sets of tools is kept what was made of them."""
 
 
 T = TypeVar("T")
@@ -135,13 +138,13 @@ class TextTools:
     @property
     def messages_rewritten(self) -> int:
         """How many messages have been rewritten so far: what requests really cost."""
-        return sum(memo.computed for memo in self._memos.values())
+        return sum(memo.computed for memo in list(self._memos.values()))
 
     def _memo(self, no_think: str, is_bound: bool) -> PerMessage[Message]:
         memo = self._memos.get((no_think, is_bound))
         if memo is None:
-            memo = PerMessage[Message](lambda message: rewrite(message, self.dialect, no_think, is_bound=is_bound))
-            self._memos[no_think, is_bound] = memo
+            made = PerMessage[Message](lambda message: rewrite(message, self.dialect, no_think, is_bound=is_bound))
+            memo = self._memos.setdefault((no_think, is_bound), made)  # another thread may have been faster
         return memo
 
     def _examples(self, tools: tuple[ToolSpec, ...]) -> list[Message]:
@@ -190,13 +193,24 @@ def _known(dialect: str) -> str:
 
 
 class _OncePerTools(Generic[T]):
-    """Something made of the tools, made anew only where they are others."""
+    """Something made of the tools, kept for the last few sets of tools: agents with different ones may take turns, from several threads."""
 
     def __init__(self, make: Callable[[tuple[ToolSpec, ...]], T]) -> None:
         self._make = make
-        self._last: tuple[tuple[ToolSpec, ...], T] | None = None
+        self._kept: tuple[tuple[tuple[ToolSpec, ...], T], ...] = ()
+        """The set used last comes first. Never changed, only replaced: whoever reads it sees one state of it."""
+        self._lock = threading.RLock()
 
     def __call__(self, tools: tuple[ToolSpec, ...]) -> T:
-        if self._last is None or self._last[0] != tools:
-            self._last = (tools, self._make(tools))
-        return self._last[1]
+        kept = self._kept
+        if kept and kept[0][0] == tools:
+            return kept[0][1]
+        entry = _entry_for(tools, kept) or (tools, self._make(tools))
+        with self._lock:
+            entry = _entry_for(tools, self._kept) or entry  # another thread may have been faster: all are given the same
+            self._kept = (entry, *(each for each in self._kept if each is not entry))[:KEPT_TOOLS]
+        return entry[1]
+
+
+def _entry_for(tools: tuple[ToolSpec, ...], kept: tuple[tuple[tuple[ToolSpec, ...], T], ...]) -> tuple[tuple[ToolSpec, ...], T] | None:
+    return next((entry for entry in kept if entry[0] == tools), None)
