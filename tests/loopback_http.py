@@ -140,6 +140,9 @@ def always(data: bytes, *, then_close: bool = False) -> Handler:
 
 # --- the client's side ------------------------------------------------------------------------------------------------------
 
+Client = Callable[..., Transport]
+"""Makes a transport: HttpTransport, or another that takes the same arguments."""
+
 
 @asynccontextmanager
 async def closing(transport: Transport) -> AsyncIterator[Transport]:

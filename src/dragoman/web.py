@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from dragoman.contracts import Provider, Tool, Transport
 from dragoman.errors import Unsupported
 from dragoman.messages import Request, Settings, ToolSpec, user
+from dragoman.providers.clients import HttpClient, open_transport
 from dragoman.tools.web_settings import HostRules
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ class Web(msgspec.Struct, frozen=True):
     """The URL of a SearXNG server: it needs no key, and goes before any model."""
     fetch: bool = True
     rules: HostRules = HostRules()
+    client: HttpClient = "own"
+    """The HTTP client that fetches pages and asks SearXNG; models have their own connection."""
 
 
 def web_tools(web: Web, agent: Agent) -> list[Tool]:
@@ -49,7 +53,7 @@ def web_tools(web: Web, agent: Agent) -> list[Tool]:
             model = agent.model  # of now: it may have been changed
             return await PageReader(agent.provider, model, lambda usage: agent.history.spend(model, usage, "web_fetch"))(prompt, text)
 
-        tools.append(WebFetch(_pin, outputs=agent.outputs, consult=consult, rules=web.rules))
+        tools.append(WebFetch(partial(_pin, web.client), outputs=agent.outputs, consult=consult, rules=web.rules))
     return tools
 
 
@@ -80,10 +84,8 @@ def _can_search(agent: Agent) -> bool:
     return can_search(agent.provider, agent.model)
 
 
-def _pin(address: str) -> Transport:
-    from dragoman.providers.pinned import PinnedTransport
-
-    return PinnedTransport(address)
+def _pin(client: HttpClient, address: str) -> Transport:
+    return open_transport(client, address=address)
 
 
 class _Searcher:
@@ -103,10 +105,9 @@ class _Searcher:
         return await ModelSearch(provider, model, lambda usage: self._agent.history.spend(model, usage, "google_web_search"))(query)
 
     async def _ask_searxng(self, query: str) -> Found:
-        from dragoman.providers.transport import HttpTransport
         from dragoman.tools.search_backends import SearxngSearch
 
-        transport = HttpTransport()
+        transport = open_transport(self._web.client)
         try:
             return await SearxngSearch(transport, self._web.searxng)(query)
         finally:

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -51,16 +52,21 @@ class Seen:
 
 
 @contextmanager
-def service(kind: str, *, certificate: str = "", proxy: bool = False) -> Iterator[list[str]]:
+def service(kind: str, *, certificate: str = "", version: str = "http/1.1", proxy: bool = False) -> Iterator[list[str]]:
     """An echo service in a process of its own: its address, and the proxy's where one is wanted."""
-    argv = [sys.executable, str(HERE / "echo_service.py"), kind, "--certificate", certificate, *(["--proxy"] if proxy else [])]
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield [process.stdout.readline().strip() for _ in range(2 if proxy else 1)]
-    finally:
-        _, complaints = process.communicate(timeout=30)
-        assert kind != "ours" or complaints == "", complaints
+    options = ["--certificate", certificate, "--version", version, *(["--proxy"] if proxy else [])]
+    argv = [sys.executable, str(HERE / "echo_service.py"), kind, *options]
+    # A file: a pipe that nobody reads would stop the service once it is full.
+    with tempfile.TemporaryFile("w+") as complaints:
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)
+        assert process.stdout is not None
+        try:
+            yield [process.stdout.readline().strip() for _ in range(2 if proxy else 1)]
+        finally:
+            process.communicate(timeout=30)
+        complaints.seek(0)
+        told = complaints.read()
+        assert kind != "ours" or told == "", told
 
 
 def catalog() -> Catalog:

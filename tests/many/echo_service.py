@@ -1,6 +1,6 @@
 """Services in a process of their own that answer each question with the question, so that a crossed answer is seen.
 
-    python echo_service.py hypercorn [--certificate FILE] [--proxy]
+    python echo_service.py hypercorn [--certificate FILE] [--version h2] [--proxy]
     python echo_service.py ours
 
 A question says itself how it is to be treated: `q17 {"wait_s": 0.01, "pieces": 4, "fault": "cut"}`. A fault strikes the first attempt of
@@ -106,7 +106,7 @@ def application(attempts: Attempts) -> Callable[..., Awaitable[None]]:
     return app
 
 
-async def serve_hypercorn(certificate: str) -> AsyncIterator[str]:
+async def serve_hypercorn(certificate: str, version: str) -> AsyncIterator[str]:
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
 
@@ -121,7 +121,7 @@ async def serve_hypercorn(certificate: str) -> AsyncIterator[str]:
     config.graceful_timeout = 0
     if certificate:
         config.certfile = config.keyfile = certificate
-        config.alpn_protocols = ["http/1.1"]
+        config.alpn_protocols = [version]
     ended = asyncio.Event()
     serving = asyncio.create_task(serve(application(Attempts()), config, shutdown_trigger=ended.wait))
     port = listener.getsockname()[1]
@@ -210,9 +210,10 @@ async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=["hypercorn", "ours"])
     parser.add_argument("--certificate", default="")
+    parser.add_argument("--version", default="http/1.1")
     parser.add_argument("--proxy", action="store_true")
     options = parser.parse_args()
-    services = serve_ours() if options.kind == "ours" else serve_hypercorn(options.certificate)
+    services = serve_ours() if options.kind == "ours" else serve_hypercorn(options.certificate, options.version)
     async for url in services:
         print(url, flush=True)
         if options.proxy:

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from certificates import Authority
+from dragoman.contracts import Transport
+from dragoman.providers.httpx_transport import HttpxTransport
 from dragoman.providers.transport import HttpTransport
 from many.crowd import Crowd, Seen, connected, service, sockets
 
@@ -25,7 +27,7 @@ SEED = int(os.environ.get("DRAGOMAN_SEED", "0")) or int.from_bytes(os.urandom(4)
 AGENTS = 50
 
 
-def ask(url: str, requests: int, transport: HttpTransport | None = None) -> Seen:
+def ask(url: str, requests: int, transport: Transport | None = None) -> Seen:
     """Everything at once; afterwards there is no task and no socket more than before."""
 
     async def run() -> Seen:
@@ -66,6 +68,15 @@ def test_over_tls(tmp_path: Path) -> None:
 def test_through_a_proxy(tmp_path: Path) -> None:
     with service("hypercorn", certificate=certificate(tmp_path), proxy=True) as [url, proxy]:
         check(ask(url, REQUESTS // 4, HttpTransport(proxy=proxy, tls=trusting(tmp_path))), REQUESTS // 4)
+
+
+@pytest.mark.parametrize("version", ["http/1.1", "h2"])
+def test_over_httpx(tmp_path: Path, version: str) -> None:
+    """The second client passes the same; over HTTP/2 all agents share a few connections."""
+    with service("hypercorn", certificate=certificate(tmp_path), version=version) as [url]:
+        context = trusting(tmp_path)
+        context.set_alpn_protocols([version])
+        check(ask(url, REQUESTS // 4, HttpxTransport(tls=context)), REQUESTS // 4)
 
 
 def test_in_several_threads_on_one_connection() -> None:

@@ -6,6 +6,15 @@ import pytest
 
 from certificates import Authority
 from dragoman.providers import tls
+from dragoman.providers.httpx_transport import HttpxTransport
+from dragoman.providers.transport import HttpTransport
+from loopback_http import Client
+
+
+@pytest.fixture(params=[HttpTransport, HttpxTransport], ids=["own", "httpx"])
+def client(request: pytest.FixtureRequest) -> Client:
+    """Each HTTP client there is. They keep the same promises."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +26,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def fresh_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: no TLS context yet, and no certificates named."""
     monkeypatch.setattr(tls, "_tls", None)
+    monkeypatch.setattr(tls, "_tls_http2", None)
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
 

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from dragoman.contracts import Transport
 from dragoman.errors import ConfigError, ConnectionFailed
 from dragoman.providers.cassette import Cassette
+from dragoman.providers.httpx_transport import HttpxTransport
 from dragoman.providers.transport import HttpTransport
 from loopback_http import (
     LAST_CHUNK,
+    Client,
     Handler,
     Received,
     Server,
@@ -41,6 +43,7 @@ from loopback_http import (
 MEGABYTE = 1_000_000
 TRANSPORTS: dict[str, Callable[[Path], Transport]] = {
     "http": lambda folder: HttpTransport(),
+    "httpx": lambda folder: HttpxTransport(),
     "recording": lambda folder: Cassette(folder / "cassette.jsonl", HttpTransport(), mode="record"),
 }
 
@@ -117,8 +120,9 @@ def test_events_come_when_they_are_sent_and_not_when_the_body_ends(transport: Tr
     against(handler, transport, test)
 
 
+@pytest.mark.parametrize("make", [HttpTransport, HttpxTransport])
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=12), st.integers(min_value=1, max_value=40))
-def test_any_chunking_on_any_packets_gives_the_same_body(chunks: list[bytes], packet: int) -> None:
+def test_any_chunking_on_any_packets_gives_the_same_body(make: Client, chunks: list[bytes], packet: int) -> None:
     wire = chunked_head() + b"".join(map(chunk, chunks)) + LAST_CHUNK
 
     async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
@@ -129,7 +133,7 @@ def test_any_chunking_on_any_packets_gives_the_same_body(chunks: list[bytes], pa
     async def test(server: Server) -> None:
         assert (await fetch(transport, server.url))[2] == b"".join(chunks)
 
-    transport = HttpTransport()
+    transport = make()
     against(handler, transport, test)
 
 
@@ -188,6 +192,23 @@ def test_cookies_are_not_kept(transport: Transport) -> None:
     against(always(answer(b"", headers="Set-Cookie: a=b\r\n")), transport, test)
 
 
+def test_a_body_can_be_read_only_once(transport: Transport) -> None:
+    async def test(server: Server) -> None:
+        async with transport.send("POST", server.url, {}, b"") as got:
+            assert [piece async for piece in got.chunks()] == [b"ok"]
+            with pytest.raises(RuntimeError, match="the body of an answer can be read only once"):
+                await anext(got.chunks())
+
+    against(always(answer(b"ok")), transport, test)
+
+
+def test_what_came_twice_is_joined(transport: Transport) -> None:
+    async def test(server: Server) -> None:
+        assert (await fetch(transport, server.url))[1]["x-a"] == "1, 2"
+
+    against(always(answer(b"", headers="X-A: 1\r\nx-a: 2\r\n")), transport, test)
+
+
 # --- connections ------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +229,102 @@ def test_a_connection_the_server_has_closed_is_not_used_again(transport: Transpo
         assert server.connections == 3
 
     against(always(answer(b"ok"), then_close=True), transport, test)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_kept_connection_that_dies_under_a_request_is_replaced_once(transport: Transport, reset: bool) -> None:
+    """The server takes the second request and hangs up without a word, as one does whose patience ended at that moment."""
+    hang_up = iter([False, True, False])
+
+    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
+        if not next(hang_up):
+            writer.write(answer(request.body))
+            return
+        if reset:
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.close()
+
+    async def test(server: Server) -> None:
+        for body in [b"one", b"two"]:
+            assert (await fetch(transport, server.url, body))[2] == body
+        assert [request.body for request in server.requests] == [b"one", b"two", b"two"]
+        assert server.connections == 2
+
+    against(handler, transport, test)
+
+
+@pytest.mark.parametrize("said", [b"", b"H", b"HTTP/1.1 200 OK\r\n"])
+def test_a_request_is_not_sent_again_on_a_new_connection_or_after_a_word_of_answer(transport: Transport, said: bytes) -> None:
+    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
+        if request.body == b"fine":
+            writer.write(answer(b"ok"))
+            return
+        writer.write(said)
+        await writer.drain()
+        writer.close()
+
+    async def test(server: Server) -> None:
+        if said:
+            await fetch(transport, server.url, b"fine")
+        with pytest.raises(ConnectionFailed, match="closed the connection without answering"):
+            await fetch(transport, server.url, b"asked once")
+        assert [request.body for request in server.requests].count(b"asked once") == 1
+
+    against(handler, transport, test)
+
+
+@pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", b"\0"])
+@pytest.mark.parametrize("pause", [0, 0.05])
+def test_bytes_behind_an_answer_are_not_taken_for_the_next_one(transport: Transport, extra: bytes, pause: float) -> None:
+    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(request.body))
+        await asyncio.sleep(pause)
+        writer.write(extra)
+
+    async def test(server: Server) -> None:
+        for body in [b"one", b"two"]:
+            assert (await fetch(transport, server.url, body))[2] == body
+            await asyncio.sleep(2 * pause)
+        assert server.connections == 2
+
+    against(handler, transport, test)
+
+
+def test_a_server_that_was_tired_of_waiting_did_not_answer(transport: Transport) -> None:
+    """A 408 on a kept connection was on its way before the request was."""
+
+    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
+        is_second = len(bodies) == 1
+        bodies.append(request.body)
+        writer.write(answer(b"too late", "408 Request Timeout") if is_second else answer(request.body))
+
+    async def test(server: Server) -> None:
+        for body in [b"one", b"two"]:
+            assert (await fetch(transport, server.url, body))[2] == body
+
+    bodies: list[bytes] = []
+    against(handler, transport, test)
+
+
+def test_closing_spares_the_answers_that_are_being_read(transport: Transport) -> None:
+    go_on = asyncio.Event()
+
+    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(chunked_head() + chunk(b"one"))
+        await go_on.wait()
+        writer.write(chunk(b"two") + LAST_CHUNK)
+
+    async def test(server: Server) -> None:
+        async with transport.send("POST", server.url, {}, b"") as got, aclosing(got.chunks()) as pieces:
+            assert await anext(pieces) == b"one"
+            await transport.aclose()
+            go_on.set()
+            assert await anext(pieces) == b"two"
+            assert [piece async for piece in pieces] == []
+        await asyncio.wait_for(server.hung_up.wait(), 1)
+        assert (await fetch(transport, server.url))[2] == b"onetwo"
+
+    against(handler, transport, test)
 
 
 def test_requests_run_side_by_side(transport: Transport) -> None:
@@ -321,6 +438,27 @@ def test_a_connection_may_be_opened_ahead(transport: Transport) -> None:
         assert server.connections <= 2
 
     against(always(answer(b"ok")), transport, test)
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_an_early_refusal_is_read_while_the_request_is_still_being_written(transport: Transport, closes: bool) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer(b"too much", "413 Content Too Large"))
+        await writer.drain()
+        if not closes:
+            await finished.wait()
+        writer.close()
+
+    async def run() -> None:
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server, closing(transport):
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            got = await asyncio.wait_for(fetch(transport, url, bytes(50 * MEGABYTE)), 5)
+            assert (got[0], got[2]) == (413, b"too much")
+            finished.set()
+
+    finished = asyncio.Event()
+    asyncio.run(run())
 
 
 # --- faults -----------------------------------------------------------------------------------------------------

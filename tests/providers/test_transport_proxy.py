@@ -1,4 +1,4 @@
-"""HttpTransport through proxies: tunnels, forwarding, the environment, and passwords that are never shown."""
+"""Both clients through proxies: tunnels, forwarding, the environment, and passwords that are never shown."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from certificates import Authority
 from dragoman.errors import ConfigError, ConnectionFailed
-from dragoman.providers.route import proxy_from_environment, route_to
-from dragoman.providers.transport import HttpTransport
-from loopback_http import Received, always, answer, closing, fetch, read_request, serving
+from dragoman.providers.route import HTTP_PROXIES, SOCKS_PROXIES, proxy_from_environment, route_to
+from loopback_http import Client, Received, always, answer, closing, fetch, read_request, serving
 
-# --- HttpTransport: proxies --------------------------------------------------------------------------------------------------------
+# --- proxies ------------------------------------------------------------------------------------------------------------------------
 
 
 class Proxy:
@@ -73,7 +72,7 @@ BASIC = "Basic dXNlcjpodW50ZXIyMg=="  # user:hunter22
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("named_by", ["argument", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-def test_https_goes_through_a_tunnel(authority: Authority, monkeypatch: pytest.MonkeyPatch, named_by: str) -> None:
+def test_https_goes_through_a_tunnel(client: Client, authority: Authority, monkeypatch: pytest.MonkeyPatch, named_by: str) -> None:
     async def run() -> None:
         async with (
             serving(always(answer(b"ok")), tls=authority.server("api.example.test")) as server,
@@ -82,7 +81,7 @@ def test_https_goes_through_a_tunnel(authority: Authority, monkeypatch: pytest.M
             url = f"http://user:hunter22@127.0.0.1:{proxy.port}"
             if named_by != "argument":
                 monkeypatch.setenv(named_by, url)
-            async with closing(HttpTransport(proxy=url if named_by == "argument" else None)) as transport:
+            async with closing(client(proxy=url if named_by == "argument" else None)) as transport:
                 for _ in range(2):
                     got = await fetch(transport, "https://api.example.test/v1", b"question", headers={"x-api-key": "k"})
                     assert got[2] == b"ok"
@@ -96,11 +95,11 @@ def test_https_goes_through_a_tunnel(authority: Authority, monkeypatch: pytest.M
     asyncio.run(run())
 
 
-def test_http_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_http_is_forwarded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         async with serving(always(answer(b"ok"))) as server, Proxy(server.port).running() as proxy:
             monkeypatch.setenv("http_proxy", f"127.0.0.1:{proxy.port}")
-            async with closing(HttpTransport()) as transport:
+            async with closing(client()) as transport:
                 assert (await fetch(transport, "http://api.example.test/v1", b"question"))[2] == b"ok"
             assert [(request.method, request.target) for request in proxy.seen] == [("POST", "http://api.example.test/v1")]
 
@@ -109,14 +108,14 @@ def test_http_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_may_be_reached_over_tls(authority: Authority, scheme: str) -> None:
+def test_a_proxy_may_be_reached_over_tls(client: Client, authority: Authority, scheme: str) -> None:
     async def run() -> None:
         tls = authority.server("api.example.test") if scheme == "https" else None
         async with (
             serving(always(answer(b"ok")), tls=tls) as server,
             Proxy(server.port, tls=authority.server("127.0.0.1")).running() as proxy,
         ):
-            async with closing(HttpTransport(proxy=f"https://user:hunter22@127.0.0.1:{proxy.port}")) as transport:
+            async with closing(client(proxy=f"https://user:hunter22@127.0.0.1:{proxy.port}")) as transport:
                 for _ in range(2):
                     assert (await fetch(transport, f"{scheme}://api.example.test/v1", b"x" * 300_000))[2] == b"ok"
             assert len(proxy.seen) == 1
@@ -126,13 +125,13 @@ def test_a_proxy_may_be_reached_over_tls(authority: Authority, scheme: str) -> N
 
 
 @pytest.mark.usefixtures("trusted")
-def test_what_a_proxy_says_by_itself_never_passes_for_the_server(authority: Authority) -> None:
+def test_what_a_proxy_says_by_itself_never_passes_for_the_server(client: Client, authority: Authority) -> None:
     async def run() -> None:
         async with (
             serving(always(answer(b"ok")), tls=authority.server("api.example.test")) as server,
             Proxy(server.port, inject=answer(b"evil")).running() as proxy,
         ):
-            async with closing(HttpTransport(proxy=f"http://127.0.0.1:{proxy.port}")) as transport:
+            async with closing(client(proxy=f"http://127.0.0.1:{proxy.port}")) as transport:
                 with pytest.raises(ConnectionFailed):
                     await fetch(transport, "https://api.example.test/v1")
             assert server.requests == []
@@ -148,10 +147,10 @@ def test_what_a_proxy_says_by_itself_never_passes_for_the_server(authority: Auth
         ("502 Bad Gateway", "would not connect to api.example.test: 502 Bad Gateway; check your proxy settings", True),
     ],
 )
-def test_a_proxy_that_refuses_is_named_without_its_password(refusal: str, message: str, retryable: bool) -> None:
+def test_a_proxy_that_refuses_is_named_without_its_password(client: Client, refusal: str, message: str, retryable: bool) -> None:
     async def run() -> None:
         async with Proxy(0, refuse=refusal).running() as proxy:
-            async with closing(HttpTransport(proxy=f"http://user:hunter22@127.0.0.1:{proxy.port}/")) as transport:
+            async with closing(client(proxy=f"http://user:hunter22@127.0.0.1:{proxy.port}/")) as transport:
                 with pytest.raises(ConnectionFailed) as caught:
                     await fetch(transport, "https://api.example.test/v1")
             assert f"the proxy 127.0.0.1:{proxy.port} {message}" in str(caught.value)
@@ -162,9 +161,9 @@ def test_a_proxy_that_refuses_is_named_without_its_password(refusal: str, messag
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_proxy_that_is_not_there_is_named_without_its_password() -> None:
+def test_a_proxy_that_is_not_there_is_named_without_its_password(client: Client) -> None:
     async def run() -> None:
-        async with closing(HttpTransport(proxy="http://user:hunter22@127.0.0.1:1")) as transport:
+        async with closing(client(proxy="http://user:hunter22@127.0.0.1:1")) as transport:
             with pytest.raises(ConnectionFailed) as caught:
                 await fetch(transport, "https://api.example.test/v1")
         assert str(caught.value) == "cannot reach the proxy 127.0.0.1:1: connection refused; is the server running?"
@@ -174,13 +173,13 @@ def test_a_proxy_that_is_not_there_is_named_without_its_password() -> None:
 
 
 @pytest.mark.usefixtures("fresh_trust")
-def test_a_stranger_behind_a_proxy_is_refused(authority: Authority) -> None:
+def test_a_stranger_behind_a_proxy_is_refused(client: Client, authority: Authority) -> None:
     async def run() -> None:
         async with (
             serving(always(answer(b"ok")), tls=authority.server("api.example.test")) as server,
             Proxy(server.port).running() as proxy,
         ):
-            async with closing(HttpTransport(proxy=f"http://127.0.0.1:{proxy.port}")) as transport:
+            async with closing(client(proxy=f"http://127.0.0.1:{proxy.port}")) as transport:
                 with pytest.raises(ConnectionFailed, match=r"not trusted: api\.example\.test \(through the proxy 127\.0\.0\.1:\d+\)"):
                     await fetch(transport, "https://api.example.test/v1")
             assert server.requests == []
@@ -252,5 +251,23 @@ def test_a_proxy_of_another_kind_is_a_setting_to_correct(kind: str) -> None:
     with pytest.raises(ConfigError, match=rf"cannot use a proxy of the kind {kind.lower()}://; http:// and https:// can be used") as caught:
         route_to("https://api.example.com", f"{kind}://user:hunter22@p:1")
     assert "hunter22" not in str(caught.value)
+    way_out = "; for SOCKS: pip install 'dragoman[httpx]', and client = \"httpx\" under [http] in the configuration"
+    assert str(caught.value).endswith(way_out) == (kind != "gopher")
     assert "hunter22" not in repr(route_to("https://api.example.com", "http://user:hunter22@p:1"))
     assert proxy_from_environment("https", "api.example.com", 443) == ""
+
+
+@pytest.mark.parametrize("kind", ["gopher", "socks4", "socks"])
+def test_whoever_can_use_socks_is_told_which(kind: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        route_to("https://api.example.com", f"{kind}://p:1", (*HTTP_PROXIES, *SOCKS_PROXIES))
+    assert str(caught.value) == f"cannot use a proxy of the kind {kind}://; http://, https://, socks5:// and socks5h:// can be used"
+
+
+@pytest.mark.parametrize("kind", ["socks5", "SOCKS5h"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_socks_proxy_is_neither_asked_for_urls_nor_for_tunnels(kind: str, scheme: str) -> None:
+    route = route_to(f"{scheme}://api.example.com", f"{kind}://us%40er:pw@p", (*HTTP_PROXIES, *SOCKS_PROXIES))
+    assert (route.by_socks, route.forwarded, route.tunnelled) == (True, False, False)
+    assert route.hop == ("p", 1080, False)
+    assert route.proxy_credentials == ("us@er", "pw")

@@ -1,4 +1,4 @@
-"""HttpTransport over TLS, its timeouts and names, and what it loads and leaves behind."""
+"""Both clients over TLS, their timeouts and names, and what they load and leave behind."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 
 from certificates import Authority
+from dragoman.contracts import Transport
 from dragoman.errors import ConfigError, ConnectionFailed
 from dragoman.providers import tls
-from dragoman.providers.transport import HttpTransport
-from loopback_http import Handler, Received, Server, against, always, answer, chunk, chunked_head, closing, endless, fetch, serving
+from loopback_http import Client, Handler, Received, Server, against, always, answer, chunk, chunked_head, closing, endless, fetch, serving
 
 # --- names and time ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_name_that_does_not_resolve_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_does_not_resolve_says_so(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     async def run() -> None:
-        async with closing(HttpTransport()) as transport:
+        async with closing(client()) as transport:
             with pytest.raises(ConnectionFailed) as caught:
                 await fetch(transport, "http://api.exmaple.test/v1")
         assert str(caught.value) == (
@@ -41,9 +41,9 @@ def test_a_name_that_does_not_resolve_says_so(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="fills the accept queue, which only Linux then leaves unanswered")
-def test_a_connection_that_does_not_come_about_is_given_up() -> None:
+def test_a_connection_that_does_not_come_about_is_given_up(client: Client) -> None:
     async def run(port: int) -> None:
-        async with closing(HttpTransport(connect_timeout_s=0.3)) as transport:
+        async with closing(client(connect_timeout_s=0.3)) as transport:
             started = time.monotonic()
             with pytest.raises(ConnectionFailed, match=r"no connection within 0\.3 s; check the address and your network"):
                 await fetch(transport, f"http://127.0.0.1:{port}")
@@ -62,7 +62,7 @@ def test_a_connection_that_does_not_come_about_is_given_up() -> None:
             filler.close()
 
 
-def test_there_is_no_read_timeout() -> None:
+def test_there_is_no_read_timeout(client: Client) -> None:
     async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.5)
         writer.write(answer(b"late"))
@@ -70,48 +70,48 @@ def test_there_is_no_read_timeout() -> None:
     async def test(server: Server) -> None:
         assert (await fetch(transport, server.url))[2] == b"late"
 
-    transport = HttpTransport(connect_timeout_s=0.2)
+    transport = client(connect_timeout_s=0.2)
     against(handler, transport, test)
 
 
 # --- TLS ----------------------------------------------------------------------------------------------------------
 
 
-def over_tls(context: Any, test: Callable[[Server, HttpTransport], Any], handler: Handler | None = None) -> None:
+def over_tls(client: Client, context: Any, test: Callable[[Server, Transport], Any], handler: Handler | None = None) -> None:
     async def run() -> None:
-        async with serving(handler or always(answer(b"ok")), tls=context) as server, closing(HttpTransport()) as transport:
+        async with serving(handler or always(answer(b"ok")), tls=context) as server, closing(client()) as transport:
             await asyncio.wait_for(test(server, transport), 20)  # type: ignore[arg-type]
 
     asyncio.run(run())
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_trusted_certificate_is_accepted_and_the_connection_used_again(authority: Authority) -> None:
-    async def test(server: Server, transport: HttpTransport) -> None:
+def test_a_trusted_certificate_is_accepted_and_the_connection_used_again(client: Client, authority: Authority) -> None:
+    async def test(server: Server, transport: Transport) -> None:
         for _ in range(3):
             assert (await fetch(transport, server.url, b"x" * 100_000))[2] == b"ok"
         assert server.connections == 1
 
-    over_tls(authority.server("127.0.0.1"), test)
+    over_tls(client, authority.server("127.0.0.1"), test)
 
 
 @pytest.mark.usefixtures("trusted")
-def test_the_certificates_are_read_once_for_all_transports(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_certificates_are_read_once_for_all_transports(client: Client, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[object] = []
     original = tls.new_tls_context
     monkeypatch.setattr(tls, "new_tls_context", lambda: built.append(context := original()) or context)
 
-    async def test(server: Server, transport: HttpTransport) -> None:
+    async def test(server: Server, transport: Transport) -> None:
         assert (await fetch(transport, server.url))[2] == b"ok"
 
     for _ in range(3):
-        over_tls(authority.server("127.0.0.1"), test)
+        over_tls(client, authority.server("127.0.0.1"), test)
     assert len(built) == 1
 
 
 @pytest.mark.usefixtures("fresh_trust")
-def test_a_certificate_of_a_stranger_is_refused(authority: Authority) -> None:
-    async def test(server: Server, transport: HttpTransport) -> None:
+def test_a_certificate_of_a_stranger_is_refused(client: Client, authority: Authority) -> None:
+    async def test(server: Server, transport: Transport) -> None:
         with pytest.raises(ConnectionFailed) as caught:
             await fetch(transport, server.url, b"secret question")
         assert not caught.value.retryable
@@ -120,36 +120,36 @@ def test_a_certificate_of_a_stranger_is_refused(authority: Authority) -> None:
         assert message.endswith("set SSL_CERT_FILE to a file that holds its certificate")
         assert server.requests == []
 
-    over_tls(authority.server("127.0.0.1"), test)
+    over_tls(client, authority.server("127.0.0.1"), test)
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None:
-    async def test(server: Server, transport: HttpTransport) -> None:
+def test_a_certificate_for_another_name_is_refused(client: Client, authority: Authority) -> None:
+    async def test(server: Server, transport: Transport) -> None:
         with pytest.raises(ConnectionFailed, match=r"the certificate is not one for 127\.0\.0\.1:\d+; check the address"):
             await fetch(transport, server.url)
 
-    over_tls(authority.server("api.example.test"), test)
+    over_tls(client, authority.server("api.example.test"), test)
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_certificate_out_of_date_is_refused(authority: Authority) -> None:
-    async def test(server: Server, transport: HttpTransport) -> None:
+def test_a_certificate_out_of_date_is_refused(client: Client, authority: Authority) -> None:
+    async def test(server: Server, transport: Transport) -> None:
         with pytest.raises(ConnectionFailed, match=r"out of date \(certificate has expired\); check this machine's clock"):
             await fetch(transport, server.url)
 
-    over_tls(authority.server("127.0.0.1", expired=True), test)
+    over_tls(client, authority.server("127.0.0.1", expired=True), test)
 
 
 @pytest.mark.usefixtures("trusted")
-def test_https_to_a_plain_server_says_so() -> None:
+def test_https_to_a_plain_server_says_so(client: Client) -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
     async def run() -> None:
-        async with await asyncio.start_server(handler, "127.0.0.1", 0) as server, closing(HttpTransport()) as transport:
+        async with await asyncio.start_server(handler, "127.0.0.1", 0) as server, closing(client()) as transport:
             with pytest.raises(ConnectionFailed, match=r"no TLS connection to .*; if it is a plain http server, write http:// for it"):
                 await fetch(transport, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
@@ -157,8 +157,8 @@ def test_https_to_a_plain_server_says_so() -> None:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_cancelling_over_tls_hangs_up_at_once(authority: Authority) -> None:
-    async def test(server: Server, transport: HttpTransport) -> None:
+def test_cancelling_over_tls_hangs_up_at_once(client: Client, authority: Authority) -> None:
+    async def test(server: Server, transport: Transport) -> None:
         task = asyncio.create_task(fetch(transport, server.url))
         await server.asked.wait()
         await asyncio.sleep(0.05)
@@ -167,25 +167,25 @@ def test_cancelling_over_tls_hangs_up_at_once(authority: Authority) -> None:
             await task
         await asyncio.wait_for(server.hung_up.wait(), 1)
 
-    over_tls(authority.server("127.0.0.1"), test, endless)
+    over_tls(client, authority.server("127.0.0.1"), test, endless)
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_cut_over_tls_is_a_fault(authority: Authority) -> None:
-    async def test(server: Server, transport: HttpTransport) -> None:
+def test_a_cut_over_tls_is_a_fault(client: Client, authority: Authority) -> None:
+    async def test(server: Server, transport: Transport) -> None:
         with pytest.raises(ConnectionFailed, match="cut its answer short after 9 bytes"):
             await fetch(transport, server.url)
 
-    over_tls(authority.server("127.0.0.1"), test, always(chunked_head() + chunk(b"data: 1\n\n"), then_close=True))
+    over_tls(client, authority.server("127.0.0.1"), test, always(chunked_head() + chunk(b"data: 1\n\n"), then_close=True))
 
 
 @pytest.mark.usefixtures("fresh_trust")
-def test_certificates_that_cannot_be_read_are_a_setting_to_correct(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_certificates_that_cannot_be_read_are_a_setting_to_correct(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("no certificate")
 
     async def run() -> None:
-        async with closing(HttpTransport()) as transport:
+        async with closing(client()) as transport:
             with pytest.raises(ConfigError, match="cannot read the certificates that SSL_CERT_FILE names"):
                 await fetch(transport, "https://127.0.0.1:1/")
 
@@ -246,9 +246,9 @@ SEVERAL_RUNS = """
     import asyncio, gc
     from loopback_http import always, answer, serving
     from dragoman.providers import tls
-    from dragoman.providers.transport import HttpTransport
+    from dragoman.providers.MODULE import CLIENT
 
-    transport = HttpTransport()
+    transport = CLIENT()
 
     async def run():
         async with serving(always(answer(b"ok"))) as server:
@@ -272,5 +272,13 @@ SEVERAL_RUNS = """
 """
 
 
-def test_nothing_is_left_open_though_nobody_closes_it() -> None:
-    assert run_python(SEVERAL_RUNS, "-X", "dev", "-W", "error").strip() == "clean"
+@pytest.mark.parametrize(
+    ("module", "name", "loaded_before"),
+    [
+        ("transport", "HttpTransport", ""),
+        ("httpx_transport", "HttpxTransport", "import dragoman.providers.httpx_pool"),  # asyncio warns of what takes long, loading included
+    ],
+)
+def test_nothing_is_left_open_though_nobody_closes_it(module: str, name: str, loaded_before: str) -> None:
+    script = loaded_before + textwrap.dedent(SEVERAL_RUNS).replace("MODULE", module).replace("CLIENT", name)
+    assert run_python(script, "-X", "dev", "-W", "error").strip() == "clean"

@@ -91,6 +91,12 @@ class WebTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     only_hosts: tuple[str, ...] = ()
 
 
+class HttpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which HTTP client is used. The default is that of providers.clients."""
+
+    client: Literal["own", "httpx"] = "own"
+
+
 class LocalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Models on this machine: whether weights are pulled unasked, and whether servers are looked for where no model is set."""
 
@@ -147,6 +153,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: ToolsTable = ToolsTable()
     text_tools: TextToolsTable = TextToolsTable()
     web: WebTable = WebTable()
+    http: HttpTable = HttpTable()
     local: LocalTable = LocalTable()
     sessions: SessionsTable = SessionsTable()
     context: ContextTable = ContextTable()
@@ -183,7 +190,7 @@ MAX_FILE_BYTES = 1_000_000
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
 VARIABLES = {"DRAGOMAN_MODEL": "model", "DRAGOMAN_APPROVAL": "approval", "DRAGOMAN_MAX_TURNS": "max_turns", "DRAGOMAN_LANG": "lang"}
 FLAGS = {"model": "--model", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
-NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "sessions", "web", "local")
+NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "sessions", "web", "http", "local")
 """What a folder may not set, trusted or not: where requests go and with what key, what is read from elsewhere, what runs by itself, and
 what is kept, deleted or downloaded of the user's own."""
 _LOOSER = {"plan": 0, "default": 1, "auto-edit": 2, "auto": 3}

@@ -54,6 +54,8 @@ def _findings(options: Options) -> Iterator[Finding]:
         read = [file.path for file in setup.loaded.files if file.state == "read"]
         yield Finding("config", "ok", ", ".join(read) or say("doctor_no_config"))
         yield from (Finding("config", "warning", notice) for notice in setup.loaded.notices)
+    if setup is not None and setup.config.http.client == "httpx":
+        yield _guarded("http", _httpx)
     if setup is not None and catalog is not None:
         yield from _model(setup, options)
     workspace = setup.workspace if setup is not None else os.getcwd()
@@ -123,17 +125,36 @@ def _weights(setup: Setup, model: str) -> Finding:
     return Finding("weights", "ok", weights_of(name, setup.env, find_weights))
 
 
+def _httpx() -> Finding:
+    from dragoman.providers.httpx_transport import require_httpx
+
+    require_httpx()
+    return Finding("http", "ok", say("doctor_httpx"))
+
+
 def _reach(deployment: Deployment, setup: Setup) -> Finding:
-    """TCP, and TLS where it is spoken, to the chosen service alone; nothing is asked of it."""
+    """TCP, and TLS where it is spoken, to the chosen service alone; nothing is asked of it by our own client, and little by httpx2."""
     import asyncio
     import time
 
     from dragoman.providers.catalog import filled
-    from dragoman.providers.route import route_to
+    from dragoman.providers.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
 
     url = next((setup.env[name] for name in deployment.base_url_env if setup.env.get(name, "").strip()), deployment.base_url)
     scheme, _, rest = filled(url.strip(), setup.env, deployment.name).partition("://")
-    route = route_to(f"{scheme}://{rest.partition('/')[0]}", None)
+    origin = f"{scheme}://{rest.partition('/')[0]}"
+    client = setup.config.http.client
+    route = route_to(origin, None, HTTP_PROXIES if client == "own" else (*HTTP_PROXIES, *SOCKS_PROXIES))
+
+    async def ask() -> None:
+        from dragoman.providers.clients import open_transport
+
+        transport = open_transport(client, connect_timeout_s=REACH_S)
+        try:
+            async with asyncio.timeout(2 * REACH_S), transport.send("HEAD", f"{origin}/", {}, b""):
+                pass
+        finally:
+            await transport.aclose()
 
     async def dialled() -> None:
         from dragoman.providers.connection import FAULTS
@@ -153,7 +174,7 @@ def _reach(deployment: Deployment, setup: Setup) -> Finding:
     began_s = time.monotonic()
     loop = asyncio.new_event_loop()  # not asyncio.run: it would wait for a name that is still being looked up
     try:
-        loop.run_until_complete(dialled())
+        loop.run_until_complete(dialled() if client == "own" else ask())
     finally:
         loop.close()
     return Finding("network", "ok", say("doctor_reached", where=route.whole_way, ms=int((time.monotonic() - began_s) * 1000)))

@@ -64,11 +64,13 @@ def state_of(model: Model, setup: Setup) -> str:
 
 
 def _sources(setup: Setup) -> list[Source]:
-    from dragoman.weights.hub import Hub
+    from dragoman.providers.clients import open_transport
+    from dragoman.weights.hub import CONNECT_S, Hub
     from dragoman.weights.registry import Registry
     from dragoman.weights.sources import OwnFile
 
-    others: list[Source] = [Hub(setup.env), Registry(setup.env)]
+    transport = open_transport(setup.config.http.client, connect_timeout_s=CONNECT_S)
+    others: list[Source] = [Hub(setup.env, transport), Registry(setup.env)]
     if not setup.options.source:
         return others
     from dragoman.weights.places import require_gguf

@@ -191,7 +191,15 @@ def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> 
 
         log_to_stderr(auth.secrets)
     connection = connect(
-        model, auth=auth, env=setup.env, catalog=catalog, blobs=blobs, retry=policy, weights=find_weights, kept=lambda: setup.places.prompts
+        model,
+        auth=auth,
+        env=setup.env,
+        catalog=catalog,
+        blobs=blobs,
+        retry=policy,
+        http=setup.config.http.client,
+        weights=find_weights,
+        kept=lambda: setup.places.prompts,
     )
     if setup.options.debug:
         from dragoman.providers.logged import Logged
@@ -250,7 +258,9 @@ def web_of(config: Config) -> Web | None:
     from dragoman.tools.web_settings import HostRules
     from dragoman.web import Web
 
-    return Web(table.search, table.search_model, table.searxng, table.fetch, HostRules(table.allow_hosts, table.only_hosts))
+    return Web(
+        table.search, table.search_model, table.searxng, table.fetch, HostRules(table.allow_hosts, table.only_hosts), config.http.client
+    )
 
 
 def context_of(config: Config) -> ContextSettings:

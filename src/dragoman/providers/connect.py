@@ -12,9 +12,9 @@ from dragoman.blobs import MemoryBlobs
 from dragoman.contracts import BlobStore, Provider, Transport
 from dragoman.providers.auth import Auth, auth_for
 from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
+from dragoman.providers.clients import HttpClient, open_transport
 from dragoman.providers.http import HttpProvider
 from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.providers.transport import HttpTransport
 
 if TYPE_CHECKING:
     from dragoman.providers.local import Find
@@ -33,13 +33,14 @@ def connect(
     transport: Transport | None = None,
     blobs: BlobStore | None = None,
     retry: RetryPolicy | None = None,
+    http: HttpClient = "own",
     weights: Find | None = None,
     kept: Callable[[], str] | None = None,
 ) -> Connection:
     """A provider for `deployment/model`. Nothing is sent, and no connection opened, before the first request.
 
-    `weights` finds the file of a model that runs in this process, by its name; `kept` names the folder where such a model keeps
-    the beginnings of its prompts.
+    `http` chooses the HTTP client where no transport is given. `weights` finds the file of a model that runs in this process, by its
+    name; `kept` names the folder where such a model keeps the beginnings of its prompts.
     """
     env = os.environ if env is None else env
     blobs = MemoryBlobs() if blobs is None else blobs
@@ -52,10 +53,10 @@ def connect(
         )
     wire: Any = import_module(f"dragoman.providers.{deployment.protocol}")
     url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
-    http = HttpProvider(
+    provider = HttpProvider(
         deployment,
         wire,
-        transport or HttpTransport(),
+        transport or open_transport(http),
         auth or auth_for(deployment, env, key),
         base_url=filled(url.strip(), env, deployment.name),
         blobs=blobs,
@@ -63,7 +64,7 @@ def connect(
     profile = profile_for(deployment, name)
     if not profile.known:
         log.info("%s/%s is not in the catalog: taken for a model with %d tokens of context", deployment.name, name, profile.context_window)
-    return Connection(http, name, retry, blobs, deployment.protocol)
+    return Connection(provider, name, retry, blobs, deployment.protocol)
 
 
 class Connection(Retry):

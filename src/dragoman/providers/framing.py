@@ -7,11 +7,19 @@ are refused. Bytes go in as they arrive; any way of cutting them gives the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from dragoman import __version__
+from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
     import zlib
+
+    from dragoman.providers.route import Route
+
+BODY_LENGTH = frozenset({b"content-length", b"transfer-encoding"})
+"""Headers that say where a body ends. The transport alone knows."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_INFORMATIONAL = 32
@@ -50,6 +58,42 @@ def request_head(method: str, target: str, fields: Sequence[tuple[bytes, bytes]]
             raise Unsendable
         lines.append(b"%b: %b" % (name, value.strip(b" \t")))
     return b"\r\n".join([*lines, b"", b""])
+
+
+def request_fields(method: str, headers: Mapping[str, str], body: bytes, route: Route) -> list[tuple[bytes, bytes]]:
+    """The header fields of a request: a caller's own go before ours, but for those that say where the body ends."""
+    fields = {
+        b"host": route.host.encode("latin-1"),
+        b"accept": b"*/*",
+        # identity: events are small and arrive one by one, so compression saves little, costs a flush per event
+        # and lets servers and proxies sit on them until a block is full. What is sent compressed is still undone.
+        b"accept-encoding": b"identity",
+        b"user-agent": f"Dragoman/{__version__}".encode(),
+    }
+    if route.login:
+        fields[b"authorization"] = route.login.encode("latin-1")
+    if route.forwarded and route.proxy_login:
+        fields[b"proxy-authorization"] = route.proxy_login.encode("latin-1")
+    for name, value in headers.items():
+        try:
+            fields[name.lower().encode("ascii")] = value.encode("latin-1")
+        except UnicodeEncodeError:
+            raise ConfigError(f"the header {name!r} holds a character that cannot travel in a header") from None
+    for name in BODY_LENGTH & fields.keys():
+        del fields[name]
+    if body or method in {"POST", "PUT", "PATCH"}:
+        fields[b"content-length"] = b"%d" % len(body)
+    return list(fields.items())
+
+
+def request_target(path: str) -> str:
+    """What is asked for, as a request line says it."""
+    path = path if path.startswith("/") else f"/{path}"
+    if path.isascii() and path.isprintable() and " " not in path:
+        return path
+    from urllib.parse import quote
+
+    return quote(path, safe="/?:@!$&'()*+,;=%[]|~")
 
 
 # --- heads ------------------------------------------------------------------------------------------------------------------

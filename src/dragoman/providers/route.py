@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +13,9 @@ import msgspec
 from dragoman.errors import ConfigError
 
 _HOST = re.compile(r"[0-9A-Za-z._~!$&'()*+,;=%:-]+")
+HTTP_PROXIES = ("http", "https")
+SOCKS_PROXIES = ("socks5", "socks5h")
+"""What the proxies of each kind are called in a URL. Our own client speaks with the first alone."""
 
 
 class Hop(NamedTuple):
@@ -46,11 +50,16 @@ class Route(msgspec.Struct, frozen=True):
     @property
     def forwarded(self) -> bool:
         """Whether the proxy itself is asked for the whole URL."""
-        return bool(self.proxy) and not self.tls
+        return bool(self.proxy) and not self.tls and not self.by_socks
 
     @property
     def tunnelled(self) -> bool:
-        return bool(self.proxy) and self.tls
+        """Whether the proxy is asked by HTTP to pass everything through."""
+        return bool(self.proxy) and self.tls and not self.by_socks
+
+    @property
+    def by_socks(self) -> bool:
+        return self.proxy.lower().startswith("socks")
 
     @property
     def hop(self) -> Hop:
@@ -59,8 +68,8 @@ class Route(msgspec.Struct, frozen=True):
         from urllib.parse import urlsplit
 
         parts = urlsplit(self.proxy)
-        tls = parts.scheme == "https"
-        return Hop(parts.hostname or "", parts.port or (443 if tls else 80), tls)
+        ordinary = {"https": 443, "http": 80}.get(parts.scheme, 1080)
+        return Hop(parts.hostname or "", parts.port or ordinary, parts.scheme == "https")
 
     @property
     def shown_name(self) -> str:
@@ -78,6 +87,11 @@ class Route(msgspec.Struct, frozen=True):
         return _login(self.proxy)
 
     @property
+    def proxy_credentials(self) -> tuple[str, str] | None:
+        """The proxy's user and password."""
+        return _credentials(self.proxy)
+
+    @property
     def proxy_host(self) -> str:
         return self.proxy.rpartition("://")[2].rpartition("@")[2].rstrip("/")
 
@@ -90,8 +104,42 @@ class Route(msgspec.Struct, frozen=True):
         return f"{self.host} (through the proxy {self.proxy_host})" if self.proxy else self.host
 
 
-def route_to(origin: str, proxy: str | None) -> Route:
-    """The route to `scheme://host:port`: through `proxy`, or through what the environment says where it is None."""
+class PinnedRoute(Route, frozen=True):
+    """A route to an address that was checked beforehand: the name is for the server and its certificate, not for finding it.
+
+    Through a proxy it is a tunnel to that address, for http as well: a proxy that is asked for a URL resolves the name itself, and may
+    come to another answer than the one that was checked.
+    """
+
+    address: str = ""
+
+    @property
+    def forwarded(self) -> bool:
+        return False
+
+    @property
+    def tunnelled(self) -> bool:
+        return bool(self.proxy) and not self.by_socks
+
+    @property
+    def hop(self) -> Hop:
+        return super().hop if self.proxy else Hop(self.address, self.port, False)
+
+    @property
+    def shown_name(self) -> str:
+        """What a proxy is asked to connect to."""
+        return f"[{self.address}]" if ":" in self.address else self.address
+
+
+def pin(route: Route, address: str) -> Route:
+    return PinnedRoute(route.host, route.tls, route.proxy, route.name, route.port, route.login, address)
+
+
+def route_to(origin: str, proxy: str | None, kinds: Sequence[str] = HTTP_PROXIES) -> Route:
+    """The route to `scheme://host:port`: through `proxy`, or through what the environment says where it is None.
+
+    `kinds` are the proxies that whoever asks can use.
+    """
     from urllib.parse import urlsplit
 
     try:
@@ -108,19 +156,27 @@ def route_to(origin: str, proxy: str | None) -> Route:
         proxy = proxy_from_environment(scheme, host, port or ordinary)
     shown = f"[{host}]" if ":" in host else host
     shown = shown if port in {None, ordinary} else f"{shown}:{port}"
-    return Route(shown, scheme == "https", _checked_proxy(proxy), host, port or ordinary, _login(origin))
+    return Route(shown, scheme == "https", _checked_proxy(proxy, kinds), host, port or ordinary, _login(origin))
 
 
 def _login(url: str) -> str:
     """The Basic credentials in a URL, as a header says them, or ""."""
-    user_and_password, at, _ = url.rpartition("://")[2].rpartition("@")
-    if not at:
+    credentials = _credentials(url)
+    if credentials is None:
         return ""
     from base64 import b64encode
+
+    return f"Basic {b64encode(':'.join(credentials).encode()).decode()}"
+
+
+def _credentials(url: str) -> tuple[str, str] | None:
+    user_and_password, at, _ = url.rpartition("://")[2].rpartition("@")
+    if not at:
+        return None
     from urllib.parse import unquote
 
     user, _, password = user_and_password.partition(":")
-    return f"Basic {b64encode(f'{unquote(user)}:{unquote(password)}'.encode()).decode()}"
+    return unquote(user), unquote(password)
 
 
 # --- proxies ----------------------------------------------------------------------------------------------------------------
@@ -171,15 +227,15 @@ def _system_proxy(scheme: str, host: str, port: int) -> str:
     return "" if not proxy or _on_this_machine(host) or proxy_bypass(f"{host}:{port}") else proxy
 
 
-def _checked_proxy(url: str) -> str:
+def _checked_proxy(url: str, kinds: Sequence[str]) -> str:
     if not url:
         return ""
     from urllib.parse import urlsplit
 
     url = url if "://" in url else f"http://{url}"
     scheme = url.partition("://")[0].lower()
-    if scheme not in {"http", "https"}:
-        raise ConfigError(f"cannot use a proxy of the kind {scheme}://; http:// and https:// can be used")
+    if scheme not in kinds:
+        raise ConfigError(f"cannot use a proxy of the kind {scheme}://; {_listed(kinds)} can be used{_way_out(scheme, kinds)}")
     try:
         host, _ = urlsplit(url).hostname, urlsplit(url).port
     except ValueError:
@@ -189,6 +245,17 @@ def _checked_proxy(url: str) -> str:
             f"the proxy {url.rpartition('@')[2]!r} is not the address of one; it should look like http://proxy.example.com:8080"
         )
     return url
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    *most, last = [f"{kind}://" for kind in kinds]
+    return f"{', '.join(most)} and {last}"
+
+
+def _way_out(scheme: str, kinds: Sequence[str]) -> str:
+    if not scheme.startswith("socks") or "socks5" in kinds:
+        return ""
+    return "; for SOCKS: pip install 'dragoman[httpx]', and client = \"httpx\" under [http] in the configuration"
 
 
 def _on_this_machine(host: str) -> bool:

@@ -24,6 +24,7 @@ BUNDLES = (
 """Where systems keep their certificates. A Python built elsewhere may look for them in the wrong place."""
 
 _tls: ssl.SSLContext | None = None
+_tls_http2: ssl.SSLContext | None = None
 _tls_lock = threading.Lock()
 
 
@@ -39,15 +40,34 @@ def tls_context() -> ssl.SSLContext:
         return _tls
 
 
-def trust(own: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop) -> asyncio.Future[ssl.SSLContext]:
+def tls_context_http2() -> ssl.SSLContext:
+    """The same for a client that speaks HTTP/2 as well. What is offered to a server is a property of a whole context: this is another."""
+    global _tls_http2
+    with _tls_lock:
+        if _tls_http2 is None:
+            _tls_http2 = _new_http2_context()
+        return _tls_http2
+
+
+def trust(own: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop, *, http2: bool = False) -> asyncio.Future[ssl.SSLContext]:
     """The context to use: a caller's own, or the process's. It is read in a thread, and names are resolved and TCP opens meanwhile."""
-    if context := own or _tls:
+    if context := own or (_tls_http2 if http2 else _tls):
         ready: asyncio.Future[ssl.SSLContext] = loop.create_future()
         ready.set_result(context)
         return ready
-    reading = loop.run_in_executor(None, tls_context)
+    reading = loop.run_in_executor(None, tls_context_http2 if http2 else tls_context)
     reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waited for it may have left
     return reading
+
+
+def _new_http2_context() -> ssl.SSLContext:
+    import ssl
+
+    context = new_tls_context()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    # Python has OpenSSL take a cut connection for one that was ended by the server. asyncio can tell them apart all the same, anyio not.
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
+    return context
 
 
 def new_tls_context() -> ssl.SSLContext:

@@ -11,9 +11,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman import __version__
-from dragoman.errors import ConfigError, ConnectionFailed
-from dragoman.providers.framing import PACKED, NotHTTP, Unpacker, Unsendable, request_head
+from dragoman.errors import ConnectionFailed
+from dragoman.providers.framing import PACKED, NotHTTP, Unpacker, Unsendable, request_fields, request_head, request_target
 from dragoman.providers.pool import Pool, open_connections
 from dragoman.providers.route import Route, route_to
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from dragoman.contracts import Answer
     from dragoman.providers.connection import Exchange, HttpConnection
 
-FRAMING = frozenset({b"content-length", b"transfer-encoding"})
-"""Headers that say where a body ends. The transport alone knows."""
 GAVE_UP_WAITING = 408
 """Said by a server that was tired of a silent connection. On a kept one it may be on its way before our request is."""
 CROWDED_TRIES = 20
@@ -52,7 +49,7 @@ class HttpTransport:
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
         route, target = self._route(url)
         try:
-            head = request_head(method, target, _fields(method, headers, body, route))
+            head = request_head(method, target, request_fields(method, headers, body, route))
         except Unsendable:
             # Nothing of the request is told or chained: a header may hold a key.
             raise ConnectionFailed(f"the request to {route.host} is not valid HTTP and was not sent", retryable=False) from None
@@ -100,7 +97,7 @@ class HttpTransport:
         route = self._routes.get(origin)
         if route is None:
             route = self._routes[origin] = route_to(origin, self._proxy)
-        target = _target(rest[len(authority) :])
+        target = request_target(rest[len(authority) :])
         return route, f"http://{route.host}{target}" if route.forwarded else target
 
     async def _pool(self) -> Pool[HttpConnection]:
@@ -253,40 +250,3 @@ def _is_crowded(error: BaseException) -> bool:
 def _crowded() -> ConnectionFailed:
     # Told without loading anything: a module could not be opened either.
     return ConnectionFailed("too many files and connections are open in this process: run fewer agents at once, or allow more (ulimit -n)")
-
-
-# --- requests ---------------------------------------------------------------------------------------------------------------
-
-
-def _fields(method: str, headers: Mapping[str, str], body: bytes, route: Route) -> list[tuple[bytes, bytes]]:
-    fields = {
-        b"host": route.host.encode("latin-1"),
-        b"accept": b"*/*",
-        # identity: events are small and arrive one by one, so compression saves little, costs a flush per event
-        # and lets servers and proxies sit on them until a block is full. What is sent compressed is still undone.
-        b"accept-encoding": b"identity",
-        b"user-agent": f"Dragoman/{__version__}".encode(),
-    }
-    if route.login:
-        fields[b"authorization"] = route.login.encode("latin-1")
-    if route.forwarded and route.proxy_login:
-        fields[b"proxy-authorization"] = route.proxy_login.encode("latin-1")
-    for name, value in headers.items():
-        try:
-            fields[name.lower().encode("ascii")] = value.encode("latin-1")
-        except UnicodeEncodeError:
-            raise ConfigError(f"the header {name!r} holds a character that cannot travel in a header") from None
-    for name in FRAMING & fields.keys():
-        del fields[name]
-    if body or method in {"POST", "PUT", "PATCH"}:
-        fields[b"content-length"] = b"%d" % len(body)
-    return list(fields.items())
-
-
-def _target(path: str) -> str:
-    path = path if path.startswith("/") else f"/{path}"
-    if path.isascii() and path.isprintable() and " " not in path:
-        return path
-    from urllib.parse import quote
-
-    return quote(path, safe="/?:@!$&'()*+,;=%[]|~")
