@@ -98,8 +98,10 @@ class _Held:
         )
 
     async def aclose(self) -> None:
-        await self.pool.aclose()
-        await self._network.aclose()
+        try:
+            await self.pool.aclose()
+        finally:
+            await self._network.aclose()
 
 
 def _proxy(route: Route, context: FixedContext | None) -> httpcore2.Proxy | None:
