@@ -16,10 +16,10 @@ from benchmarks.sample import best, interleaved, module
 from benchmarks.table import Table
 from dragoman.context.decide import Decider, Decision
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
-from dragoman.history import History
-from dragoman.messages import FinishReason, Message, Response, Settings
-from dragoman.profile import Profile
-from dragoman.usage import Prices, Usage
+from dragoman.loop.history import History
+from dragoman.values.messages import FinishReason, Message, Response, Settings
+from dragoman.values.profile import Profile
+from dragoman.values.usage import Prices, Usage
 
 ROUNDS = 9
 BETWEEN_MS = 20_000

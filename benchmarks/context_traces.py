@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from dragoman.context.trace import Call, calls_of
 from dragoman.context.view import View
-from dragoman.history import History
-from dragoman.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.record import Entry
+from dragoman.loop.history import History
 from dragoman.sessions.importers import import_session
-from dragoman.usage import Usage
+from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.record import Entry
+from dragoman.values.usage import Usage
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "traces"
 CLAUDE_SCALE = 1.2

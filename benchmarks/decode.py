@@ -83,8 +83,8 @@ def _deltas(text: str, shape: Shape) -> int:
 
 def _ours(protocol: Any) -> Callable[[list[bytes]], str]:
     from dragoman import TextDelta, ToolCallDelta
+    from dragoman.http.sse import SSEDecoder
     from dragoman.providers.catalog import builtin_catalog, profile_for
-    from dragoman.providers.sse import SSEDecoder
     from dragoman.providers.wire import Destination
 
     wire: Any = import_module(f"dragoman.providers.{protocol}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.recording import PROSE
-from dragoman.messages import Message, Request, Text, ToolCall, ToolResult, ToolSpec, assistant, user
+from dragoman.values.messages import Message, Request, Text, ToolCall, ToolResult, ToolSpec, assistant, user
 
 TOOLS = tuple(
     ToolSpec.of(

@@ -71,8 +71,8 @@ def serving() -> Iterator[str]:
 
 
 async def serve() -> None:
-    from dragoman.providers.mock.server import MockServer
-    from dragoman.providers.script import Answer, Say
+    from dragoman.testing.mock.server import MockServer
+    from dragoman.testing.script import Answer, Say
 
     def echo(asked: Any) -> Answer:
         return Answer((Say(f"{asked.body['messages'][-1]['content']}: {WORDS}", piece_chars=16),))
@@ -148,7 +148,7 @@ async def _provider(url: str, transport: Any = None) -> Any:
 
 
 async def _provider_over_httpx(url: str) -> Any:
-    from dragoman.providers.httpx_transport import HttpxTransport
+    from dragoman.http.httpx_transport import HttpxTransport
 
     return await _provider(url, HttpxTransport())
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from benchmarks.table import Cell, Table
 from dragoman.cli.program import run
-from dragoman.weights import find
+from dragoman.local.weights import find
 
 
 class Task(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Literal
 
-from dragoman.profile import ProtocolName
-from dragoman.providers.mock import encode_anthropic, encode_chat, encode_gemini, encode_responses
-from dragoman.providers.mock.wire import Asked, framed, play
-from dragoman.providers.script import Answer, Call, Say
+from dragoman.testing.mock import encode_anthropic, encode_chat, encode_gemini, encode_responses
+from dragoman.testing.mock.wire import Asked, framed, play
+from dragoman.testing.script import Answer, Call, Say
+from dragoman.values.profile import ProtocolName
 
 Shape = Literal["text", "arguments"]
 PROTOCOLS: tuple[ProtocolName, ...] = ("openai_chat", "openai_responses", "anthropic", "gemini")

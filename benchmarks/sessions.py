@@ -22,9 +22,9 @@ from benchmarks import history, sample
 from benchmarks.recording import PROSE
 from benchmarks.sample import best, interleaved, median, module, peak_rss_mib
 from benchmarks.table import Table
-from dragoman.messages import Message, Text, ToolResult, user
-from dragoman.record import Compressed, Configured, Entry, Said, Started, ToolFinished, ToolStarted
-from dragoman.usage import Usage
+from dragoman.values.messages import Message, Text, ToolResult, user
+from dragoman.values.record import Compressed, Configured, Entry, Said, Started, ToolFinished, ToolStarted
+from dragoman.values.usage import Usage
 
 MODEL = "gpt-5.4"
 PROTOCOL = "openai_chat"
@@ -280,7 +280,7 @@ def _resume_table(folder: Path, messages: int, repetitions: int) -> Table:
 def _resume(who: str, folder: str) -> Callable[[], object]:
     from benchmarks import ours
     from dragoman.context.view import View
-    from dragoman.history import History
+    from dragoman.loop.history import History
     from dragoman.sessions.log import read_log
     from dragoman.sessions.store import Store
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.sample import best, interleaved, median
 from benchmarks.table import Table
 from dragoman.context.environment import environment_text
-from dragoman.surroundings import folder_tree, look_around
+from dragoman.loop.surroundings import folder_tree, look_around
 from dragoman.tools.ripgrep import find_ripgrep
 
 OURS = "our tree: 200 names at most, sorted, what git ignores left out"

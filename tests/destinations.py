@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.profile import Deployment, Profile
 from dragoman.providers.connect import Connection, connect
-from dragoman.providers.mock.validate import Rules, Violation, validate
+from dragoman.testing.mock.validate import Rules, Violation, validate
+from dragoman.values.profile import Deployment, Profile
 
 MAIN = {
     "gemini": "gemini/gemini-3.8-flash",

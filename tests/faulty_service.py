@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from dragoman.errors import ProviderError
-from dragoman.events import ResponseFinished, Retrying, StreamEvent
-from dragoman.messages import Message, Request, Response, ToolSpec, assistant, user
 from dragoman.providers.catalog import Catalog, builtin_catalog
 from dragoman.providers.connect import Connection, connect
-from dragoman.providers.mock.server import MockServer
-from dragoman.providers.mock.validate import Rules, validate
 from dragoman.providers.retry import RetryPolicy
-from dragoman.providers.script import Answer, Script, Source, Step, answer
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.mock.validate import Rules, validate
+from dragoman.testing.script import Answer, Script, Source, Step, answer
+from dragoman.values.errors import ProviderError
+from dragoman.values.events import ResponseFinished, Retrying, StreamEvent
+from dragoman.values.messages import Message, Request, Response, ToolSpec, assistant, user
 from streaming import MODELS, checked, collect
 
 QUICK_S = 0.25

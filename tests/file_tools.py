@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dragoman.blobs import MemoryBlobs
-from dragoman.contracts import Intent, Tool, ToolOutput
-from dragoman.messages import Text
 from dragoman.tools.edit import Edit, WriteFile
 from dragoman.tools.files import ListDirectory, ReadFile, ReadManyFiles
 from dragoman.tools.seen import SeenFiles
 from dragoman.tools.workspace import Workspace
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.contracts import Intent, Tool, ToolOutput
+from dragoman.values.messages import Text
 
 
 class Desk:

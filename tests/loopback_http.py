@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.contracts import Transport
+from dragoman.values.contracts import Transport
 
 
 @dataclass

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.providers.mock.server import MockServer
-from dragoman.providers.script import Source
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.script import Source
 
 USER = {"role": "user", "content": "hello"}
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {

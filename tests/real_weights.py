@@ -14,8 +14,8 @@ from typing import NoReturn
 
 import pytest
 
-from dragoman.weights import NotPulled, pull, weights_folder
-from dragoman.weights.registry import Registry
+from dragoman.local.weights import NotPulled, pull, weights_folder
+from dragoman.local.weights.registry import Registry
 
 NAME = "smollm2"
 ENV = dict(os.environ)

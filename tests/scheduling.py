@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from dragoman.contracts import Allow, Decide, Intent, Show, Tool, ToolOutput
-from dragoman.events import ToolCallFinished, ToolCallUpdated, TurnEvent
-from dragoman.messages import Text, ToolCall, ToolResult, ToolSpec
-from dragoman.record import ToolOutcome
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import CallReport, Scheduler
+from dragoman.values.contracts import Allow, Decide, Intent, Show, Tool, ToolOutput
+from dragoman.values.events import ToolCallFinished, ToolCallUpdated, TurnEvent
+from dragoman.values.messages import Text, ToolCall, ToolResult, ToolSpec
+from dragoman.values.record import ToolOutcome
 
 OPEN = {"type": "object", "properties": {}}
 

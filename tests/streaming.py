@@ -14,7 +14,15 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from dragoman.events import (
+from dragoman.providers.catalog import builtin_catalog
+from dragoman.providers.http_provider import HttpProvider
+from dragoman.testing.mock.encode_anthropic import AnthropicVoice
+from dragoman.testing.mock.encode_chat import ChatVoice
+from dragoman.testing.mock.encode_gemini import GeminiVoice
+from dragoman.testing.mock.encode_responses import ResponsesVoice
+from dragoman.testing.mock.wire import Asked, framed, play, to_json
+from dragoman.testing.script import Answer
+from dragoman.values.events import (
     CitationAdded,
     ResponseFinished,
     ResponseStarted,
@@ -26,15 +34,7 @@ from dragoman.events import (
     ToolCallStarted,
     UsageUpdated,
 )
-from dragoman.messages import Citation, Message, Request, Response, Thought, ToolCall, result, user
-from dragoman.providers.catalog import builtin_catalog
-from dragoman.providers.http import HttpProvider
-from dragoman.providers.mock.encode_anthropic import AnthropicVoice
-from dragoman.providers.mock.encode_chat import ChatVoice
-from dragoman.providers.mock.encode_gemini import GeminiVoice
-from dragoman.providers.mock.encode_responses import ResponsesVoice
-from dragoman.providers.mock.wire import Asked, framed, play, to_json
-from dragoman.providers.script import Answer
+from dragoman.values.messages import Citation, Message, Request, Response, Thought, ToolCall, result, user
 
 MODELS = {
     "gemini": "gemini/gemini-3.8-flash",

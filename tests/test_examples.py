@@ -39,7 +39,7 @@ def test_every_example_is_known_here() -> None:
 @pytest.fixture
 def double() -> Iterator[str]:
     """The loopback server as a user starts it; its URL."""
-    command = [sys.executable, "-u", "-m", "dragoman.providers.mock", "--port", "0"]
+    command = [sys.executable, "-u", "-m", "dragoman.testing.mock", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = next(match for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))

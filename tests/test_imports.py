@@ -1,4 +1,4 @@
-"""Imports go downward only: values ← siblings ← loop ← front ends.
+"""Imports go downward only: ground ← rooms ← loop ← front ends; annexes are opened where they are needed.
 
 The rule is kept by reading the source, not by running it. Imports for type checkers alone (`if TYPE_CHECKING:`) are free.
 """
@@ -15,45 +15,15 @@ import pytest
 PACKAGE = "dragoman"
 SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
-# A room is a module or package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
-VALUES = {
-    "blobs",
-    "contracts",
-    "errors",
-    "events",
-    "jsontext",
-    "messages",
-    "notes",
-    "parts",
-    "patterns",
-    "profile",
-    "record",
-    "schema",
-    "usage",
-}
-SIBLINGS = {"context", "policy", "providers", "sessions", "text_tools", "tools"}
-LOOP = {
-    "agent",
-    "background",
-    "calling",
-    "chat",
-    "composing",
-    "files_in_view",
-    "gitignore",
-    "going_back",
-    "history",
-    "keeping",
-    "loop_guard",
-    "memory",
-    "offering",
-    "run",
-    "surroundings",
-    "turn",
-    "upkeep",
-    "web",
-    "weights",
-}
+# A room is a package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
+GROUND = ("base", "values", "http")
+"""Each stands on those before it."""
+ROOMS = {"context", "policy", "providers", "sessions", "text_tools", "tools"}
+"""Blind to each other: they meet through `values.contracts`."""
+LOOP = {"loop"}
 FRONT_ENDS = {"__main__", "cli"}
+ANNEXES = {"local", "testing"}
+"""They stand on ground and rooms. Whoever opens one does it where it is needed, never while being loaded."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +41,7 @@ class Import:
 
 
 def test_every_room_has_a_layer() -> None:
-    homeless = {room_of(module) for module in modules()} - VALUES - SIBLINGS - LOOP - FRONT_ENDS - {""}
+    homeless = {room_of(module) for module in modules()} - {*GROUND} - ROOMS - LOOP - FRONT_ENDS - ANNEXES - {""}
     assert not homeless, f"say in tests/test_imports.py which layer these belong to: {sorted(homeless)}"
 
 
@@ -93,17 +63,23 @@ def test_the_public_namespace_loads_nothing_of_ours() -> None:
 @pytest.mark.parametrize(
     ("importer", "line"),
     [
-        ("messages", "from dragoman.providers import sse"),
-        ("messages", "import dragoman.agent"),
-        ("messages", "from dragoman import Message"),
-        ("providers.sse", "from dragoman.tools.registry import Registry"),
-        ("providers.sse", "from dragoman import tools"),
-        ("providers.sse", "from ..tools import registry"),
-        ("providers.sse", "def f():\n    import dragoman.tools.registry"),
-        ("providers.sse", "try:\n    from dragoman import agent\nexcept ImportError:\n    pass"),
-        ("tools", "from dragoman.agent import Agent"),
-        ("agent", "from dragoman.cli import main"),
-        ("agent", "if TYPE_CHECKING:\n    pass\nelse:\n    from dragoman.cli import main"),
+        ("base.jsontext", "from dragoman.values.errors import InputError"),
+        ("values.messages", "from dragoman.providers import wire"),
+        ("values.messages", "from dragoman.http import sse"),
+        ("values.messages", "import dragoman.loop.agent"),
+        ("values.messages", "from dragoman import Message"),
+        ("http.sse", "from dragoman.providers.wire import Wire"),
+        ("providers.wire", "from dragoman.tools.registry import Registry"),
+        ("providers.wire", "from dragoman import tools"),
+        ("providers.wire", "from ..tools import registry"),
+        ("providers.wire", "def f():\n    import dragoman.tools.registry"),
+        ("providers.wire", "try:\n    from dragoman.loop import agent\nexcept ImportError:\n    pass"),
+        ("providers.wire", "from dragoman.local import engine"),
+        ("tools", "from dragoman.loop.agent import Agent"),
+        ("local.engine", "from dragoman.loop.agent import Agent"),
+        ("local.engine", "from dragoman.testing import script"),
+        ("loop.agent", "from dragoman.cli import main"),
+        ("loop.agent", "if TYPE_CHECKING:\n    pass\nelse:\n    from dragoman.cli import main"),
         ("", "from dragoman import cli"),
     ],
 )
@@ -114,18 +90,21 @@ def test_an_upward_import_is_found(importer: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("importer", "line"),
     [
-        ("messages", "from dragoman.usage import Usage"),
-        ("messages", "import json, msgspec"),
-        ("messages", "import dragoman_plugin"),
-        ("messages", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dragoman.agent import Agent"),
-        ("messages", "import typing\nif typing.TYPE_CHECKING:\n    from dragoman.agent import Agent"),
-        ("providers.sse", "from dragoman import messages, usage"),
-        ("providers.sse", "from dragoman.providers.gemini import to_wire"),
-        ("providers.sse", "from . import gemini"),
-        ("providers.sse", "from dragoman import __version__"),
-        ("providers", "from .sse import decode"),
-        ("agent", "from dragoman.tools import registry\nfrom dragoman import chat, messages"),
-        ("cli.main", "import dragoman\nfrom dragoman.agent import Agent\nfrom dragoman.providers import sse"),
+        ("values.messages", "from dragoman.values.errors import InputError\nfrom dragoman.base import jsontext"),
+        ("values.messages", "import json, msgspec"),
+        ("values.messages", "import dragoman_plugin"),
+        ("values.messages", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dragoman.loop.agent import Agent"),
+        ("values.messages", "import typing\nif typing.TYPE_CHECKING:\n    from dragoman.loop.agent import Agent"),
+        ("http.sse", "from dragoman.values import errors"),
+        ("providers.wire", "from dragoman.values import messages, errors\nfrom dragoman.http.sse import decode"),
+        ("providers.wire", "from dragoman.providers.gemini import to_wire"),
+        ("providers.wire", "from . import gemini"),
+        ("providers.wire", "from dragoman import __version__"),
+        ("providers.wire", "def f():\n    from dragoman.local.engine import Engine"),
+        ("providers", "from .wire import Wire"),
+        ("local.engine", "from dragoman.providers.wire import Wire"),
+        ("loop.agent", "from dragoman.tools import registry\nfrom dragoman.loop import chat\nfrom dragoman.values import messages"),
+        ("cli.main", "import dragoman\nfrom dragoman.loop.agent import Agent\nfrom dragoman.providers import wire"),
         ("__main__", "from dragoman.cli.main import main"),
     ],
 )
@@ -135,19 +114,24 @@ def test_a_downward_import_is_free(importer: str, line: str) -> None:
 
 def test_a_circle_is_found_and_a_deferred_import_is_none() -> None:
     circle = {
-        "dragoman.chat": "import dragoman.turn",
-        "dragoman.turn": "from dragoman.agent import x",
-        "dragoman.agent": "from dragoman import chat",
+        "dragoman.loop.chat": "import dragoman.loop.turn",
+        "dragoman.loop.turn": "from dragoman.loop.agent import x",
+        "dragoman.loop.agent": "from dragoman.loop import chat",
     }
-    assert cycles(circle) == [["dragoman.agent", "dragoman.chat", "dragoman.turn"]]
-    assert cycles(circle | {"dragoman.agent": "def f():\n    from dragoman import chat"}) == []
-    assert cycles({"dragoman.chat": "from dragoman.chat import x"}) == [["dragoman.chat"]]
+    assert cycles(circle) == [["dragoman.loop.agent", "dragoman.loop.chat", "dragoman.loop.turn"]]
+    assert cycles(circle | {"dragoman.loop.agent": "def f():\n    from dragoman.loop import chat"}) == []
+    assert cycles({"dragoman.loop.chat": "from dragoman.loop.chat import x"}) == [["dragoman.loop.chat"]]
+
+
+PLANTED = (
+    "base.jsontext values.messages values.errors http.sse providers.wire providers.gemini tools.registry loop.chat loop.agent "
+    "local.engine testing.script cli.main"
+)
 
 
 def plant(importer: str, source: str) -> dict[str, str]:
-    rooms = ["", "messages", "usage", "providers", "providers.sse", "providers.gemini", "tools", "tools.registry", "chat", "agent"]
-    rooms += ["cli", "cli.main", "__main__"]
-    tree = {".".join(filter(None, [PACKAGE, room])): "" for room in rooms}
+    modules = {"", "__main__", *PLANTED.split(), *(name.partition(".")[0] for name in PLANTED.split())}
+    tree = {".".join(filter(None, [PACKAGE, module])): "" for module in modules}
     return tree | {".".join(filter(None, [PACKAGE, importer])): source}
 
 
@@ -173,23 +157,27 @@ def room_of(module: str) -> str:
     return module.partition(".")[2].partition(".")[0]
 
 
-def may_import(importer: str, target: str) -> bool:
-    here, there = room_of(importer), room_of(target)
-    if here in FRONT_ENDS:
+def may_import(importer: str, each: Import) -> bool:
+    here, there = room_of(importer), room_of(each.target)
+    if here == there:
         return True
-    if here in VALUES:
-        return there in VALUES
-    if here in SIBLINGS:
-        return there in VALUES or there == here
+    if there in ANNEXES:
+        return not each.at_top and here not in GROUND
+    if here in GROUND:
+        return there in GROUND[: GROUND.index(here)]
+    if here in ROOMS:
+        return there in GROUND
+    if here in ANNEXES:
+        return there in {*GROUND} | ROOMS
     if here in LOOP:
-        return there in VALUES | SIBLINGS | LOOP
-    return there not in FRONT_ENDS  # the public namespace offers everything but the front ends
+        return there in {*GROUND} | ROOMS
+    return here in FRONT_ENDS or there not in FRONT_ENDS  # the public namespace offers everything but the front ends
 
 
 def upward_imports(tree: Mapping[str, str]) -> Iterator[Import]:
     for importer in tree:
         for each in imports_of(importer, tree):
-            if not may_import(importer, each.target):
+            if not may_import(importer, each):
                 yield each
 
 

@@ -11,8 +11,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.weights import Model, NotPulled, Part
-from dragoman.weights.sources import Sink
+from dragoman.local.weights import Model, NotPulled, Part
+from dragoman.local.weights.sources import Sink
 
 PART_BYTES = 3_000
 PARTS = 6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.profile import ProtocolName
-from dragoman.providers.mock.validate import Rules, Violation, validate
+from dragoman.testing.mock.validate import Rules, Violation, validate
+from dragoman.values.profile import ProtocolName
 
 Json = dict[str, Any]
 

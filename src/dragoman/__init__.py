@@ -11,11 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.agent import Agent as Agent
-    from dragoman.agent import Limits as Limits
-    from dragoman.blobs import MemoryBlobs as MemoryBlobs
-    from dragoman.chat import AnswerPolicy as AnswerPolicy
-    from dragoman.composing import compose as compose
     from dragoman.context.plan import Plan as Plan
     from dragoman.context.repair import Repaired as Repaired
     from dragoman.context.repair import repair as repair
@@ -23,262 +18,267 @@ if TYPE_CHECKING:
     from dragoman.context.settings import ContextSettings as ContextSettings
     from dragoman.context.settings import PruneRule as PruneRule
     from dragoman.context.settings import PruneSettings as PruneSettings
-    from dragoman.contracts import Allow as Allow
-    from dragoman.contracts import BlobStore as BlobStore
-    from dragoman.contracts import Deny as Deny
-    from dragoman.contracts import Intent as Intent
-    from dragoman.contracts import Journal as Journal
-    from dragoman.contracts import Prepared as Prepared
-    from dragoman.contracts import Provider as Provider
-    from dragoman.contracts import Tool as Tool
-    from dragoman.contracts import ToolOutput as ToolOutput
-    from dragoman.contracts import Transport as Transport
-    from dragoman.errors import BadRequest as BadRequest
-    from dragoman.errors import Cancelled as Cancelled
-    from dragoman.errors import ConfigError as ConfigError
-    from dragoman.errors import ConnectionFailed as ConnectionFailed
-    from dragoman.errors import ContextOverflow as ContextOverflow
-    from dragoman.errors import DragomanError as DragomanError
-    from dragoman.errors import Forbidden as Forbidden
-    from dragoman.errors import InputError as InputError
-    from dragoman.errors import LoopDetected as LoopDetected
-    from dragoman.errors import NotFound as NotFound
-    from dragoman.errors import OutputLimit as OutputLimit
-    from dragoman.errors import Overloaded as Overloaded
-    from dragoman.errors import ProviderError as ProviderError
-    from dragoman.errors import QuotaExhausted as QuotaExhausted
-    from dragoman.errors import RateLimited as RateLimited
-    from dragoman.errors import Refused as Refused
-    from dragoman.errors import SandboxError as SandboxError
-    from dragoman.errors import ServerError as ServerError
-    from dragoman.errors import StreamBroken as StreamBroken
-    from dragoman.errors import TimedOut as TimedOut
-    from dragoman.errors import ToolBroken as ToolBroken
-    from dragoman.errors import TurnLimit as TurnLimit
-    from dragoman.errors import Unauthorized as Unauthorized
-    from dragoman.errors import Unsupported as Unsupported
-    from dragoman.errors import UntrustedFolder as UntrustedFolder
-    from dragoman.events import CitationAdded as CitationAdded
-    from dragoman.events import CitationShown as CitationShown
-    from dragoman.events import ContentAdded as ContentAdded
-    from dragoman.events import ContextCompressed as ContextCompressed
-    from dragoman.events import ContextOverflowed as ContextOverflowed
-    from dragoman.events import ContextPruned as ContextPruned
-    from dragoman.events import ErrorRaised as ErrorRaised
-    from dragoman.events import LoopSuspected as LoopSuspected
-    from dragoman.events import PromptProgress as PromptProgress
-    from dragoman.events import PromptRead as PromptRead
-    from dragoman.events import ResponseFinished as ResponseFinished
-    from dragoman.events import ResponseStarted as ResponseStarted
-    from dragoman.events import Retrying as Retrying
-    from dragoman.events import StreamEvent as StreamEvent
-    from dragoman.events import StreamInvalid as StreamInvalid
-    from dragoman.events import TextDelta as TextDelta
-    from dragoman.events import ThoughtAdded as ThoughtAdded
-    from dragoman.events import ThoughtDelta as ThoughtDelta
-    from dragoman.events import ToolCallConfirmation as ToolCallConfirmation
-    from dragoman.events import ToolCallDelta as ToolCallDelta
-    from dragoman.events import ToolCallFinished as ToolCallFinished
-    from dragoman.events import ToolCallReady as ToolCallReady
-    from dragoman.events import ToolCallRequested as ToolCallRequested
-    from dragoman.events import ToolCallStarted as ToolCallStarted
-    from dragoman.events import ToolCallUpdated as ToolCallUpdated
-    from dragoman.events import ToolModeChanged as ToolModeChanged
-    from dragoman.events import TurnEvent as TurnEvent
-    from dragoman.events import TurnFinished as TurnFinished
-    from dragoman.events import TurnRetried as TurnRetried
-    from dragoman.events import UsageUpdated as UsageUpdated
-    from dragoman.events import UserCancelled as UserCancelled
-    from dragoman.history import History as History
-    from dragoman.history import MemoryJournal as MemoryJournal
-    from dragoman.loop_guard import LoopLimits as LoopLimits
-    from dragoman.messages import Blob as Blob
-    from dragoman.messages import Citation as Citation
-    from dragoman.messages import FileRef as FileRef
-    from dragoman.messages import FinishReason as FinishReason
-    from dragoman.messages import Message as Message
-    from dragoman.messages import Opaque as Opaque
-    from dragoman.messages import PerMessage as PerMessage
-    from dragoman.messages import Request as Request
-    from dragoman.messages import Response as Response
-    from dragoman.messages import Settings as Settings
-    from dragoman.messages import Text as Text
-    from dragoman.messages import Thinking as Thinking
-    from dragoman.messages import Thought as Thought
-    from dragoman.messages import ToolCall as ToolCall
-    from dragoman.messages import ToolResult as ToolResult
-    from dragoman.messages import ToolSpec as ToolSpec
-    from dragoman.messages import assistant as assistant
-    from dragoman.messages import result as result
-    from dragoman.messages import user as user
-    from dragoman.parts import append_to_last_text as append_to_last_text
-    from dragoman.parts import check_roles as check_roles
-    from dragoman.parts import curated as curated
-    from dragoman.parts import map_text_parts as map_text_parts
-    from dragoman.parts import merge_assistant_text as merge_assistant_text
-    from dragoman.parts import part_to_string as part_to_string
-    from dragoman.parts import request_text as request_text
-    from dragoman.parts import response_text as response_text
-    from dragoman.parts import to_messages as to_messages
-    from dragoman.parts import to_parts as to_parts
-    from dragoman.profile import Deployment as Deployment
-    from dragoman.profile import Profile as Profile
-    from dragoman.providers.cassette import Cassette as Cassette
+    from dragoman.loop.agent import Agent as Agent
+    from dragoman.loop.agent import Limits as Limits
+    from dragoman.loop.chat import AnswerPolicy as AnswerPolicy
+    from dragoman.loop.composing import compose as compose
+    from dragoman.loop.history import History as History
+    from dragoman.loop.history import MemoryJournal as MemoryJournal
+    from dragoman.loop.loop_guard import LoopLimits as LoopLimits
+    from dragoman.loop.run import Result as Result
+    from dragoman.loop.run import Run as Run
+    from dragoman.loop.upkeep import Compression as Compression
+    from dragoman.loop.web import Web as Web
     from dragoman.providers.catalog import Catalog as Catalog
     from dragoman.providers.catalog import builtin_catalog as builtin_catalog
     from dragoman.providers.connect import Connection as Connection
     from dragoman.providers.connect import connect as connect
     from dragoman.providers.logged import Logged as Logged
-    from dragoman.providers.mock.server import MockServer as MockServer
     from dragoman.providers.retry import Retry as Retry
     from dragoman.providers.retry import RetryPolicy as RetryPolicy
-    from dragoman.providers.script import Script as Script
-    from dragoman.providers.scripted import ScriptedProvider as ScriptedProvider
-    from dragoman.run import Result as Result
-    from dragoman.run import Run as Run
+    from dragoman.testing.cassette import Cassette as Cassette
+    from dragoman.testing.mock.server import MockServer as MockServer
+    from dragoman.testing.script import Script as Script
+    from dragoman.testing.scripted import ScriptedProvider as ScriptedProvider
     from dragoman.text_tools.wrapper import TextOptions as TextOptions
     from dragoman.text_tools.wrapper import TextTools as TextTools
     from dragoman.tools.function import tool as tool
-    from dragoman.upkeep import Compression as Compression
-    from dragoman.usage import Prices as Prices
-    from dragoman.usage import Usage as Usage
-    from dragoman.web import Web as Web
+    from dragoman.values.blobs import MemoryBlobs as MemoryBlobs
+    from dragoman.values.contracts import Allow as Allow
+    from dragoman.values.contracts import BlobStore as BlobStore
+    from dragoman.values.contracts import Deny as Deny
+    from dragoman.values.contracts import Intent as Intent
+    from dragoman.values.contracts import Journal as Journal
+    from dragoman.values.contracts import Prepared as Prepared
+    from dragoman.values.contracts import Provider as Provider
+    from dragoman.values.contracts import Tool as Tool
+    from dragoman.values.contracts import ToolOutput as ToolOutput
+    from dragoman.values.contracts import Transport as Transport
+    from dragoman.values.errors import BadRequest as BadRequest
+    from dragoman.values.errors import Cancelled as Cancelled
+    from dragoman.values.errors import ConfigError as ConfigError
+    from dragoman.values.errors import ConnectionFailed as ConnectionFailed
+    from dragoman.values.errors import ContextOverflow as ContextOverflow
+    from dragoman.values.errors import DragomanError as DragomanError
+    from dragoman.values.errors import Forbidden as Forbidden
+    from dragoman.values.errors import InputError as InputError
+    from dragoman.values.errors import LoopDetected as LoopDetected
+    from dragoman.values.errors import NotFound as NotFound
+    from dragoman.values.errors import OutputLimit as OutputLimit
+    from dragoman.values.errors import Overloaded as Overloaded
+    from dragoman.values.errors import ProviderError as ProviderError
+    from dragoman.values.errors import QuotaExhausted as QuotaExhausted
+    from dragoman.values.errors import RateLimited as RateLimited
+    from dragoman.values.errors import Refused as Refused
+    from dragoman.values.errors import SandboxError as SandboxError
+    from dragoman.values.errors import ServerError as ServerError
+    from dragoman.values.errors import StreamBroken as StreamBroken
+    from dragoman.values.errors import TimedOut as TimedOut
+    from dragoman.values.errors import ToolBroken as ToolBroken
+    from dragoman.values.errors import TurnLimit as TurnLimit
+    from dragoman.values.errors import Unauthorized as Unauthorized
+    from dragoman.values.errors import Unsupported as Unsupported
+    from dragoman.values.errors import UntrustedFolder as UntrustedFolder
+    from dragoman.values.events import CitationAdded as CitationAdded
+    from dragoman.values.events import CitationShown as CitationShown
+    from dragoman.values.events import ContentAdded as ContentAdded
+    from dragoman.values.events import ContextCompressed as ContextCompressed
+    from dragoman.values.events import ContextOverflowed as ContextOverflowed
+    from dragoman.values.events import ContextPruned as ContextPruned
+    from dragoman.values.events import ErrorRaised as ErrorRaised
+    from dragoman.values.events import LoopSuspected as LoopSuspected
+    from dragoman.values.events import PromptProgress as PromptProgress
+    from dragoman.values.events import PromptRead as PromptRead
+    from dragoman.values.events import ResponseFinished as ResponseFinished
+    from dragoman.values.events import ResponseStarted as ResponseStarted
+    from dragoman.values.events import Retrying as Retrying
+    from dragoman.values.events import StreamEvent as StreamEvent
+    from dragoman.values.events import StreamInvalid as StreamInvalid
+    from dragoman.values.events import TextDelta as TextDelta
+    from dragoman.values.events import ThoughtAdded as ThoughtAdded
+    from dragoman.values.events import ThoughtDelta as ThoughtDelta
+    from dragoman.values.events import ToolCallConfirmation as ToolCallConfirmation
+    from dragoman.values.events import ToolCallDelta as ToolCallDelta
+    from dragoman.values.events import ToolCallFinished as ToolCallFinished
+    from dragoman.values.events import ToolCallReady as ToolCallReady
+    from dragoman.values.events import ToolCallRequested as ToolCallRequested
+    from dragoman.values.events import ToolCallStarted as ToolCallStarted
+    from dragoman.values.events import ToolCallUpdated as ToolCallUpdated
+    from dragoman.values.events import ToolModeChanged as ToolModeChanged
+    from dragoman.values.events import TurnEvent as TurnEvent
+    from dragoman.values.events import TurnFinished as TurnFinished
+    from dragoman.values.events import TurnRetried as TurnRetried
+    from dragoman.values.events import UsageUpdated as UsageUpdated
+    from dragoman.values.events import UserCancelled as UserCancelled
+    from dragoman.values.messages import Blob as Blob
+    from dragoman.values.messages import Citation as Citation
+    from dragoman.values.messages import FileRef as FileRef
+    from dragoman.values.messages import FinishReason as FinishReason
+    from dragoman.values.messages import Message as Message
+    from dragoman.values.messages import Opaque as Opaque
+    from dragoman.values.messages import PerMessage as PerMessage
+    from dragoman.values.messages import Request as Request
+    from dragoman.values.messages import Response as Response
+    from dragoman.values.messages import Settings as Settings
+    from dragoman.values.messages import Text as Text
+    from dragoman.values.messages import Thinking as Thinking
+    from dragoman.values.messages import Thought as Thought
+    from dragoman.values.messages import ToolCall as ToolCall
+    from dragoman.values.messages import ToolResult as ToolResult
+    from dragoman.values.messages import ToolSpec as ToolSpec
+    from dragoman.values.messages import assistant as assistant
+    from dragoman.values.messages import result as result
+    from dragoman.values.messages import user as user
+    from dragoman.values.parts import append_to_last_text as append_to_last_text
+    from dragoman.values.parts import check_roles as check_roles
+    from dragoman.values.parts import curated as curated
+    from dragoman.values.parts import map_text_parts as map_text_parts
+    from dragoman.values.parts import merge_assistant_text as merge_assistant_text
+    from dragoman.values.parts import part_to_string as part_to_string
+    from dragoman.values.parts import request_text as request_text
+    from dragoman.values.parts import response_text as response_text
+    from dragoman.values.parts import to_messages as to_messages
+    from dragoman.values.parts import to_parts as to_parts
+    from dragoman.values.profile import Deployment as Deployment
+    from dragoman.values.profile import Profile as Profile
+    from dragoman.values.usage import Prices as Prices
+    from dragoman.values.usage import Usage as Usage
 
 _EXPORTS: dict[str, str] = {
-    "Agent": "dragoman.agent",
-    "Allow": "dragoman.contracts",
-    "AnswerPolicy": "dragoman.chat",
-    "BadRequest": "dragoman.errors",
-    "Blob": "dragoman.messages",
-    "BlobStore": "dragoman.contracts",
-    "Cancelled": "dragoman.errors",
-    "Cassette": "dragoman.providers.cassette",
+    "Agent": "dragoman.loop.agent",
+    "Allow": "dragoman.values.contracts",
+    "AnswerPolicy": "dragoman.loop.chat",
+    "BadRequest": "dragoman.values.errors",
+    "Blob": "dragoman.values.messages",
+    "BlobStore": "dragoman.values.contracts",
+    "Cancelled": "dragoman.values.errors",
+    "Cassette": "dragoman.testing.cassette",
     "Catalog": "dragoman.providers.catalog",
-    "Citation": "dragoman.messages",
-    "CitationAdded": "dragoman.events",
-    "CitationShown": "dragoman.events",
+    "Citation": "dragoman.values.messages",
+    "CitationAdded": "dragoman.values.events",
+    "CitationShown": "dragoman.values.events",
     "CompressSettings": "dragoman.context.settings",
-    "Compression": "dragoman.upkeep",
-    "ConfigError": "dragoman.errors",
+    "Compression": "dragoman.loop.upkeep",
+    "ConfigError": "dragoman.values.errors",
     "Connection": "dragoman.providers.connect",
-    "ConnectionFailed": "dragoman.errors",
-    "ContentAdded": "dragoman.events",
-    "ContextCompressed": "dragoman.events",
-    "ContextOverflow": "dragoman.errors",
-    "ContextOverflowed": "dragoman.events",
-    "ContextPruned": "dragoman.events",
+    "ConnectionFailed": "dragoman.values.errors",
+    "ContentAdded": "dragoman.values.events",
+    "ContextCompressed": "dragoman.values.events",
+    "ContextOverflow": "dragoman.values.errors",
+    "ContextOverflowed": "dragoman.values.events",
+    "ContextPruned": "dragoman.values.events",
     "ContextSettings": "dragoman.context.settings",
-    "Deny": "dragoman.contracts",
-    "Deployment": "dragoman.profile",
-    "DragomanError": "dragoman.errors",
-    "ErrorRaised": "dragoman.events",
-    "FileRef": "dragoman.messages",
-    "FinishReason": "dragoman.messages",
-    "Forbidden": "dragoman.errors",
-    "History": "dragoman.history",
-    "InputError": "dragoman.errors",
-    "Intent": "dragoman.contracts",
-    "Journal": "dragoman.contracts",
-    "Limits": "dragoman.agent",
+    "Deny": "dragoman.values.contracts",
+    "Deployment": "dragoman.values.profile",
+    "DragomanError": "dragoman.values.errors",
+    "ErrorRaised": "dragoman.values.events",
+    "FileRef": "dragoman.values.messages",
+    "FinishReason": "dragoman.values.messages",
+    "Forbidden": "dragoman.values.errors",
+    "History": "dragoman.loop.history",
+    "InputError": "dragoman.values.errors",
+    "Intent": "dragoman.values.contracts",
+    "Journal": "dragoman.values.contracts",
+    "Limits": "dragoman.loop.agent",
     "Logged": "dragoman.providers.logged",
-    "LoopDetected": "dragoman.errors",
-    "LoopLimits": "dragoman.loop_guard",
-    "LoopSuspected": "dragoman.events",
-    "MemoryBlobs": "dragoman.blobs",
-    "MemoryJournal": "dragoman.history",
-    "Message": "dragoman.messages",
-    "MockServer": "dragoman.providers.mock.server",
-    "NotFound": "dragoman.errors",
-    "Opaque": "dragoman.messages",
-    "OutputLimit": "dragoman.errors",
-    "Overloaded": "dragoman.errors",
-    "PerMessage": "dragoman.messages",
+    "LoopDetected": "dragoman.values.errors",
+    "LoopLimits": "dragoman.loop.loop_guard",
+    "LoopSuspected": "dragoman.values.events",
+    "MemoryBlobs": "dragoman.values.blobs",
+    "MemoryJournal": "dragoman.loop.history",
+    "Message": "dragoman.values.messages",
+    "MockServer": "dragoman.testing.mock.server",
+    "NotFound": "dragoman.values.errors",
+    "Opaque": "dragoman.values.messages",
+    "OutputLimit": "dragoman.values.errors",
+    "Overloaded": "dragoman.values.errors",
+    "PerMessage": "dragoman.values.messages",
     "Plan": "dragoman.context.plan",
-    "Prepared": "dragoman.contracts",
-    "Prices": "dragoman.usage",
-    "Profile": "dragoman.profile",
-    "PromptAccepted": "dragoman.events",
-    "PromptProgress": "dragoman.events",
-    "PromptRead": "dragoman.events",
-    "Provider": "dragoman.contracts",
-    "ProviderError": "dragoman.errors",
+    "Prepared": "dragoman.values.contracts",
+    "Prices": "dragoman.values.usage",
+    "Profile": "dragoman.values.profile",
+    "PromptAccepted": "dragoman.values.events",
+    "PromptProgress": "dragoman.values.events",
+    "PromptRead": "dragoman.values.events",
+    "Provider": "dragoman.values.contracts",
+    "ProviderError": "dragoman.values.errors",
     "PruneRule": "dragoman.context.settings",
     "PruneSettings": "dragoman.context.settings",
-    "QuotaExhausted": "dragoman.errors",
-    "RateLimited": "dragoman.errors",
-    "Refused": "dragoman.errors",
+    "QuotaExhausted": "dragoman.values.errors",
+    "RateLimited": "dragoman.values.errors",
+    "Refused": "dragoman.values.errors",
     "Repaired": "dragoman.context.repair",
-    "Request": "dragoman.messages",
-    "Response": "dragoman.messages",
-    "ResponseFinished": "dragoman.events",
-    "ResponseStarted": "dragoman.events",
-    "Result": "dragoman.run",
+    "Request": "dragoman.values.messages",
+    "Response": "dragoman.values.messages",
+    "ResponseFinished": "dragoman.values.events",
+    "ResponseStarted": "dragoman.values.events",
+    "Result": "dragoman.loop.run",
     "Retry": "dragoman.providers.retry",
     "RetryPolicy": "dragoman.providers.retry",
-    "Retrying": "dragoman.events",
-    "Run": "dragoman.run",
-    "SandboxError": "dragoman.errors",
-    "SavingChanged": "dragoman.events",
-    "Script": "dragoman.providers.script",
-    "ScriptedProvider": "dragoman.providers.scripted",
-    "ServerError": "dragoman.errors",
-    "Settings": "dragoman.messages",
-    "StreamBroken": "dragoman.errors",
-    "StreamEvent": "dragoman.events",
-    "StreamInvalid": "dragoman.events",
-    "Text": "dragoman.messages",
-    "TextDelta": "dragoman.events",
+    "Retrying": "dragoman.values.events",
+    "Run": "dragoman.loop.run",
+    "SandboxError": "dragoman.values.errors",
+    "SavingChanged": "dragoman.values.events",
+    "Script": "dragoman.testing.script",
+    "ScriptedProvider": "dragoman.testing.scripted",
+    "ServerError": "dragoman.values.errors",
+    "Settings": "dragoman.values.messages",
+    "StreamBroken": "dragoman.values.errors",
+    "StreamEvent": "dragoman.values.events",
+    "StreamInvalid": "dragoman.values.events",
+    "Text": "dragoman.values.messages",
+    "TextDelta": "dragoman.values.events",
     "TextOptions": "dragoman.text_tools.wrapper",
     "TextTools": "dragoman.text_tools.wrapper",
-    "Thinking": "dragoman.messages",
-    "Thought": "dragoman.messages",
-    "ThoughtAdded": "dragoman.events",
-    "ThoughtDelta": "dragoman.events",
-    "TimedOut": "dragoman.errors",
-    "Tool": "dragoman.contracts",
-    "ToolBroken": "dragoman.errors",
-    "ToolCall": "dragoman.messages",
-    "ToolCallConfirmation": "dragoman.events",
-    "ToolCallDelta": "dragoman.events",
-    "ToolCallFinished": "dragoman.events",
-    "ToolCallReady": "dragoman.events",
-    "ToolCallRequested": "dragoman.events",
-    "ToolCallStarted": "dragoman.events",
-    "ToolCallUpdated": "dragoman.events",
-    "ToolModeChanged": "dragoman.events",
-    "ToolOutput": "dragoman.contracts",
-    "ToolResult": "dragoman.messages",
-    "ToolSpec": "dragoman.messages",
-    "Transport": "dragoman.contracts",
-    "TurnEvent": "dragoman.events",
-    "TurnFinished": "dragoman.events",
-    "TurnLimit": "dragoman.errors",
-    "TurnRetried": "dragoman.events",
-    "Unauthorized": "dragoman.errors",
-    "Unsupported": "dragoman.errors",
-    "UntrustedFolder": "dragoman.errors",
-    "Usage": "dragoman.usage",
-    "UsageUpdated": "dragoman.events",
-    "UserCancelled": "dragoman.events",
-    "Web": "dragoman.web",
-    "append_to_last_text": "dragoman.parts",
-    "assistant": "dragoman.messages",
+    "Thinking": "dragoman.values.messages",
+    "Thought": "dragoman.values.messages",
+    "ThoughtAdded": "dragoman.values.events",
+    "ThoughtDelta": "dragoman.values.events",
+    "TimedOut": "dragoman.values.errors",
+    "Tool": "dragoman.values.contracts",
+    "ToolBroken": "dragoman.values.errors",
+    "ToolCall": "dragoman.values.messages",
+    "ToolCallConfirmation": "dragoman.values.events",
+    "ToolCallDelta": "dragoman.values.events",
+    "ToolCallFinished": "dragoman.values.events",
+    "ToolCallReady": "dragoman.values.events",
+    "ToolCallRequested": "dragoman.values.events",
+    "ToolCallStarted": "dragoman.values.events",
+    "ToolCallUpdated": "dragoman.values.events",
+    "ToolModeChanged": "dragoman.values.events",
+    "ToolOutput": "dragoman.values.contracts",
+    "ToolResult": "dragoman.values.messages",
+    "ToolSpec": "dragoman.values.messages",
+    "Transport": "dragoman.values.contracts",
+    "TurnEvent": "dragoman.values.events",
+    "TurnFinished": "dragoman.values.events",
+    "TurnLimit": "dragoman.values.errors",
+    "TurnRetried": "dragoman.values.events",
+    "Unauthorized": "dragoman.values.errors",
+    "Unsupported": "dragoman.values.errors",
+    "UntrustedFolder": "dragoman.values.errors",
+    "Usage": "dragoman.values.usage",
+    "UsageUpdated": "dragoman.values.events",
+    "UserCancelled": "dragoman.values.events",
+    "Web": "dragoman.loop.web",
+    "append_to_last_text": "dragoman.values.parts",
+    "assistant": "dragoman.values.messages",
     "builtin_catalog": "dragoman.providers.catalog",
-    "check_roles": "dragoman.parts",
-    "compose": "dragoman.composing",
+    "check_roles": "dragoman.values.parts",
+    "compose": "dragoman.loop.composing",
     "connect": "dragoman.providers.connect",
-    "curated": "dragoman.parts",
-    "map_text_parts": "dragoman.parts",
-    "merge_assistant_text": "dragoman.parts",
-    "part_to_string": "dragoman.parts",
+    "curated": "dragoman.values.parts",
+    "map_text_parts": "dragoman.values.parts",
+    "merge_assistant_text": "dragoman.values.parts",
+    "part_to_string": "dragoman.values.parts",
     "repair": "dragoman.context.repair",
-    "request_text": "dragoman.parts",
-    "response_text": "dragoman.parts",
-    "result": "dragoman.messages",
-    "to_messages": "dragoman.parts",
-    "to_parts": "dragoman.parts",
+    "request_text": "dragoman.values.parts",
+    "response_text": "dragoman.values.parts",
+    "result": "dragoman.values.messages",
+    "to_messages": "dragoman.values.parts",
+    "to_parts": "dragoman.values.parts",
     "tool": "dragoman.tools.function",
-    "user": "dragoman.messages",
+    "user": "dragoman.values.messages",
 }
 """Public name → the module it comes from. The block above holds the same names for type checkers."""
 

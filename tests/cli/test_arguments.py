@@ -174,7 +174,7 @@ def test_the_help_names_every_option() -> None:
 
 
 def test_the_help_names_every_exit_code() -> None:
-    from dragoman import errors
+    from dragoman.values import errors
 
     codes = {value.exit_code for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.DragomanError)}
     for code in codes:

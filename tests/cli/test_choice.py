@@ -20,9 +20,9 @@ from dragoman.cli.choice import choose_model
 from dragoman.cli.first_use import keep
 from dragoman.cli.probe import MAX_BYTES, running
 from dragoman.cli.setup import Setup, catalog_of, set_up
-from dragoman.errors import Unauthorized
-from dragoman.providers import local_engine
+from dragoman.local import engine as local_engine
 from dragoman.providers.catalog import builtin_catalog
+from dragoman.values.errors import Unauthorized
 from program import KEY, NO_SERVERS, Place, Service, service
 from tiny_model import CONTENT
 
@@ -193,7 +193,7 @@ def test_any_key_chooses_its_service_where_it_needs_nothing_more(tmp_path: Path,
 
 
 def test_the_best_model_that_was_pulled_is_taken_but_none_below_the_usual_one(tmp_path: Path) -> None:
-    from dragoman.weights import MODELS
+    from dragoman.local.weights import MODELS
 
     setup = setup_in(tmp_path)
     folder = Path(setup.places.weights)

@@ -11,17 +11,17 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 
-from dragoman.agent import Limits
-from dragoman.chat import AnswerPolicy
 from dragoman.cli.arguments import Options
 from dragoman.cli.config import FLAGS, VARIABLES, AnswersTable, Config, Loaded, LoopGuardTable, RetryTable, Source, keys, load, value_of
 from dragoman.cli.places import find_places
 from dragoman.cli.setup import Setup, catalog_of, limits_of, settings_of
 from dragoman.cli.toml_lines import line_of
-from dragoman.errors import ConfigError
-from dragoman.loop_guard import LoopLimits
-from dragoman.messages import Settings, Thinking
+from dragoman.loop.agent import Limits
+from dragoman.loop.chat import AnswerPolicy
+from dragoman.loop.loop_guard import LoopLimits
 from dragoman.providers.retry import RetryPolicy
+from dragoman.values.errors import ConfigError
+from dragoman.values.messages import Settings, Thinking
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 

@@ -16,12 +16,12 @@ from dragoman.cli.arguments import Options
 from dragoman.cli.context import Desk, plan_now
 from dragoman.cli.setup import catalog_of, set_up
 from dragoman.context.plan import Plan
-from dragoman.history import History
-from dragoman.messages import FinishReason, Response, Thought, ToolCall, ToolSpec, assistant, result, user
-from dragoman.record import Compressed, Pruned, Said
+from dragoman.loop.history import History
 from dragoman.sessions.log import read_log
 from dragoman.sessions.store import Session, Store
-from dragoman.usage import Usage
+from dragoman.values.messages import FinishReason, Response, Thought, ToolCall, ToolSpec, assistant, result, user
+from dragoman.values.record import Compressed, Pruned, Said
+from dragoman.values.usage import Usage
 from program import KEY, PROTOCOLS, Place, Service, calls, script
 
 MINUTE_MS = 60_000

@@ -12,7 +12,7 @@ from dragoman.cli.config import CompressTable, Config, PruneTable, load
 from dragoman.cli.places import find_places
 from dragoman.cli.setup import context_of
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
-from dragoman.errors import ConfigError
+from dragoman.values.errors import ConfigError
 
 TEXT = """
 [context.prune]

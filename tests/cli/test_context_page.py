@@ -21,10 +21,10 @@ from dragoman.cli.context_page import page_of
 from dragoman.cli.page import Look, Page, bar, pad, table, width
 from dragoman.context.decide import Decision
 from dragoman.context.plan import Plan
-from dragoman.history import History
-from dragoman.messages import FinishReason, Message, Response, Text, ToolCall, assistant, result, user
+from dragoman.loop.history import History
 from dragoman.sessions.titles import clusters, width_of
-from dragoman.usage import Prices, Usage
+from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, assistant, result, user
+from dragoman.values.usage import Prices, Usage
 from program import Place
 from property.conversations import words
 from property.test_fold import lived

@@ -203,7 +203,7 @@ def test_an_internal_error_is_one_line_and_a_result(place: Place) -> None:
     """A file in a room is replaced by one that breaks: whatever is wrong inside, the user sees one line."""
     broken = place.work / "broken"
     broken.mkdir()
-    (broken / "sitecustomize.py").write_text("import sys\nsys.modules['dragoman.agent'] = None")
+    (broken / "sitecustomize.py").write_text("import sys\nsys.modules['dragoman.loop.agent'] = None")
     env = {"PYTHONPATH": str(broken), "ANTHROPIC_API_KEY": "x"}
     told_everywhere(lambda *more: place.ask("hi", *more, env=env), 1, "internal error", "--debug")
     place.run("models", env=env)

@@ -109,7 +109,7 @@ def test_the_second_ctrl_c_leaves_at_once(place: Place, serve: Serve) -> None:
 
 STUCK = """
 import sys, time
-import dragoman.providers.http as http
+import dragoman.providers.http_provider as http
 
 async def stream(self, request):
     print("stuck", file=sys.stderr, flush=True)

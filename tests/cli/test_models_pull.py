@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.pulling import drawn
-from dragoman.weights import Progress
+from dragoman.local.weights import Progress
 from program import Done, Place, heed_signals
 from tiny_model import CONTENT, FAKE_PIP, TINY, wheel_of
 
 WITH_TINY = """
-from dragoman.weights import models
+from dragoman.local.weights import models
 from tiny_model import TINY
 models.MODELS["tiny"] = TINY
 from dragoman.cli.main import main

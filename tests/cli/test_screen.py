@@ -19,7 +19,7 @@ from dragoman.cli.output import Messages, Output
 from dragoman.cli.reports import TextReport
 from dragoman.cli.screen import Screen, fitting
 from dragoman.cli.terminal_report import TerminalReport
-from dragoman.events import (
+from dragoman.values.events import (
     CitationShown,
     ContentAdded,
     ContextCompressed,
@@ -38,7 +38,7 @@ from dragoman.events import (
     TurnRetried,
     UserCancelled,
 )
-from dragoman.messages import Citation, FinishReason, ToolCall
+from dragoman.values.messages import Citation, FinishReason, ToolCall
 from terminals import plain
 
 

@@ -13,15 +13,15 @@ import pytest
 
 from dragoman.cli.session_list import age, as_table, size
 from dragoman.cli.sessions import ask
-from dragoman.errors import InputError
-from dragoman.history import History
-from dragoman.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, result, user
-from dragoman.record import Entry, FileChange, Rewound
+from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.store import Session, Store
 from dragoman.sessions.summary import Summary
 from dragoman.sessions.titles import clusters, width_of
-from dragoman.usage import Usage
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, result, user
+from dragoman.values.record import Entry, FileChange, Rewound
+from dragoman.values.usage import Usage
 from program import Place, Service
 
 NOW_MS = 1_794_744_062_123

@@ -12,11 +12,11 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from dragoman import errors
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
 from dragoman.cli.reports import Answer
-from dragoman.events import (
+from dragoman.values import errors
+from dragoman.values.events import (
     CitationShown,
     ContentAdded,
     ContextCompressed,
@@ -39,8 +39,8 @@ from dragoman.events import (
     TurnRetried,
     UserCancelled,
 )
-from dragoman.messages import Blob, Citation, FinishReason, Text, ToolCall, result
-from dragoman.usage import Usage
+from dragoman.values.messages import Blob, Citation, FinishReason, Text, ToolCall, result
+from dragoman.values.usage import Usage
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")
 CALL = ToolCall("c1", "read_file", '{"file_path": "a"}')

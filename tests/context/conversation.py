@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dragoman.context.decide import Decider, Decision
 from dragoman.context.settings import ContextSettings
 from dragoman.context.view import View
-from dragoman.contracts import Journal
-from dragoman.history import History
-from dragoman.messages import FinishReason, Message, Response, ToolCall, ToolSpec, assistant, result, user
-from dragoman.profile import Profile
-from dragoman.record import Entry
-from dragoman.usage import Prices, Usage
+from dragoman.loop.history import History
+from dragoman.values.contracts import Journal
+from dragoman.values.messages import FinishReason, Message, Response, ToolCall, ToolSpec, assistant, result, user
+from dragoman.values.profile import Profile
+from dragoman.values.record import Entry
+from dragoman.values.usage import Prices, Usage
 
 NOW_MS = 1_790_000_000_000
 SECOND, MINUTE = 1_000, 60_000

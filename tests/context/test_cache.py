@@ -10,9 +10,9 @@ from context.conversation import MINUTE, NOW_MS, SECOND, Conversation, Service
 from dragoman.context.cache import Cache
 from dragoman.context.economics import Rates
 from dragoman.context.settings import ContextSettings, PruneSettings
-from dragoman.messages import Message, ToolCall, assistant, user
-from dragoman.record import Entry, Said, decode_entry, encode_entry
-from dragoman.usage import Usage
+from dragoman.values.messages import Message, ToolCall, assistant, user
+from dragoman.values.record import Entry, Said, decode_entry, encode_entry
+from dragoman.values.usage import Usage
 
 RATES = Rates(0.1, 1.25)
 OFF = ContextSettings(prune=PruneSettings(schedule="off"))

@@ -28,10 +28,10 @@ from dragoman.context.compress import (
 from dragoman.context.settings import CompressSettings
 from dragoman.context.tokens import text_tokens
 from dragoman.context.view import View
-from dragoman.history import History
-from dragoman.messages import Blob, FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.notes import CHANGED_BEGINS, GREETING, LOOP_NOTE
-from dragoman.record import Compressed, decode_entry, encode_entry
+from dragoman.loop.history import History
+from dragoman.values.messages import Blob, FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.notes import CHANGED_BEGINS, GREETING, LOOP_NOTE
+from dragoman.values.record import Compressed, decode_entry, encode_entry
 
 # --- conversations ---------------------------------------------------------------------------------------------------------------------
 

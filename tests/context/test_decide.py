@@ -15,13 +15,13 @@ from dragoman.context import prune_outdated
 from dragoman.context.decide import Decider, Decision, decide
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings, Schedule
 from dragoman.context.view import PLACEHOLDER
-from dragoman.history import History
-from dragoman.messages import Message, Text, ToolCall, ToolResult, assistant, user
-from dragoman.notes import LOOP_NOTE
-from dragoman.profile import Profile
-from dragoman.record import Pruned, Started, encode_entry
+from dragoman.loop.history import History
 from dragoman.sessions.opening import create, open_for_writing
-from dragoman.usage import Usage
+from dragoman.values.messages import Message, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.notes import LOOP_NOTE
+from dragoman.values.profile import Profile
+from dragoman.values.record import Pruned, Started, encode_entry
+from dragoman.values.usage import Usage
 
 
 def by(schedule: Schedule, **more: object) -> ContextSettings:

@@ -11,8 +11,8 @@ from context.conversation import MINUTE, PRICED, SECOND, Conversation
 from context.test_decide import by, held
 from dragoman.context.decide import Decider, Decision
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneSettings
-from dragoman.messages import FinishReason, Response, assistant, user
-from dragoman.usage import Usage
+from dragoman.values.messages import FinishReason, Response, assistant, user
+from dragoman.values.usage import Usage
 
 # Pressure
 

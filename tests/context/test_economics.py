@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.context.economics import Books, Pending, Rates, pays, pays_after, premium, rates_of
-from dragoman.usage import Prices
+from dragoman.values.usage import Prices
 
 ANTHROPIC = Rates(0.1, 1.25)
 tokens = st.floats(0, 1e6)

@@ -19,8 +19,8 @@ from dragoman.context.environment import (
     environment_text,
 )
 from dragoman.context.tree import Listing, read_tree, shown_name, tree_lines
-from dragoman.messages import user
-from dragoman.notes import CHANGED_BEGINS, GREETING, is_note, is_setup
+from dragoman.values.messages import user
+from dragoman.values.notes import CHANGED_BEGINS, GREETING, is_note, is_setup
 
 FACTS = Surroundings(
     date="Sunday, November 15, 2026",

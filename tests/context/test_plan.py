@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.blobs import MemoryBlobs
 from dragoman.context.cache import Cache
 from dragoman.context.decide import Decision
 from dragoman.context.environment import Surroundings, environment_text
 from dragoman.context.plan import Plan, Pruning, plan_of
 from dragoman.context.plan_items import PlanItem
 from dragoman.context.view import View
-from dragoman.history import History
-from dragoman.messages import Blob, FinishReason, Message, Response, Text, Thought, ToolCall, ToolResult, assistant, result, user
-from dragoman.record import Entry, Said, ToolFinished
+from dragoman.loop.history import History
 from dragoman.sessions.importers import import_session
-from dragoman.usage import Prices, Usage
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.messages import Blob, FinishReason, Message, Response, Text, Thought, ToolCall, ToolResult, assistant, result, user
+from dragoman.values.record import Entry, Said, ToolFinished
+from dragoman.values.usage import Prices, Usage
 from property.conversations import TOOLS
 from property.test_fold import lived
 
@@ -280,7 +280,7 @@ def test_calls_that_are_still_open_wait() -> None:
 
 
 def test_notes_of_ours_are_no_prompts() -> None:
-    from dragoman.notes import LOOP_NOTE
+    from dragoman.values.notes import LOOP_NOTE
 
     scene = Scene()
     scene.history.say(user("Go"))

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.context import PruneRule, prune_outdated
 from dragoman.context.prune import Kind, outdated
-from dragoman.messages import Text, ToolResult
+from dragoman.values.messages import Text, ToolResult
 
 MINUTE = 60_000
 DONE = json.dumps({"stdout": "Building project...\nDone in 3.2s", "stderr": "", "exitCode": 0})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dragoman.context import PruneRule, prune_outdated
 from dragoman.context.view import can_be_replaced
-from dragoman.messages import Blob, ToolResult
+from dragoman.values.messages import Blob, ToolResult
 from property.test_context import MINUTE, WRITTEN, rules
 
 records = st.lists(

@@ -17,7 +17,7 @@ from dragoman.context.replay import ALL_TOOLS, Policy, best_moments, replay
 from dragoman.context.replay_run import NOTHING, Run, Timeline
 from dragoman.context.settings import PruneRule, PruneSettings
 from dragoman.context.trace import Call, Piece, Result
-from dragoman.usage import Prices
+from dragoman.values.usage import Prices
 
 seeds = st.integers(0, 2**32).map(Random)
 AT_ONCE = PruneRule(tools=("*",), age_ms=0, keep=0)

@@ -14,12 +14,12 @@ from destinations import MAIN, connection, violation_in
 from dragoman.context.compress import Spoken, summary_message
 from dragoman.context.summarise import SECTIONS, read_snapshot, summary_request, transcript
 from dragoman.context.tokens import message_tokens, text_tokens
-from dragoman.messages import Blob, Message, Opaque, Request, Text, Thought, ToolCall, ToolResult, assistant, result, user
-from dragoman.notes import CHANGED_BEGINS, LOOP_NOTE
-from dragoman.profile import Profile
+from dragoman.values.messages import Blob, Message, Opaque, Request, Text, Thought, ToolCall, ToolResult, assistant, result, user
+from dragoman.values.notes import CHANGED_BEGINS, LOOP_NOTE
+from dragoman.values.profile import Profile
 from property.conversations import lived
 
-SYSTEM = (Path(dragoman.__file__).parent / "prompts" / "summary.md").read_text(encoding="utf-8").strip()
+SYSTEM = (Path(dragoman.__file__).parent / "loop" / "prompts" / "summary.md").read_text(encoding="utf-8").strip()
 CALL = ToolCall("call_1", "read_file", '{"file_path": "src/a.py", "limit": 20}', Opaque("gemini", '"c2ln"'))
 
 

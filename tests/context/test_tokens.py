@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.blobs import MemoryBlobs
 from dragoman.context.tokens import MAX_SCALE, MIN_SCALE, Meter, message_tokens, part_tokens, text_tokens, tools_tokens
 from dragoman.context.view import View
-from dragoman.messages import Citation, FileRef, Message, Text, Thought, ToolCall, ToolResult
 from dragoman.sessions.importers import import_session
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.messages import Citation, FileRef, Message, Text, Thought, ToolCall, ToolResult
 from property.conversations import PAPER, PICTURE, TOOLS
 
 texts = st.text(st.characters(exclude_categories=()), max_size=60)  # lone halves of characters too

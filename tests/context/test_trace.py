@@ -14,10 +14,10 @@ from dragoman.context.replay import ALL_TOOLS, Policy, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings, Schedule
 from dragoman.context.trace import Call, Piece, calls_of
-from dragoman.history import History, paid
-from dragoman.messages import FinishReason, Response, ToolCall, assistant, result, user
+from dragoman.loop.history import History, paid
 from dragoman.sessions.importers import import_session
-from dragoman.usage import Usage
+from dragoman.values.messages import FinishReason, Response, ToolCall, assistant, result, user
+from dragoman.values.usage import Usage
 
 OFF = ContextSettings(PruneSettings(schedule="off"))
 TRACES = ("pi-mono", "claude-code")

@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from dragoman.record import Entry
 from dragoman.sessions import journal as journal_room
 from dragoman.sessions.journal import SessionJournal
 from dragoman.sessions.log import Loaded, read_log
 from dragoman.sessions.opening import create, open_for_writing
+from dragoman.values.record import Entry
 from sessions.entries import entry, started
 
 IDLE, OPENING, WRITING, SYNCING = range(4)

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from dragoman import errors
-from dragoman.agent import Agent
-from dragoman.events import PromptRead, ResponseFinished, ResponseStarted, StreamEvent, TextDelta, UsageUpdated
-from dragoman.messages import FinishReason, Request, Settings, ToolSpec, user
+from dragoman.loop.agent import Agent
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import Connection, connect
-from dragoman.schema import problems
 from dragoman.text_tools.constrained import constrained
 from dragoman.text_tools.wrapper import TextTools
+from dragoman.values import errors
+from dragoman.values.events import PromptRead, ResponseFinished, ResponseStarted, StreamEvent, TextDelta, UsageUpdated
+from dragoman.values.messages import FinishReason, Request, Settings, ToolSpec, user
+from dragoman.values.schema import problems
 
 BASES = {"openai_chat": "/v1", "openai_responses": "/v1", "anthropic": ""}
 IN_PROCESS = "in_process"

@@ -9,14 +9,14 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.errors import ConnectionFailed, RateLimited, StreamBroken, TimedOut, Unauthorized
-from dragoman.events import ResponseFinished, TextDelta
-from dragoman.messages import FinishReason, assistant
-from dragoman.providers import http
+from dragoman.providers import http_provider as http
 from dragoman.providers.connect import connect
-from dragoman.providers.mock.server import MockServer
 from dragoman.providers.retry import RetryPolicy
-from dragoman.providers.script import Call, Cut, Fail, Ping, Raw, Say, Script, Stall, Think, Wait, answer
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.script import Call, Cut, Fail, Ping, Raw, Say, Script, Stall, Think, Wait, answer
+from dragoman.values.errors import ConnectionFailed, RateLimited, StreamBroken, TimedOut, Unauthorized
+from dragoman.values.events import ResponseFinished, TextDelta
+from dragoman.values.messages import FinishReason, assistant
 from faulty_service import GOOD, QUICK_S, Bench, always, retries, run
 from loopback_http import Received, serving
 from streaming import MODELS, PROTOCOLS, checked, collect, generated, recorded, recorded_whole, request_for, streamed

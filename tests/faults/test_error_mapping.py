@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import errors
-from dragoman.errors import (
+from dragoman.providers.catalog import builtin_catalog
+from dragoman.providers.faults import error_from_event, error_from_status
+from dragoman.providers.wire import Destination
+from dragoman.values import errors
+from dragoman.values.errors import (
     BadRequest,
     ContextOverflow,
     Forbidden,
@@ -25,9 +28,6 @@ from dragoman.errors import (
     TimedOut,
     Unauthorized,
 )
-from dragoman.providers.catalog import builtin_catalog
-from dragoman.providers.faults import error_from_event, error_from_status
-from dragoman.providers.wire import Destination
 
 CATALOG = builtin_catalog()
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from dragoman.errors import StreamBroken
-from dragoman.messages import FinishReason, ToolCall, result, user
-from dragoman.providers.script import Answer, Call, answer
+from dragoman.testing.script import Answer, Call, answer
+from dragoman.values.errors import StreamBroken
+from dragoman.values.messages import FinishReason, ToolCall, result, user
 from faulty_service import Bench, always, run, violation
 from streaming import PROTOCOLS
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import StreamBroken
-from dragoman.messages import FinishReason, Text, Thought, ToolCall, assistant, result, user
-from dragoman.providers.script import Answer, Block, Call, CallQuirk, Finish, Framing, Garbage, Raw, Say, Script, Step, Think, answer
+from dragoman.testing.script import Answer, Block, Call, CallQuirk, Finish, Framing, Garbage, Raw, Say, Script, Step, Think, answer
+from dragoman.values.errors import StreamBroken
+from dragoman.values.messages import FinishReason, Text, Thought, ToolCall, assistant, result, user
 from faulty_service import Bench, always, retries, run, violation
 from streaming import PROTOCOLS, checked
 

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from dragoman.errors import (
+from dragoman.testing.script import Fail, Script, answer
+from dragoman.values.errors import (
     BadRequest,
     Forbidden,
     NotFound,
@@ -17,9 +18,8 @@ from dragoman.errors import (
     ServerError,
     Unauthorized,
 )
-from dragoman.events import TextDelta
-from dragoman.messages import assistant
-from dragoman.providers.script import Fail, Script, answer
+from dragoman.values.events import TextDelta
+from dragoman.values.messages import assistant
 from faulty_service import Bench, always, retries, run
 from streaming import PROTOCOLS, checked
 

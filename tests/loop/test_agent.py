@@ -15,19 +15,19 @@ import msgspec
 import pytest
 
 from destinations import MAIN, connection, violation_in
-from dragoman.agent import Agent, Limits
 from dragoman.context.repair import INTERRUPTED
-from dragoman.errors import ConfigError, InputError, ServerError
-from dragoman.events import ContentAdded, ErrorRaised, ToolCallFinished, TurnFinished
-from dragoman.history import NOT_RUN, History, MemoryJournal
-from dragoman.messages import Settings, Text, ToolCall, assistant, user
-from dragoman.notes import GREETING
-from dragoman.profile import Profile
-from dragoman.providers.mock.server import MockServer
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import Configured, ModelChanged, Said, ToolFinished, ToolStarted
+from dragoman.loop.agent import Agent, Limits
+from dragoman.loop.history import NOT_RUN, History, MemoryJournal
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.function import tool
-from dragoman.usage import Prices
+from dragoman.values.errors import ConfigError, InputError, ServerError
+from dragoman.values.events import ContentAdded, ErrorRaised, ToolCallFinished, TurnFinished
+from dragoman.values.messages import Settings, Text, ToolCall, assistant, user
+from dragoman.values.notes import GREETING
+from dragoman.values.profile import Profile
+from dragoman.values.record import Configured, ModelChanged, Said, ToolFinished, ToolStarted
+from dragoman.values.usage import Prices
 from program import heeding_ctrl_c
 from scenarios.workshop import PlainTool, agent_for, check_record, events_of, forever, play
 

@@ -17,17 +17,17 @@ import msgspec
 import pytest
 
 from destinations import MAIN, connection
-from dragoman.agent import Agent
-from dragoman.chat import AnswerPolicy
-from dragoman.contracts import Allow, Deny, Intent, Show
-from dragoman.errors import Cancelled
-from dragoman.events import ContentAdded, ToolCallConfirmation, ToolCallRequested, TurnEvent, TurnRetried, UserCancelled
-from dragoman.messages import Text, ToolCall
-from dragoman.providers.mock.server import MockServer
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import ToolFinished
-from dragoman.run import Run
+from dragoman.loop.agent import Agent
+from dragoman.loop.chat import AnswerPolicy
+from dragoman.loop.run import Run
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.function import tool
+from dragoman.values.contracts import Allow, Deny, Intent, Show
+from dragoman.values.errors import Cancelled
+from dragoman.values.events import ContentAdded, ToolCallConfirmation, ToolCallRequested, TurnEvent, TurnRetried, UserCancelled
+from dragoman.values.messages import Text, ToolCall
+from dragoman.values.record import ToolFinished
 from scenarios.harness import until
 from scenarios.workshop import QUICK, PlainTool, agent_for, check_record, finished_calls, forever, play, said, writer
 

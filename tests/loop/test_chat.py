@@ -7,15 +7,15 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.chat import AnswerPolicy, Chat, InvalidAnswer
-from dragoman.errors import OutputLimit, Refused, StreamBroken
-from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta, UsageUpdated
-from dragoman.history import History
-from dragoman.messages import Settings, ToolCall, assistant, result, user
-from dragoman.notes import CUT_NOTE
+from dragoman.loop.chat import AnswerPolicy, Chat, InvalidAnswer
+from dragoman.loop.history import History
 from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import AnswerRejected, Said
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.errors import OutputLimit, Refused, StreamBroken
+from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, TextDelta, UsageUpdated
+from dragoman.values.messages import Settings, ToolCall, assistant, result, user
+from dragoman.values.notes import CUT_NOTE
+from dragoman.values.record import AnswerRejected, Said
 
 
 async def no_wait(_: float) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.gitignore import MAX_STEPS, Ignored, IgnoreFile, Steps
+from dragoman.loop.gitignore import MAX_STEPS, Ignored, IgnoreFile, Steps
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agent import Agent
-from dragoman.contracts import Allow, Intent
-from dragoman.errors import InputError
-from dragoman.events import PromptAccepted, SavingChanged
-from dragoman.messages import Blob, ToolCall
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import Started
+from dragoman.loop.agent import Agent
 from dragoman.sessions.opening import open_read_only
 from dragoman.sessions.store import Store
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Allow, Intent
+from dragoman.values.errors import InputError
+from dragoman.values.events import PromptAccepted, SavingChanged
+from dragoman.values.messages import Blob, ToolCall
+from dragoman.values.record import Started
 from scenarios.workshop import events_of, play
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.loop_guard import LoopGuard, LoopLimits
-from dragoman.messages import ToolCall
+from dragoman.loop.loop_guard import LoopGuard, LoopLimits
+from dragoman.values.messages import ToolCall
 
 
 def call(name: str = "read_file", arguments: str = '{"file_path":"a"}') -> ToolCall:

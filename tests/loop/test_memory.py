@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import memory
-from dragoman.memory import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_IMPORTS, MEMORY_FILES, Memory, recall
+from dragoman.loop import memory
+from dragoman.loop.memory import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_IMPORTS, MEMORY_FILES, Memory, recall
 from dragoman.tools import save_memory
 
 

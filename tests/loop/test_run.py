@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.chat import AnswerPolicy
-from dragoman.contracts import Allow, Deny, Intent, Show
-from dragoman.errors import Cancelled, InputError, Refused, ServerError
-from dragoman.events import (
+from dragoman.loop.chat import AnswerPolicy
+from dragoman.providers.retry import Retry, RetryPolicy
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Allow, Deny, Intent, Show
+from dragoman.values.errors import Cancelled, InputError, Refused, ServerError
+from dragoman.values.events import (
     ContentAdded,
     ErrorRaised,
     PromptAccepted,
@@ -24,12 +26,10 @@ from dragoman.events import (
     TurnRetried,
     UserCancelled,
 )
-from dragoman.messages import FinishReason, Request, ToolCall
-from dragoman.profile import Profile
-from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import ToolFinished, ToolStarted
-from dragoman.usage import Usage
+from dragoman.values.messages import FinishReason, Request, ToolCall
+from dragoman.values.profile import Profile
+from dragoman.values.record import ToolFinished, ToolStarted
+from dragoman.values.usage import Usage
 from scenarios.workshop import (
     QUICK,
     PlainTool,

@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agent import Agent
-from dragoman.loop_guard import LoopGuard
-from dragoman.messages import ToolCall, ToolSpec
-from dragoman.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING, is_note
-from dragoman.offering import in_short
-from dragoman.profile import Profile
-from dragoman.providers.scripted import ScriptedProvider
+from dragoman.loop.agent import Agent
+from dragoman.loop.loop_guard import LoopGuard
+from dragoman.loop.offering import in_short
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
 from dragoman.tools.results import text_of
+from dragoman.values.messages import ToolCall, ToolSpec
+from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING, is_note
+from dragoman.values.profile import Profile
 
 SMALL = Profile(
     tools="text",

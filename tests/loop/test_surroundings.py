@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import surroundings
-from dragoman.agent import Agent
 from dragoman.context.environment import environment_text
 from dragoman.context.tree import Listing, tree_lines
-from dragoman.errors import InputError, ServerError
-from dragoman.history import History
-from dragoman.messages import user
-from dragoman.notes import CHANGED_BEGINS, GREETING
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import Configured
+from dragoman.loop import surroundings
+from dragoman.loop.agent import Agent
+from dragoman.loop.history import History
+from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, look_around, today
 from dragoman.sessions.store import Store
-from dragoman.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, look_around, today
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.errors import InputError, ServerError
+from dragoman.values.messages import user
+from dragoman.values.notes import CHANGED_BEGINS, GREETING
+from dragoman.values.record import Configured
 from scenarios.workshop import QUICK, play
 
 

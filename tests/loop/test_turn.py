@@ -7,8 +7,11 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.chat import AnswerPolicy, Chat, InvalidAnswer
-from dragoman.events import (
+from dragoman.loop.chat import AnswerPolicy, Chat, InvalidAnswer
+from dragoman.loop.history import History
+from dragoman.loop.turn import Turn
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.events import (
     CitationShown,
     ContentAdded,
     StreamInvalid,
@@ -18,10 +21,7 @@ from dragoman.events import (
     TurnFinished,
     TurnRetried,
 )
-from dragoman.history import History
-from dragoman.messages import FinishReason, user
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.turn import Turn
+from dragoman.values.messages import FinishReason, user
 
 
 async def no_wait(_: float) -> None:

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent import Agent
 from dragoman.context.settings import CompressSettings, ContextSettings
 from dragoman.context.view import PLACEHOLDER
-from dragoman.errors import Cancelled, ContextOverflow, InputError, ServerError, Unsupported
-from dragoman.events import ContextCompressed, ContextOverflowed, TurnEvent, TurnRetried, UserCancelled
-from dragoman.history import History
-from dragoman.messages import FinishReason, Message, Request, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.profile import Profile
+from dragoman.loop.agent import Agent
+from dragoman.loop.history import History
+from dragoman.loop.upkeep import SHRINK_TO, cache_kind_of
 from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.providers.script import Answer, Cut, Fail, Finish, Report, Stall, answer
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import Compressed, NotCompressed, Pruned, encode_entry
-from dragoman.upkeep import SHRINK_TO, cache_kind_of
-from dragoman.usage import Prices, Usage
+from dragoman.testing.script import Answer, Cut, Fail, Finish, Report, Stall, answer
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.errors import Cancelled, ContextOverflow, InputError, ServerError, Unsupported
+from dragoman.values.events import ContextCompressed, ContextOverflowed, TurnEvent, TurnRetried, UserCancelled
+from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.profile import Profile
+from dragoman.values.record import Compressed, NotCompressed, Pruned, encode_entry
+from dragoman.values.usage import Prices, Usage
 from scenarios.workshop import PlainTool, agent_for, check_record, events_of, no_wait, play, said
 
 SNAPSHOT = "<snapshot>\n<goal>fix the tests</goal>\n<open>step 7</open>\n</snapshot>"

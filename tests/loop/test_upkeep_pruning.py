@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent import Agent
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
 from dragoman.context.view import PLACEHOLDER
-from dragoman.contracts import Allow, Deny, Intent
-from dragoman.events import ContextPruned
-from dragoman.history import History
-from dragoman.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.profile import Profile
-from dragoman.providers.script import answer
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import Pruned
+from dragoman.loop.agent import Agent
+from dragoman.loop.history import History
+from dragoman.testing.script import answer
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.events import ContextPruned
+from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.profile import Profile
+from dragoman.values.record import Pruned
 from loop.test_upkeep import HOUR_MS, SNAPSHOT, agent_of, entries, model, of
 from scenarios.workshop import agent_for, events_of, play
 

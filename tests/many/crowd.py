@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import dragoman as dm
-from dragoman.contracts import Transport
-from dragoman.events import ContentAdded, TurnRetried
 from dragoman.providers.catalog import Catalog, builtin_catalog
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
+from dragoman.values.contracts import Transport
+from dragoman.values.events import ContentAdded, TurnRetried
 
 HERE = Path(__file__).parent
 PATIENCE_S = 1.0

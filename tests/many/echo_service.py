@@ -149,9 +149,9 @@ async def listening(port: int) -> None:
 
 
 async def serve_ours() -> AsyncIterator[str]:
-    from dragoman.providers.mock.server import MockServer
-    from dragoman.providers.mock.wire import Asked
-    from dragoman.providers.script import Answer, Call, Cut, Fail, Say, Stall, Wait
+    from dragoman.testing.mock.server import MockServer
+    from dragoman.testing.mock.wire import Asked
+    from dragoman.testing.script import Answer, Call, Cut, Fail, Say, Stall, Wait
 
     attempts = Attempts()
 

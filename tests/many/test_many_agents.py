@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from certificates import Authority
-from dragoman.contracts import Transport
-from dragoman.providers.httpx_transport import HttpxTransport
-from dragoman.providers.transport import HttpTransport
+from dragoman.http.httpx_transport import HttpxTransport
+from dragoman.http.transport import HttpTransport
+from dragoman.values.contracts import Transport
 from many.crowd import Crowd, Seen, connected, service, sockets
 
 REQUESTS = int(os.environ.get("DRAGOMAN_REQUESTS", "2000"))

@@ -38,7 +38,7 @@ def test_conversations_that_are_closed_leave_nothing_behind(tmp_path: Path) -> N
     print(f"{CONVERSATIONS} conversations of {TURNS} turns: {first} → {last}")
     assert last["tasks"] == first["tasks"] == 1
     assert last["files"] <= first["files"]
-    assert last["objects"] <= first["objects"] + 100
+    assert last["objects"] <= first["objects"] + 1_000, "a conversation of 20 turns has some hundred objects"
     assert last["memory_kb"] <= first["memory_kb"] + 1_500, samples
 
 

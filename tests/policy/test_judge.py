@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.contracts import Allow, Deny, Intent, Show, ToolOutput
-from dragoman.messages import ToolCall, ToolKind, ToolSpec
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import MustAsk, grant_key, is_guarded, judge
+from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.messages import ToolCall, ToolKind, ToolSpec
 
 
 def spec(name: str = "edit", kind: ToolKind = "edit", read_only: bool = False) -> ToolSpec:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from dragoman.blobs import MemoryBlobs
+from dragoman.base.jsontext import dumps
 from dragoman.context.repair import repair
-from dragoman.jsontext import dumps
-from dragoman.messages import Blob, Citation, FileRef, Message, Opaque, Part, Text, Thought, ToolCall, ToolResult, ToolSpec
-from dragoman.parts import curated
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.messages import Blob, Citation, FileRef, Message, Opaque, Part, Text, Thought, ToolCall, ToolResult, ToolSpec
+from dragoman.values.parts import curated
 
 BLOBS = MemoryBlobs()
 PICTURE = BLOBS.put("image/png", b"\x89PNG\r\n\x1a\n" + bytes(40))

@@ -17,11 +17,11 @@ from dragoman.context.cache import Cache
 from dragoman.context.decide import Decider, Decision, decide
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.context.view import View, can_be_replaced
-from dragoman.history import History, MemoryJournal
-from dragoman.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.profile import Profile
-from dragoman.record import Entry, Pruned, Rewound, Said, ToolFinished, decode_entry, encode_entry
-from dragoman.usage import Prices, Usage
+from dragoman.loop.history import History, MemoryJournal
+from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.profile import Profile
+from dragoman.values.record import Entry, Pruned, Rewound, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.values.usage import Prices, Usage
 from property.conversations import TOOLS
 from property.test_requests import prompt_of
 

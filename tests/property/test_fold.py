@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from destinations import MAIN, connection, violation_in
 from dragoman.context.tokens import message_tokens
 from dragoman.context.view import PLACEHOLDER, View
-from dragoman.history import History, MemoryJournal
-from dragoman.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.record import Entry, Rewound, Said, ToolFinished, decode_entry, encode_entry
-from dragoman.usage import Usage
+from dragoman.loop.history import History, MemoryJournal
+from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.record import Entry, Rewound, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.values.usage import Usage
 from property.conversations import TOOLS
 from property.test_requests import prompt_of
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from destinations import ALL, MAIN, connection, violation_in
 from dragoman import compose, repair
-from dragoman.jsontext import valid_unicode
-from dragoman.messages import Message, PerMessage, Request, Settings, Text, Thinking, ToolCall, ToolSpec
+from dragoman.base.jsontext import valid_unicode
 from dragoman.providers.wire_calls import MAX_ARGUMENTS_BYTES
+from dragoman.values.messages import Message, PerMessage, Request, Settings, Text, Thinking, ToolCall, ToolSpec
 from property.conversations import BLOBS, TOOLS, damaged, lived, request_points
 
 settings = st.builds(

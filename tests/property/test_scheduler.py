@@ -17,13 +17,13 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from dragoman.contracts import Allow, Deny, Intent, Show, ToolOutput
-from dragoman.errors import ToolBroken
-from dragoman.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, TurnEvent
-from dragoman.messages import Text, ToolCall, ToolResult, ToolSpec
-from dragoman.record import ToolOutcome
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import CallReport, Scheduler
+from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.errors import ToolBroken
+from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, TurnEvent
+from dragoman.values.messages import Text, ToolCall, ToolResult, ToolSpec
+from dragoman.values.record import ToolOutcome
 from virtual_time import run_in_virtual_time
 
 MAX_PARALLEL = 2

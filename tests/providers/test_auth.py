@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import ConfigError, Unauthorized
-from dragoman.profile import Deployment
 from dragoman.providers.auth import REMEMBERED, Auth, CommandAuth, InjectedAuth, KeyAuth, NoAuth, VertexAuth, auth_for
+from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.values.profile import Deployment
 from loopback_http import Received, answer, serving
 
 SECRET = "sk-very-secret-0123456789"

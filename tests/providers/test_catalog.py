@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from dragoman import ConfigError, builtin_catalog, connect
-from dragoman.profile import UNKNOWN_CONTEXT_WINDOW, Deployment
 from dragoman.providers import catalog as module
 from dragoman.providers.catalog import Catalog, filled, from_toml, profile_for
+from dragoman.values.profile import UNKNOWN_CONTEXT_WINDOW, Deployment
 
 SOURCE = Path(module.__file__).parent
 ASKED_FOR = {

@@ -10,11 +10,11 @@ import pytest
 
 from destinations import MAIN, connection
 from dragoman import RetryPolicy, Settings, Thinking, ToolSpec, compose, connect
-from dragoman.errors import RateLimited, StreamBroken, Unauthorized, Unsupported
-from dragoman.events import ResponseFinished, StreamEvent, TextDelta
-from dragoman.messages import FinishReason
 from dragoman.providers.connect import Connection
-from dragoman.providers.mock.server import MockServer
+from dragoman.testing.mock.server import MockServer
+from dragoman.values.errors import RateLimited, StreamBroken, Unauthorized, Unsupported
+from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta
+from dragoman.values.messages import FinishReason
 
 BASE = {"gemini": "", "anthropic": "", "openai_chat": "/v1", "openai_responses": "/v1"}
 ONCE = RetryPolicy(attempts=1)

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from dragoman import messages
-from dragoman.contracts import Prepared, Provider
-from dragoman.errors import RateLimited
-from dragoman.events import ResponseFinished, ResponseStarted, Retrying, StreamEvent, TextDelta, UsageUpdated
-from dragoman.messages import FinishReason, Request, Response, ToolSpec
-from dragoman.profile import Profile
 from dragoman.providers.logged import Figures, Logged
-from dragoman.usage import Prices, Usage
+from dragoman.values import messages
+from dragoman.values.contracts import Prepared, Provider
+from dragoman.values.errors import RateLimited
+from dragoman.values.events import ResponseFinished, ResponseStarted, Retrying, StreamEvent, TextDelta, UsageUpdated
+from dragoman.values.messages import FinishReason, Request, Response, ToolSpec
+from dragoman.values.profile import Profile
+from dragoman.values.usage import Prices, Usage
 
 KEY = "sk-proj-abcDEF0123456789"
 TOKEN = "hush-hush-0123"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import BadRequest, ProviderError, QuotaExhausted, RateLimited, ServerError, StreamBroken
-from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta
-from dragoman.messages import Request, user
 from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.providers.scripted import ScriptedProvider
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.errors import BadRequest, ProviderError, QuotaExhausted, RateLimited, ServerError, StreamBroken
+from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, TextDelta
+from dragoman.values.messages import Request, user
 
 REQUEST = Request("any", (user("hello"),))
 

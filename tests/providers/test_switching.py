@@ -8,12 +8,12 @@ from contextlib import aclosing
 import msgspec
 
 from destinations import connection
-from dragoman.events import ResponseFinished
-from dragoman.messages import Message, Request, Response, Thought, ToolSpec, result, user
 from dragoman.providers.connect import Connection
-from dragoman.providers.mock.server import MockServer
-from dragoman.providers.mock.validate import Rules
-from dragoman.providers.script import Script
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.mock.validate import Rules
+from dragoman.testing.script import Script
+from dragoman.values.events import ResponseFinished
+from dragoman.values.messages import Message, Request, Response, Thought, ToolSpec, result, user
 
 TOOLS = (ToolSpec.of("read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),)
 ROUTE = ("gemini", "anthropic", "openai_chat", "openai_responses", "gemini", "anthropic", "openai_responses")

@@ -19,8 +19,8 @@ from typing import Any
 
 from destinations import MAIN, rules_of
 from dragoman.providers.catalog import builtin_catalog, profile_for
-from dragoman.providers.mock.server import Exchange, MockServer
-from dragoman.providers.script import Source
+from dragoman.testing.mock.server import Exchange, MockServer
+from dragoman.testing.script import Source
 from program import NO_SERVERS, heed_signals
 
 KEY = "sk-test-0123456789abcdefghijklmnopqrstuvwxyz"

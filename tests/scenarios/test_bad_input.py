@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agent import Agent
-from dragoman.contracts import Allow, Deny, Intent
-from dragoman.messages import ToolCall
-from dragoman.providers.scripted import ScriptedProvider
+from dragoman.loop.agent import Agent
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.messages import ToolCall
 from scenarios.harness import KEY, QUICK, Desk, Ended, finished, prompts, told_results, told_text
 from scenarios.workshop import check_record, play
 

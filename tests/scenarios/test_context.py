@@ -13,23 +13,23 @@ import msgspec
 import pytest
 
 from destinations import MAIN, rules_of
-from dragoman.agent import Agent
-from dragoman.blobs import MemoryBlobs
 from dragoman.context.settings import CompressSettings, ContextSettings
-from dragoman.contracts import Show
-from dragoman.errors import Cancelled, ContextOverflow
-from dragoman.events import ContextCompressed, ContextOverflowed, TurnEvent
-from dragoman.history import History
-from dragoman.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.loop.agent import Agent
+from dragoman.loop.history import History
 from dragoman.providers.catalog import Catalog, builtin_catalog, profile_for
 from dragoman.providers.connect import Connection, connect
-from dragoman.providers.mock.server import MockServer
-from dragoman.providers.mock.wire import Asked
 from dragoman.providers.retry import RetryPolicy
-from dragoman.providers.script import Answer, Call, Cut, Fail, Finish, Stall, answer
-from dragoman.record import Compressed, NotCompressed, Pruned, Said, encode_entry
 from dragoman.sessions.importers import import_session
 from dragoman.sessions.store import Store
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.mock.wire import Asked
+from dragoman.testing.script import Answer, Call, Cut, Fail, Finish, Stall, answer
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.contracts import Show
+from dragoman.values.errors import Cancelled, ContextOverflow
+from dragoman.values.events import ContextCompressed, ContextOverflowed, TurnEvent
+from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
+from dragoman.values.record import Compressed, NotCompressed, Pruned, Said, encode_entry
 from scenarios.harness import Desk
 from scenarios.workshop import QUICK, PlainTool, check_record, events_of, no_wait, play
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.providers.mock.server import MockServer
+from dragoman.testing.mock.server import MockServer
 from loopback_http import serving, silent
 from scenarios.harness import QUICK, Desk, Ended, Started, assert_valid, finished, until
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from destinations import connection
-from dragoman.agent import Agent
-from dragoman.errors import DragomanError
-from dragoman.providers.mock.server import MockServer
+from dragoman.loop.agent import Agent
 from dragoman.providers.retry import RetryPolicy
-from dragoman.providers.script import Answer, Call, CallQuirk, Cut, Finish, Say, Script, Source, answer
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.script import Answer, Call, CallQuirk, Cut, Finish, Say, Script, Source, answer
+from dragoman.values.errors import DragomanError
 from scenarios.harness import LONGEST_S, PROTOCOLS, QUICK, QUICK_S, Desk, Ended, assert_valid, prompts, told_results, told_text
 from scenarios.workshop import QUICK as QUICK_LIMITS
 from scenarios.workshop import check_record, no_wait, play

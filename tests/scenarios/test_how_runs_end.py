@@ -8,19 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.contracts import Allow, Deny, Intent, Show, ToolOutput
-from dragoman.errors import InputError, LoopDetected, OutputLimit, ServerError, ToolBroken, TurnLimit
-from dragoman.events import (
-    ErrorRaised,
-    LoopSuspected,
-    StreamInvalid,
-    ToolCallFinished,
-    TurnRetried,
-)
-from dragoman.messages import FinishReason, Text, ToolCall
-from dragoman.profile import Profile
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.usage import Prices, Usage
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.errors import InputError, LoopDetected, OutputLimit, ServerError, ToolBroken, TurnLimit
+from dragoman.values.events import ErrorRaised, LoopSuspected, StreamInvalid, ToolCallFinished, TurnRetried
+from dragoman.values.messages import FinishReason, Text, ToolCall
+from dragoman.values.profile import Profile
+from dragoman.values.usage import Prices, Usage
 from scenarios.workshop import (
     QUICK,
     PlainTool,

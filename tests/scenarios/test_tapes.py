@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from destinations import connection, rules_of
-from dragoman.agent import Agent
-from dragoman.errors import DragomanError
-from dragoman.events import ErrorRaised
+from dragoman.loop.agent import Agent
 from dragoman.providers.catalog import builtin_catalog, profile_for
-from dragoman.providers.mock.validate import validate
 from dragoman.providers.retry import RetryPolicy
+from dragoman.testing.mock.validate import validate
+from dragoman.values.errors import DragomanError
+from dragoman.values.events import ErrorRaised
 from loopback_http import Received, Server, answer, serving
 from scenarios.harness import Desk, Ended, finished, told_text
 from scenarios.workshop import QUICK, check_record, no_wait, play

@@ -17,24 +17,24 @@ import msgspec
 import pytest
 
 from destinations import MAIN, connection, rules_of
-from dragoman.agent import Agent, Limits
-from dragoman.chat import AnswerPolicy, InvalidAnswer
-from dragoman.contracts import Provider
-from dragoman.errors import OutputLimit
-from dragoman.events import ToolCallFinished, ToolCallRequested, TurnEvent
-from dragoman.messages import FinishReason, Text
-from dragoman.notes import FEEDBACK_BEGINS
+from dragoman.loop.agent import Agent, Limits
+from dragoman.loop.chat import AnswerPolicy, InvalidAnswer
+from dragoman.loop.run import Result
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import Connection
-from dragoman.providers.mock.server import Exchange, MockServer
-from dragoman.providers.script import Answer, Call, Finish, Say, Think, answer
-from dragoman.record import AnswerRejected, ModelChanged, Said
-from dragoman.run import Result
+from dragoman.testing.mock.server import Exchange, MockServer
+from dragoman.testing.script import Answer, Call, Finish, Say, Think, answer
 from dragoman.text_tools import render_calls
 from dragoman.text_tools.call_note import note_on
 from dragoman.text_tools.calls import Call as Written
 from dragoman.text_tools.detector import Detector
 from dragoman.text_tools.wrapper import TextOptions, TextTools, place_for
+from dragoman.values.contracts import Provider
+from dragoman.values.errors import OutputLimit
+from dragoman.values.events import ToolCallFinished, ToolCallRequested, TurnEvent
+from dragoman.values.messages import FinishReason, Text
+from dragoman.values.notes import FEEDBACK_BEGINS
+from dragoman.values.record import AnswerRejected, ModelChanged, Said
 from scenarios.harness import told_text
 
 BASE = {"gemini": "", "anthropic": "", "openai_chat": "/v1", "openai_responses": "/v1"}

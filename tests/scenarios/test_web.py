@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent import Agent
-from dragoman.contracts import Allow, Deny, Intent, Transport
-from dragoman.events import CitationShown, ToolCallFinished
-from dragoman.messages import Settings, ToolCall
+from dragoman.http.pinned import PinnedTransport
+from dragoman.http.transport import HttpTransport
+from dragoman.loop.agent import Agent
 from dragoman.providers.connect import connect
-from dragoman.providers.mock.server import MockServer
-from dragoman.providers.pinned import PinnedTransport
-from dragoman.providers.transport import HttpTransport
-from dragoman.record import ToolFinished
+from dragoman.testing.mock.server import MockServer
 from dragoman.tools.grounding import cited_message, sources_of
 from dragoman.tools.search_backends import ModelSearch, SearxngSearch
 from dragoman.tools.web_fetch import WebFetch
 from dragoman.tools.web_search import WebSearch
+from dragoman.values.contracts import Allow, Deny, Intent, Transport
+from dragoman.values.events import CitationShown, ToolCallFinished
+from dragoman.values.messages import Settings, ToolCall
+from dragoman.values.record import ToolFinished
 from loopback_http import Received, always, answer, serving
 from scenarios.harness import told_results, told_text
 

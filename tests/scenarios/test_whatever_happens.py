@@ -10,12 +10,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.contracts import Allow, Deny, Intent, Show
-from dragoman.errors import ToolBroken
-from dragoman.events import TurnEvent
-from dragoman.messages import ToolCall
 from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.providers.scripted import ScriptedProvider
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Allow, Deny, Intent, Show
+from dragoman.values.errors import ToolBroken
+from dragoman.values.events import TurnEvent
+from dragoman.values.messages import ToolCall
 from scenarios.workshop import QUICK, PlainTool, agent_for, check_record, check_told, failing, no_wait, play, said, writer
 
 

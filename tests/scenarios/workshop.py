@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 
 from destinations import MAIN, connection, violation_in
-from dragoman.agent import Agent, Limits
-from dragoman.chat import AnswerPolicy
 from dragoman.context.view import View
-from dragoman.contracts import Intent, Provider, Show, ToolOutput
-from dragoman.events import ErrorRaised, ToolCallFinished, ToolCallRequested, ToolCallUpdated, TurnEvent, UserCancelled
-from dragoman.history import History
-from dragoman.messages import Text, ToolKind, ToolSpec, user
-from dragoman.providers.script import Source
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import Said, ToolFinished
-from dragoman.run import Run
+from dragoman.loop.agent import Agent, Limits
+from dragoman.loop.chat import AnswerPolicy
+from dragoman.loop.history import History
+from dragoman.loop.run import Run
+from dragoman.testing.script import Source
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Intent, Provider, Show, ToolOutput
+from dragoman.values.events import ErrorRaised, ToolCallFinished, ToolCallRequested, ToolCallUpdated, TurnEvent, UserCancelled
+from dragoman.values.messages import Text, ToolKind, ToolSpec, user
+from dragoman.values.record import Said, ToolFinished
 
 Act = Callable[[Mapping[str, Any], Show], Awaitable[ToolOutput | str]]
 _PARAMETERS = {"type": "object", "properties": {"what": {"type": "string"}}}

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dragoman.blobs import MemoryBlobs
-from dragoman.history import History, MemoryJournal
-from dragoman.messages import Message, Text, ToolCall, result, user
-from dragoman.record import FilesChanged, ToolOutcome
+from dragoman.loop.history import History, MemoryJournal
 from dragoman.sessions.checkpoints import Checkpoints
 from dragoman.sessions.restore import Restored, restore
 from dragoman.sessions.undo import Plan, changes_of_last_run, is_ahead, plan_undo
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.messages import Message, Text, ToolCall, result, user
+from dragoman.values.record import FilesChanged, ToolOutcome
 
 Do = Callable[[], object]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from dragoman.messages import Text, ToolResult, assistant, user
-from dragoman.record import AnswerRejected, Entry, Pruned, Rewound, Said, Started, Titled, ToolFinished, ToolStarted, Unknown
+from dragoman.values.messages import Text, ToolResult, assistant, user
+from dragoman.values.record import AnswerRejected, Entry, Pruned, Rewound, Said, Started, Titled, ToolFinished, ToolStarted, Unknown
 
 SESSION = "20261115-120102-1a2b3c4d"
 texts = st.text() | st.sampled_from(["你好，世界", "عربي", "👩‍👩‍👧‍👦", "a\u2028b\u0085c\r\nd", '","crc":"00000000"}\n{"seq":1', "\0"])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.messages import Message, assistant, user
-from dragoman.record import Configured, Entry, Said, Started, Titled
 from dragoman.sessions import summary
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.projects import project_hash
 from dragoman.sessions.store import Store
-from dragoman.usage import Usage
+from dragoman.values.messages import Message, assistant, user
+from dragoman.values.record import Configured, Entry, Said, Started, Titled
+from dragoman.values.usage import Usage
 
 NOW_MS = 1_790_000_000_000
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crash.shim import FAULTS, Disk, Rename, Sync, Write, crashes
-from dragoman.contracts import BlobStore
-from dragoman.messages import Blob
 from dragoman.sessions.blobs import FileBlobs
+from dragoman.values.contracts import BlobStore
+from dragoman.values.messages import Blob
 
 DATA = b"\x89PNG\r\n" + bytes(range(40))
 NAME = sha256(DATA).hexdigest()

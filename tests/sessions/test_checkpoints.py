@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.blobs import MemoryBlobs
-from dragoman.history import History, MemoryJournal
-from dragoman.messages import Blob, ToolCall, result
-from dragoman.record import Entry, FilesChanged, ToolFinished, ToolOutcome, ToolStarted, decode_entry, encode_entry
+from dragoman.loop.history import History, MemoryJournal
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.checkpoints import UNKNOWN, Checkpoints
 from dragoman.sessions.opening import open_read_only
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, is_ahead, plan_undo
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.messages import Blob, ToolCall, result
+from dragoman.values.record import Entry, FilesChanged, ToolFinished, ToolOutcome, ToolStarted, decode_entry, encode_entry
 from sessions.desks import Desk, put
 
 
@@ -204,9 +204,9 @@ def test_where_nobody_knows_what_a_call_did_it_can_still_be_undone_by_force(desk
 
 KILLED = """
 import asyncio, os, signal, sys
-from dragoman.history import History
-from dragoman.messages import ToolCall
-from dragoman.record import Started
+from dragoman.loop.history import History
+from dragoman.values.messages import ToolCall
+from dragoman.values.record import Started
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.checkpoints import Checkpoints

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent import Agent
-from dragoman.contracts import Show
-from dragoman.errors import Cancelled
-from dragoman.notes import LOOP_NOTE
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.record import FilesChanged, ToolFinished, ToolStarted
+from dragoman.loop.agent import Agent
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import Plan, changes_of_last_run, file_changes, is_ahead, plan_undo
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Show
+from dragoman.values.errors import Cancelled
+from dragoman.values.notes import LOOP_NOTE
+from dragoman.values.record import FilesChanged, ToolFinished, ToolStarted
 from scenarios.workshop import QUICK, check_record, forever, play, writer
 
 EDITS = """

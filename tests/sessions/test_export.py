@@ -9,16 +9,16 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from dragoman.blobs import MemoryBlobs
-from dragoman.errors import InputError
-from dragoman.history import History
-from dragoman.messages import Citation, FileRef, FinishReason, Response, Text, Thought, ToolCall, assistant, result, user
-from dragoman.notes import GREETING, LOOP_NOTE
-from dragoman.record import Entry, FileChange, Unknown, encode_entry
+from dragoman.loop.history import History
 from dragoman.sessions.export import FORMAT, from_json, is_json_export, to_conversation_record, to_html, to_json, to_markdown
 from dragoman.sessions.export_words import shown
 from dragoman.sessions.transcript import Call, Note, Prompt, Reply, read_transcript
-from dragoman.usage import Usage
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Citation, FileRef, FinishReason, Response, Text, Thought, ToolCall, assistant, result, user
+from dragoman.values.notes import GREETING, LOOP_NOTE
+from dragoman.values.record import Entry, FileChange, Unknown, encode_entry
+from dragoman.values.usage import Usage
 
 NOW_MS = 1_794_744_062_123
 ID = "20261115-120102-1a2b3c4d"

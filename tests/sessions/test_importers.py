@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from destinations import MAIN, connection, violation_in
-from dragoman.blobs import MemoryBlobs
-from dragoman.errors import InputError
-from dragoman.history import History
-from dragoman.messages import Blob, FileRef, Opaque, Text, Thought, ToolCall, user
-from dragoman.record import AnswerRejected, Compressed, Entry, ModelChanged, Rewound, Said, Started, Titled, ToolFinished
+from dragoman.loop.history import History
 from dragoman.sessions.importers import Imported, detect, import_session
-from dragoman.usage import Usage
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Blob, FileRef, Opaque, Text, Thought, ToolCall, user
+from dragoman.values.record import AnswerRejected, Compressed, Entry, ModelChanged, Rewound, Said, Started, Titled, ToolFinished
+from dragoman.values.usage import Usage
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 PIXEL_TEXT = base64.b64encode(PIXEL).decode()

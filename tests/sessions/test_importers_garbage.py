@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from destinations import MAIN, connection, violation_in
-from dragoman.blobs import MemoryBlobs
-from dragoman.errors import InputError
-from dragoman.history import History
-from dragoman.messages import user
-from dragoman.record import Said, ToolFinished, decode_entry, encode_entry
+from dragoman.loop.history import History
 from dragoman.sessions.importers import detect, import_session
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.errors import InputError
+from dragoman.values.messages import user
+from dragoman.values.record import Said, ToolFinished, decode_entry, encode_entry
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CLAUDE = [

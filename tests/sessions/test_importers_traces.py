@@ -16,13 +16,13 @@ import msgspec
 import pytest
 
 from destinations import MAIN, connection, violation_in
-from dragoman.blobs import MemoryBlobs
 from dragoman.context.repair import repair
-from dragoman.history import History
-from dragoman.messages import Text, Thought, result, user
-from dragoman.parts import curated
-from dragoman.record import Configured, Said, Started, ToolFinished, decode_entry, encode_entry
+from dragoman.loop.history import History
 from dragoman.sessions.importers import detect, import_session
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.messages import Text, Thought, result, user
+from dragoman.values.parts import curated
+from dragoman.values.record import Configured, Said, Started, ToolFinished, decode_entry, encode_entry
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TRACES = {

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import Text, ToolResult, assistant, user
-from dragoman.notes import GREETING
-from dragoman.record import ModelChanged, Said, Titled, ToolFinished
 from dragoman.sessions.search_text import excerpt, fold, words_of
 from dragoman.sessions.store import Store
 from dragoman.sessions.titles import clusters, width_of
-from dragoman.usage import Usage
+from dragoman.values.messages import Text, ToolResult, assistant, user
+from dragoman.values.notes import GREETING
+from dragoman.values.record import ModelChanged, Said, Titled, ToolFinished
+from dragoman.values.usage import Usage
 from sessions.stores import NOW_MS, add, append, opened, session_id, store, workspace
 
 __all__ = ["opened", "store", "workspace"]

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from crash.shim import FAULTS, Acknowledge, Disk, Sync, Write
-from dragoman.record import Titled
 from dragoman.sessions import private
 from dragoman.sessions.journal import SessionJournal
 from dragoman.sessions.log import read_log
 from dragoman.sessions.opening import create
+from dragoman.values.record import Titled
 from sessions.entries import SESSION, entry, some, started
 
 

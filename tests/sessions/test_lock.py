@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import InputError
 from dragoman.sessions.lock import InUse, held, holder_of, lock
 from dragoman.sessions.log import read_log
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
+from dragoman.values.errors import InputError
 from sessions.entries import SESSION, entry, some, started
 
 HOLDER = """

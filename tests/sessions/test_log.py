@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import InputError
-from dragoman.record import Entry, Titled, Unknown
 from dragoman.sessions.log import Damage, Damaged, Loaded, decode_line, encode_line, read_file, read_log
+from dragoman.values.errors import InputError
+from dragoman.values.record import Entry, Titled, Unknown
 from sessions.entries import entry, sessions, some
 
 

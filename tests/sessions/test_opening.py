@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crash.shim import FAULTS, Disk
-from dragoman.errors import InputError
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
+from dragoman.values.errors import InputError
 from sessions.entries import SESSION, entry, some, started
 
 LINES = [encode_line(each) for each in some(6)]

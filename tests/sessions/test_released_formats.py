@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.history import History
-from dragoman.messages import Blob, Text, user
-from dragoman.record import Entry, Said, Started, ToolFinished, Unknown
+from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
+from dragoman.values.messages import Blob, Text, user
+from dragoman.values.record import Entry, Said, Started, ToolFinished, Unknown
 
 FORMAT_1 = Path(__file__).with_name("fixtures") / "format-1.jsonl"
 FORMAT_1_CONTEXT = FORMAT_1.with_name("format-1-context.jsonl")

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from destinations import MAIN, connection
-from dragoman.history import History
-from dragoman.messages import user
-from dragoman.record import Started
+from dragoman.loop.history import History
 from dragoman.sessions.importers import import_session
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
+from dragoman.values.messages import user
+from dragoman.values.record import Started
 from property.test_fold import lived
 
 ID = "20261115-120000-0123abcd"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import InputError
-from dragoman.messages import Message, user
-from dragoman.record import Said, Unknown
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.store import Store
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Message, user
+from dragoman.values.record import Said, Unknown
 from sessions.stores import add, append, session_id, store, workspace
 
 __all__ = ["store", "workspace"]

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import InputError
-from dragoman.messages import Blob, Message, Text, user
-from dragoman.record import Configured, Entry, FileChange, FilesChanged, Rewound, Said, Started, Unknown
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.lock import InUse
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.projects import is_session_id, new_session_id, project_name
 from dragoman.sessions.store import Store
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Blob, Message, Text, user
+from dragoman.values.record import Configured, Entry, FileChange, FilesChanged, Rewound, Said, Started, Unknown
 from sessions.entries import sessions
 from sessions.stores import NOW_MS, add, append, entries, session_id, store, workspace
 

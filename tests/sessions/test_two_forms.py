@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dragoman.messages import Text
-from dragoman.record import AnswerRejected, Compressed, Said
 from dragoman.sessions.transcript import Call, Prompt, Reply, read_transcript
+from dragoman.values.messages import Text
+from dragoman.values.record import AnswerRejected, Compressed, Said
 from property.test_fold import lived
 
 

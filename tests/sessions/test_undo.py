@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.record import FileChange
 from dragoman.sessions import file_state
 from dragoman.sessions.restore import UndoFailed, UndoRefused, restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
+from dragoman.values.record import FileChange
 from sessions.desks import Desk, put
 
 

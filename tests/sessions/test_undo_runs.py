@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import user
-from dragoman.notes import LOOP_NOTE
-from dragoman.record import FileChange, FilesChanged
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
+from dragoman.values.messages import user
+from dragoman.values.notes import LOOP_NOTE
+from dragoman.values.record import FileChange, FilesChanged
 from sessions.desks import Desk, put
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import ServerError, StreamBroken
-from dragoman.events import TextDelta, ToolCallReady
-from dragoman.messages import FinishReason, Response, Text, ToolCall, assistant, result, user
-from dragoman.providers.script import Answer, Block, Call, Cite, Finish, Garbage, Ping, Raw, Report, Say, Step, Think, answer
-from dragoman.usage import Usage
+from dragoman.testing.script import Answer, Block, Call, Cite, Finish, Garbage, Ping, Raw, Report, Say, Step, Think, answer
+from dragoman.values.errors import ServerError, StreamBroken
+from dragoman.values.events import TextDelta, ToolCallReady
+from dragoman.values.messages import FinishReason, Response, Text, ToolCall, assistant, result, user
+from dragoman.values.usage import Usage
 from streaming import (
     PROTOCOLS,
     Replay,

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import BadRequest, ContextOverflow, Overloaded, RateLimited, ServerError, StreamBroken
-from dragoman.events import CitationAdded, ToolCallDelta, UsageUpdated
-from dragoman.messages import Citation, FinishReason, Response, Text, Thought, assistant, user
-from dragoman.providers.script import Call, CallQuirk, answer
-from dragoman.usage import Usage
+from dragoman.testing.script import Call, CallQuirk, answer
+from dragoman.values.errors import BadRequest, ContextOverflow, Overloaded, RateLimited, ServerError, StreamBroken
+from dragoman.values.events import CitationAdded, ToolCallDelta, UsageUpdated
+from dragoman.values.messages import Citation, FinishReason, Response, Text, Thought, assistant, user
+from dragoman.values.usage import Usage
 from streaming import answered, calls_of, checked, generated, pieces_of, prepared, recorded, results_for, streamed, texts_of, typed
 
 Event = dict[str, Any]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import Overloaded, RateLimited, ServerError, StreamBroken
-from dragoman.events import ToolCallStarted
-from dragoman.messages import Citation, FinishReason, Response, assistant, user
-from dragoman.providers.script import Call, CallQuirk, answer
-from dragoman.usage import Usage
+from dragoman.testing.script import Call, CallQuirk, answer
+from dragoman.values.errors import Overloaded, RateLimited, ServerError, StreamBroken
+from dragoman.values.events import ToolCallStarted
+from dragoman.values.messages import Citation, FinishReason, Response, assistant, user
+from dragoman.values.usage import Usage
 from streaming import answered, calls_of, checked, generated, pieces_of, prepared, recorded, sse, streamed, texts_of
 
 DONE = "[DONE]"

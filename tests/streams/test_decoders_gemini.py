@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import Overloaded, StreamBroken
-from dragoman.events import ResponseStarted, ThoughtDelta, UsageUpdated
-from dragoman.messages import Citation, FinishReason, Message, Response, Text, Thought, ToolCall, assistant, user
-from dragoman.usage import Usage
+from dragoman.values.errors import Overloaded, StreamBroken
+from dragoman.values.events import ResponseStarted, ThoughtDelta, UsageUpdated
+from dragoman.values.messages import Citation, FinishReason, Message, Response, Text, Thought, ToolCall, assistant, user
+from dragoman.values.usage import Usage
 from streaming import answered, calls_of, checked, prepared, provider_over, request_for, results_for, signatures, sse, streamed, texts_of
 
 SIGNATURE = b64encode(bytes(range(256))).decode()

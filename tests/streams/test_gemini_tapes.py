@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.events import ThoughtDelta
-from dragoman.messages import FinishReason, Message, Request, Response, Thought, ToolSpec, user
 from dragoman.providers.connect import Connection, connect
-from dragoman.providers.mock.validate import Rules, validate
 from dragoman.providers.retry import RetryPolicy
+from dragoman.testing.mock.validate import Rules, validate
+from dragoman.values.events import ThoughtDelta
+from dragoman.values.messages import FinishReason, Message, Request, Response, Thought, ToolSpec, user
 from loopback_http import Received, answer, serving
 from streaming import MODELS, answered, checked, collect, cut_at, prepared, results_for, signatures, streamed
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import Citation, FinishReason, Text, Thought
-from dragoman.providers.script import Call, CallQuirk, Cite, Framing, Report, Say, Think, answer
-from dragoman.usage import Usage
+from dragoman.testing.script import Call, CallQuirk, Cite, Framing, Report, Say, Think, answer
+from dragoman.values.messages import Citation, FinishReason, Text, Thought
+from dragoman.values.usage import Usage
 from streaming import CUTS, PROTOCOLS, calls_of, checked, cut_at, made_valid, pieces_of, recorded, single_bytes, streamed
 
 TEXT = "Let me see: naïve 文字列 \U0001f9d1\u200d\U0001f680 שלום \u2028\u0085 end."
@@ -93,7 +93,7 @@ def test_what_is_rebuilt_does_not_depend_on_the_cutting(protocol: str, quirks: s
 
 
 def outcome(protocol: str, chunks: list[bytes]) -> object:
-    from dragoman.errors import StreamBroken
+    from dragoman.values.errors import StreamBroken
 
     try:
         return streamed(protocol, chunks)

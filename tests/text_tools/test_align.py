@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.messages import ToolSpec
 from dragoman.text_tools.align import Aligned, Mapped, Misfit, align
 from dragoman.text_tools.toolset import Toolset
+from dragoman.values.messages import ToolSpec
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import jsontext
-from dragoman.schema import problems
+from dragoman.base import jsontext
 from dragoman.text_tools.align import Aligned, Misfit, align
 from dragoman.text_tools.toolset import Toolset
+from dragoman.values.schema import problems
 
 NAMES = st.sampled_from(
     ["path", "file_path", "filePath", "File-Path", "command", "cmd", "comand", "limit", "limt", "count", "arguments", "x"]

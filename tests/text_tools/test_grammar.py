@@ -7,9 +7,9 @@ from typing import Any, assert_never
 
 import pytest
 
-from dragoman.schema import problems
 from dragoman.text_tools import dialects, grammar
 from dragoman.text_tools.gbnf import Alt, Chars, Lit, Node, Ref, Rep, Seq
+from dragoman.values.schema import problems
 from text_tools.reading import TOOLS, read
 
 SCHEMAS = {tool["name"]: tool["parameters"] for tool in TOOLS}

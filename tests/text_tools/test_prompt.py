@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.messages import ToolSpec
 from dragoman.text_tools import dialects, parse, render_prompt, render_response
+from dragoman.values.messages import ToolSpec
 from text_tools.reading import READ, TOOLS, WEATHER, read
 
 

@@ -14,8 +14,16 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import InputError
-from dragoman.events import (
+from dragoman.providers.retry import Retry, RetryPolicy
+from dragoman.testing.script import Call as NativeCall
+from dragoman.testing.script import Cite, Cut, Finish, Say, Step, Think, answer
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.text_tools import dialects, render_call, render_prompt
+from dragoman.text_tools.call_note import CUT, feedback_message, is_feedback, note_on
+from dragoman.text_tools.calls import Call
+from dragoman.text_tools.wrapper import KEPT_TOOLS, MUST_CALL, TextOptions, TextTools, _OncePerTools, place_for
+from dragoman.values.errors import InputError
+from dragoman.values.events import (
     ResponseFinished,
     Retrying,
     StreamEvent,
@@ -25,7 +33,7 @@ from dragoman.events import (
     ToolCallReady,
     ToolCallStarted,
 )
-from dragoman.messages import (
+from dragoman.values.messages import (
     Blob,
     Citation,
     FinishReason,
@@ -43,15 +51,7 @@ from dragoman.messages import (
     result,
     user,
 )
-from dragoman.profile import Profile
-from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.providers.script import Call as NativeCall
-from dragoman.providers.script import Cite, Cut, Finish, Say, Step, Think, answer
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.text_tools import dialects, render_call, render_prompt
-from dragoman.text_tools.call_note import CUT, feedback_message, is_feedback, note_on
-from dragoman.text_tools.calls import Call
-from dragoman.text_tools.wrapper import KEPT_TOOLS, MUST_CALL, TextOptions, TextTools, _OncePerTools, place_for
+from dragoman.values.profile import Profile
 
 READ = ToolSpec.of(
     "read_file",

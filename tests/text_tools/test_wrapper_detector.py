@@ -12,18 +12,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from destinations import ALL, connection, violation_in
-from dragoman import jsontext
-from dragoman.events import ResponseFinished, TextDelta, ToolCallReady
-from dragoman.jsontext import valid_unicode
-from dragoman.messages import FinishReason, Request, Response, ToolCall, ToolSpec, assistant, user
-from dragoman.providers.script import Call as NativeCall
-from dragoman.providers.script import Finish, Say, Step, answer
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.schema import problems
+from dragoman.base import jsontext
+from dragoman.base.jsontext import valid_unicode
+from dragoman.testing.script import Call as NativeCall
+from dragoman.testing.script import Finish, Say, Step, answer
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.call_note import CUT, is_feedback, note_on
 from dragoman.text_tools.constrained import WordsComing, call_schema, constrained, is_constrained, words_so_far
 from dragoman.text_tools.detector import Detector
 from dragoman.text_tools.wrapper import TextOptions, TextTools
+from dragoman.values.events import ResponseFinished, TextDelta, ToolCallReady
+from dragoman.values.messages import FinishReason, Request, Response, ToolCall, ToolSpec, assistant, user
+from dragoman.values.schema import problems
 
 READ = ToolSpec.of("read_file", "", {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]})
 TREE: dict[str, Any] = {

@@ -15,13 +15,25 @@ from hypothesis import strategies as st
 
 from destinations import ALL, MAIN, connection, violation_in
 from dragoman import compose
-from dragoman.events import ResponseFinished, ToolCallReady
-from dragoman.messages import FinishReason, Message, Request, Response, Settings, Text, Thinking, ToolCall, ToolResult, ToolSpec, user
-from dragoman.providers.script import Answer, Finish, Say, Think
-from dragoman.providers.scripted import ScriptedProvider
+from dragoman.testing.script import Answer, Finish, Say, Think
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools import dialects, render_calls
 from dragoman.text_tools.calls import Call
 from dragoman.text_tools.wrapper import TextOptions, TextTools
+from dragoman.values.events import ResponseFinished, ToolCallReady
+from dragoman.values.messages import (
+    FinishReason,
+    Message,
+    Request,
+    Response,
+    Settings,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    user,
+)
 from property.conversations import BLOBS, TOOLS, damaged, lived, request_points
 
 SPECS = (

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import ToolSpec
 from dragoman.tools.arguments import read_arguments
+from dragoman.values.messages import ToolSpec
 
 ANY = ToolSpec("t", "")
 names = st.sampled_from(["a", "b", "a:", '"', "\\", ""])

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from dragoman.contracts import AskUser, ToolOutput
-from dragoman.errors import Cancelled
-from dragoman.messages import Text
 from dragoman.tools.ask_user import AskTheUser
+from dragoman.values.contracts import AskUser, ToolOutput
+from dragoman.values.errors import Cancelled
+from dragoman.values.messages import Text
 
 
 def answering(answer: str | BaseException) -> tuple[AskUser, list[tuple[str, Sequence[str]]]]:

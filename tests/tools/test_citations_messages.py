@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import Citation, Message, Opaque, Response, Text, Thought, assistant, user
-from dragoman.providers.script import Answer, Cite, Say
+from dragoman.testing.script import Answer, Cite, Say
 from dragoman.tools.citations import Source
 from dragoman.tools.grounding import cited_message, sources_of
+from dragoman.values.messages import Citation, Message, Opaque, Response, Text, Thought, assistant, user
 from streaming import PROTOCOLS, answered, prepared, recorded, recorded_whole, sse, typed
 
 A, B = Source("A", "https://a.example"), Source("B", "https://b.example")

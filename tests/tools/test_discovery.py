@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import jsontext
-from dragoman.contracts import Tool, ToolOutput
-from dragoman.errors import ConfigError
-from dragoman.messages import Text, ToolCall
+from dragoman.base import jsontext
 from dragoman.tools.discovery import MAX_OUTPUT_BYTES, discover
+from dragoman.values.contracts import Tool, ToolOutput
+from dragoman.values.errors import ConfigError
+from dragoman.values.messages import Text, ToolCall
 from scheduling import Bench
 
 

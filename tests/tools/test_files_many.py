@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import Blob
 from dragoman.tools import pathglob
 from dragoman.tools.files import MAX_CHARS
 from dragoman.tools.pathglob import expand_braces, find_files, matches_name
 from dragoman.tools.worker import Stopped, never_stop
+from dragoman.values.messages import Blob
 from file_tools import Desk, done, refused
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import Blob
 from dragoman.tools import beneath, window
 from dragoman.tools.files import MAX_CHARS
 from dragoman.tools.seen import state_of
 from dragoman.tools.textfile import decode
 from dragoman.tools.window import LineWindow
 from dragoman.tools.worker import never_stop
+from dragoman.values.messages import Blob
 from file_tools import Desk, done, refused, text_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(40)

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
 import msgspec
 import pytest
 
-from dragoman.contracts import Show, ToolOutput
-from dragoman.errors import InputError, ToolBroken
-from dragoman.messages import Blob, Text, ToolCall
-from dragoman.schema import problems
 from dragoman.tools.function import FunctionTool, tool
+from dragoman.values.contracts import Show, ToolOutput
+from dragoman.values.errors import InputError, ToolBroken
+from dragoman.values.messages import Blob, Text, ToolCall
+from dragoman.values.schema import problems
 from scheduling import Bench
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.tools import output
 from dragoman.tools.output import Capped, Outputs
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.errors import InputError
-from dragoman.messages import ToolSpec
 from dragoman.tools.registry import Registry
+from dragoman.values.errors import InputError
+from dragoman.values.messages import ToolSpec
 from scheduling import PlainTool
 
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.agent import Agent
-from dragoman.contracts import Allow, Deny, Intent, ToolOutput
-from dragoman.errors import InputError
-from dragoman.memory import recall
-from dragoman.messages import ToolCall
+from dragoman.loop.agent import Agent
+from dragoman.loop.memory import recall
 from dragoman.policy.judge import MustAsk, judge
-from dragoman.providers.scripted import ScriptedProvider
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools import save_memory
 from dragoman.tools.save_memory import HEADING, MAX_FACT_CHARS, MAX_MEMORY_BYTES, SaveMemory, flattened, with_line
 from dragoman.tools.workspace import Refused
+from dragoman.values.contracts import Allow, Deny, Intent, ToolOutput
+from dragoman.values.errors import InputError
+from dragoman.values.messages import ToolCall
 from file_tools import done, refused
 from scenarios.workshop import play
 

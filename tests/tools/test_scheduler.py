@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.contracts import Allow, Deny, Intent, Show, ToolOutput
-from dragoman.errors import ToolBroken
-from dragoman.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated
-from dragoman.history import History, MemoryJournal
-from dragoman.messages import Blob, Message, Text, ToolCall, user
+from dragoman.loop.history import History, MemoryJournal
 from dragoman.tools.output import Outputs
+from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.errors import ToolBroken
+from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated
+from dragoman.values.messages import Blob, Message, Text, ToolCall, user
 from scheduling import Bench, PlainTool, output, text_of
 
 PATH = {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"], "additionalProperties": False}

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.contracts import Allow, Show, ToolOutput
-from dragoman.errors import ToolBroken
-from dragoman.messages import ToolCall
 from dragoman.tools import job
 from dragoman.tools.scheduler import STOP_S
+from dragoman.values.contracts import Allow, Show, ToolOutput
+from dragoman.values.errors import ToolBroken
+from dragoman.values.messages import ToolCall
 from scheduling import Bench, PlainTool, output, text_of
 from virtual_time import run_in_virtual_time
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.contracts import ToolOutput
-from dragoman.messages import Text
 from dragoman.tools import search
 from dragoman.tools.search import Glob
 from dragoman.tools.workspace import Workspace
+from dragoman.values.contracts import ToolOutput
+from dragoman.values.messages import Text
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import jsontext
-from dragoman.contracts import ToolOutput
-from dragoman.messages import Text
+from dragoman.base import jsontext
 from dragoman.tools import matches, search
 from dragoman.tools.matches import Counts, Matches, Paths
 from dragoman.tools.ripgrep import Enough
 from dragoman.tools.search import Grep
 from dragoman.tools.workspace import Workspace
+from dragoman.values.contracts import ToolOutput
+from dragoman.values.messages import Text
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.contracts import ToolOutput
-from dragoman.messages import Text
 from dragoman.tools.output import Outputs
 from dragoman.tools.shell import RunShell
 from dragoman.tools.workspace import Workspace
+from dragoman.values.contracts import ToolOutput
+from dragoman.values.messages import Text
 from processes import alive, children, gone_within, marked_sleep, started_within
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="bash")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.contracts import ToolOutput
-from dragoman.messages import Text
 from dragoman.tools.todo import TodoItem, TodoList
+from dragoman.values.contracts import ToolOutput
+from dragoman.values.messages import Text
 
 
 def run(todo: TodoList, *items: tuple[str, str]) -> ToolOutput:

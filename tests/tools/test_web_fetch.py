@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from certificates import Authority
-from dragoman.contracts import Pin, ToolOutput, Transport
-from dragoman.errors import Unauthorized
-from dragoman.messages import Text
-from dragoman.providers.pinned import PinnedTransport
-from dragoman.providers.scripted import ScriptedProvider
+from dragoman.http.pinned import PinnedTransport
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.addresses import Resolve
 from dragoman.tools.output import Outputs
 from dragoman.tools.web_fetch import PageReader, WebFetch
 from dragoman.tools.web_settings import FetchLimits, HostRules
+from dragoman.values.contracts import Pin, ToolOutput, Transport
+from dragoman.values.errors import Unauthorized
+from dragoman.values.messages import Text
 from loopback_http import Handler, Received, Server, always, answer, chunk, chunked_head, serving
 
 PUBLIC = "93.184.216.34"

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from certificates import Authority
-from dragoman.contracts import ToolOutput, Transport
-from dragoman.messages import Text
-from dragoman.providers.pinned import PinnedTransport
+from dragoman.http.pinned import PinnedTransport
 from dragoman.tools.web_fetch import WebFetch
 from dragoman.tools.web_settings import HostRules
+from dragoman.values.contracts import ToolOutput, Transport
+from dragoman.values.messages import Text
 from loopback_http import Received, always, answer, read_request, serving
 
 PUBLIC = "93.184.216.34"

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from dragoman.contracts import ToolOutput
-from dragoman.errors import InputError
-from dragoman.messages import Text, user
+from dragoman.http.transport import HttpTransport
 from dragoman.providers.auth import KeyAuth
 from dragoman.providers.connect import Connection, connect
-from dragoman.providers.mock.server import MockServer
 from dragoman.providers.retry import RetryPolicy
-from dragoman.providers.scripted import ScriptedProvider
-from dragoman.providers.transport import HttpTransport
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.citations import Cited
 from dragoman.tools.search_backends import ModelSearch, SearxngSearch
 from dragoman.tools.web_search import NAME, Found, WebSearch, can_search
+from dragoman.values.contracts import ToolOutput
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Text, user
 from loopback_http import Received, Server, against, always, answer, closing, serving, silent
 
 MODELS = {"gemini": "gemini/gemini-2.5-pro", "openai_responses": "responses/gpt-6.1-sol", "anthropic": "anthropic/claude-opus-5"}
@@ -165,7 +165,7 @@ def test_s001_with_a_bearer_token() -> None:
 
 def test_s001_tools_are_declared_on_every_request() -> None:
     """S001 multi-turn: the API forgets; each request of a searching conversation declares its tools again."""
-    from dragoman.messages import Request, Settings
+    from dragoman.values.messages import Request, Settings
 
     async def run() -> list[Any]:
         async with MockServer("answer: times=3\ntext: Sunny.") as server:

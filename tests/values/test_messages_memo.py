@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages import Message, PerMessage, Text, assistant, user
+from dragoman.values.messages import Message, PerMessage, Text, assistant, user
 
 
 def text_of(message: Message) -> list[str]:

@@ -35,8 +35,8 @@ from dragoman import (
     to_parts,
     user,
 )
-from dragoman.messages import FinishReason, Part, Response
-from dragoman.parts import is_valid, parse_thought, unique_id
+from dragoman.values.messages import FinishReason, Part, Response
+from dragoman.values.parts import is_valid, parse_thought, unique_id
 
 CALL = ToolCall("c1", "read_file", '{"path":"a"}')
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.jsontext import NotJSON
-from dragoman.messages import FinishReason, Settings, Text, Thinking, ToolResult, ToolSpec, assistant
-from dragoman.record import (
+from dragoman.base.jsontext import NotJSON
+from dragoman.values.messages import FinishReason, Settings, Text, Thinking, ToolResult, ToolSpec, assistant
+from dragoman.values.record import (
     AnswerRejected,
     Compressed,
     Configured,
@@ -26,7 +26,7 @@ from dragoman.record import (
     decode_entry,
     encode_entry,
 )
-from dragoman.usage import Usage
+from dragoman.values.usage import Usage
 from property.conversations import damaged, spoken
 
 numbers = st.integers(0, 2**40)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.schema import MAX_PROBLEMS, closest, problems
+from dragoman.values.schema import MAX_PROBLEMS, closest, problems
 
 READ_FILE = {
     "type": "object",

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.blobs import MemoryBlobs
-from dragoman.composing import compose
-from dragoman.messages import (
+from dragoman.loop.composing import compose
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.messages import (
     Citation,
     Content,
     FileRef,

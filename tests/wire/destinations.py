@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from destinations import rules_of
-from dragoman.contracts import Prepared
-from dragoman.messages import Request
-from dragoman.profile import Deployment, Profile, ProtocolName
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import Connection, connect
-from dragoman.providers.mock.validate import Rules, fingerprint
+from dragoman.testing.mock.validate import Rules, fingerprint
+from dragoman.values.contracts import Prepared
+from dragoman.values.messages import Request
+from dragoman.values.profile import Deployment, Profile, ProtocolName
 from wire import cases
 
 _MADE_UP = {

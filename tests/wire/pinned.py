@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import Unsupported
+from dragoman.values.errors import Unsupported
 from wire.cases import CASES
 from wire.destinations import BY_NAME, MAIN, OTHERS, Destination
 

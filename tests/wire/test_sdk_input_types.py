@@ -22,12 +22,12 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming as ResponsesParams
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from dragoman.contracts import Provider
-from dragoman.errors import BadRequest, RateLimited, Unauthorized
-from dragoman.messages import Request, assistant, user
 from dragoman.providers.connect import connect
-from dragoman.providers.mock.server import Exchange, MockServer
 from dragoman.providers.retry import RetryPolicy
+from dragoman.testing.mock.server import Exchange, MockServer
+from dragoman.values.contracts import Provider
+from dragoman.values.errors import BadRequest, RateLimited, Unauthorized
+from dragoman.values.messages import Request, assistant, user
 from wire.cases import BLOBS, CASES, call
 from wire.destinations import BY_NAME, CATALOG, Destination
 

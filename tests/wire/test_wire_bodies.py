@@ -7,8 +7,8 @@ import difflib
 import msgspec
 import pytest
 
-from dragoman.errors import Unsupported
-from dragoman.providers.mock.validate import validate
+from dragoman.testing.mock.validate import validate
+from dragoman.values.errors import Unsupported
 from wire import pinned
 from wire.cases import CASES
 from wire.destinations import DESTINATIONS, MAIN, OTHERS, Destination

@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from dragoman.providers import anthropic, gemini, openai_chat, openai_responses
-from dragoman.providers.mock.validate import Rules, Violation, validate
 from dragoman.providers.wire import Destination as WireDestination
 from dragoman.providers.wire_calls import mistral_id, wire_id
+from dragoman.testing.mock.validate import Rules, Violation, validate
 from wire import cases
 from wire.cases import CASES
 from wire.destinations import BY_NAME, DESTINATIONS, Destination

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
 from dragoman.cli.screen import Screen, Style, wrapped
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.words import say
-from dragoman.contracts import Allow, Deny, Intent, Tool
-from dragoman.messages import ToolCall
 from dragoman.tools.visible import visible
+from dragoman.values.contracts import Allow, Deny, Intent, Tool
+from dragoman.values.messages import ToolCall
 
 # What the model is told: in English, whatever the program's language.
 SAID_NO = "the user said no"
@@ -215,7 +215,7 @@ class _Approval:
             self._take(changed)
 
     def _take(self, args: dict[str, Any]) -> None:
-        from dragoman.schema import problems
+        from dragoman.values.schema import problems
 
         if self._tool is None:
             return

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from dragoman.cli.words import say
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 OutputFormat = Literal["text", "json", "stream-json"]
 MAX_TURNS_LIMIT = 1_000_000

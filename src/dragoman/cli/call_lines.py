@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dragoman.cli.output import one_line
 from dragoman.cli.words import say
-from dragoman.events import ContextCompressed, ContextPruned, PromptProgress, ToolCallFinished
-from dragoman.messages import ToolCall, ToolResult
-from dragoman.parts import call_in_words
+from dragoman.values.events import ContextCompressed, ContextPruned, PromptProgress, ToolCallFinished
+from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.parts import call_in_words
 
 TITLE_CHARS = 100
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from dragoman.cli.words import say
-from dragoman.errors import Unauthorized
+from dragoman.values.errors import Unauthorized
 
 if TYPE_CHECKING:
     from dragoman.cli.probe import Running
     from dragoman.cli.setup import Setup
-    from dragoman.profile import Deployment
     from dragoman.providers.catalog import Catalog
+    from dragoman.values.profile import Deployment
 
 KEYED_DEPLOYMENTS = ("gemini", "anthropic", "openai")
 """Whose key comes first where several are set, and which are named to whoever has none."""
@@ -69,7 +69,7 @@ def _needs_only_a_key(deployment: Deployment) -> bool:
 
 def no_model(catalog: Catalog, further: str = "") -> Unauthorized:
     if not further:
-        from dragoman.providers.local_engine import unusable
+        from dragoman.local.engine import unusable
 
         further = say("no_model_engine", reason=unusable())
     return Unauthorized(say("no_model", variables=", ".join(key_variables(catalog)), further=further))
@@ -98,8 +98,8 @@ def server_choice(server: Running) -> Choice:
 
 def local_choice(setup: Setup, catalog: Catalog) -> Choice | None:
     """The model in this process: the best that was pulled, or the usual one, which may have to be. None where it could not run."""
-    from dragoman.providers.local import FILE_VARIABLE
-    from dragoman.providers.local_engine import unusable
+    from dragoman.local.engine import unusable
+    from dragoman.local.provider import FILE_VARIABLE
 
     if unusable():
         return None
@@ -108,8 +108,8 @@ def local_choice(setup: Setup, catalog: Catalog) -> Choice | None:
         return Choice(f"{LOCAL}/{usual}", FILE_VARIABLE, "set")
     from pathlib import Path
 
-    from dragoman.weights.models import MODELS
-    from dragoman.weights.places import find
+    from dragoman.local.weights.models import MODELS
+    from dragoman.local.weights.places import find
 
     names = list(MODELS)
     better = names[names.index(usual) :] if usual in names else []

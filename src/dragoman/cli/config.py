@@ -15,7 +15,7 @@ from msgspec import Meta
 from dragoman.cli.arguments import Options
 from dragoman.cli.places import Places
 from dragoman.cli.words import say
-from dragoman.errors import ConfigError
+from dragoman.values.errors import ConfigError
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 CountOrOff = Annotated[int, Meta(ge=0, le=1_000_000)]

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.arguments import Options
 from dragoman.cli.output import one_line
 from dragoman.cli.sessions import now_ms, tell
 from dragoman.cli.setup import Setup, catalog_of, context_of, set_up
 from dragoman.cli.words import say
-from dragoman.errors import ConfigError, InputError
-from dragoman.history import History
-from dragoman.profile import Deployment, Profile
-from dragoman.usage import Prices
+from dragoman.loop.history import History
+from dragoman.values.errors import ConfigError, InputError
+from dragoman.values.profile import Deployment, Profile
+from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan
     from dragoman.providers.catalog import Catalog
-    from dragoman.record import Entry
     from dragoman.sessions.store import Store
     from dragoman.sessions.summary import Summary
+    from dragoman.values.record import Entry
 
 
 class Desk(NamedTuple):

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli import sessions
 from dragoman.cli.setup import context_of, make_agent
 from dragoman.cli.words import say
-from dragoman.errors import DragomanError, InputError, ProviderError
-from dragoman.history import History
+from dragoman.loop.history import History
+from dragoman.values.errors import DragomanError, InputError, ProviderError
 
 if TYPE_CHECKING:
-    from dragoman.agent import Agent
     from dragoman.cli.context import Desk
-    from dragoman.upkeep import Compression
+    from dragoman.loop.agent import Agent
+    from dragoman.loop.upkeep import Compression
 
 
 def compress(desk: Desk) -> tuple[str, int]:

@@ -6,19 +6,19 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.output import Messages
 from dragoman.cli.words import say
-from dragoman.errors import ConfigError, InputError
-from dragoman.history import History
-from dragoman.profile import ProtocolName
+from dragoman.loop.history import History
 from dragoman.providers.redact import REDACTED, SECRET_HEADERS, redact
+from dragoman.values.errors import ConfigError, InputError
+from dragoman.values.profile import ProtocolName
 
 if TYPE_CHECKING:
     from dragoman.cli.context import Desk
     from dragoman.context.view import View
-    from dragoman.contracts import Prepared
-    from dragoman.record import Entry
+    from dragoman.values.contracts import Prepared
+    from dragoman.values.record import Entry
 
 
 def write_request(desk: Desk, entries: Sequence[Entry]) -> str:
@@ -46,8 +46,8 @@ def write_request(desk: Desk, entries: Sequence[Entry]) -> str:
 def _prepared(desk: Desk, view: View) -> Prepared:
     import msgspec
 
-    from dragoman.calling import Calling
     from dragoman.cli.setup import text_options_of
+    from dragoman.loop.calling import Calling
     from dragoman.providers.auth import NoAuth
     from dragoman.providers.connect import connect
 

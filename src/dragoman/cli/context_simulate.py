@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.context_page import dollars
 from dragoman.cli.page import Page, Piece, look_of, table
 from dragoman.cli.setup import context_of
@@ -17,12 +17,12 @@ from dragoman.context.replay import ALL_TOOLS, Call, Policy, PolicyName, ReplayC
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import PruneSettings
 from dragoman.context.view import View
-from dragoman.errors import InputError
-from dragoman.usage import Prices
+from dragoman.values.errors import InputError
+from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
     from dragoman.cli.context import Desk
-    from dragoman.record import Entry
+    from dragoman.values.record import Entry
 
 POLICIES: tuple[PolicyName, ...] = ("none", "request", "turn", "cold", "economic", "auto", "optimum")
 OTHERS = ("anthropic", "openai", "gemini", "deepseek")

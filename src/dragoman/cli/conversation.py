@@ -18,10 +18,10 @@ from dragoman.cli.signals import Interrupted
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
 from dragoman.cli.words import say
-from dragoman.errors import DragomanError
-from dragoman.history import paid
-from dragoman.run import Run
-from dragoman.usage import Usage
+from dragoman.loop.history import paid
+from dragoman.loop.run import Run
+from dragoman.values.errors import DragomanError
+from dragoman.values.usage import Usage
 
 EXIT_HUNG_UP = 129
 CLOSING_S = 1.0

@@ -9,14 +9,15 @@ from typing import Literal
 
 import msgspec
 
-from dragoman import __version__, jsontext
+from dragoman import __version__
+from dragoman.base import jsontext
 from dragoman.cli.arguments import Options
 from dragoman.cli.choice import Choice, choose_model, key_of
 from dragoman.cli.output import one_line
 from dragoman.cli.setup import Setup, catalog_of, set_up
 from dragoman.cli.words import say
-from dragoman.errors import DragomanError
-from dragoman.profile import Deployment
+from dragoman.values.errors import ConnectionFailed, DragomanError
+from dragoman.values.profile import Deployment
 
 REACH_S = 3.0
 LOW_DISK_BYTES = 100_000_000
@@ -108,16 +109,16 @@ def _chosen(choice: Choice, deployment: Deployment, model: str) -> Finding:
 
 
 def _engine() -> Finding:
-    from dragoman.providers.local_engine import unusable
+    from dragoman.local.engine import unusable
 
     reason = unusable()
     return Finding("engine", "broken", reason) if reason else Finding("engine", "ok", say("doctor_engine"))
 
 
 def _weights(setup: Setup, model: str) -> Finding:
-    from dragoman.agent import find_weights
     from dragoman.cli.first_use import needs_weights
-    from dragoman.providers.local import weights_of
+    from dragoman.local.provider import weights_of
+    from dragoman.loop.agent import find_weights
 
     name = model.partition("/")[2]
     if needs_weights(setup, model):
@@ -126,7 +127,7 @@ def _weights(setup: Setup, model: str) -> Finding:
 
 
 def _httpx() -> Finding:
-    from dragoman.providers.httpx_transport import require_httpx
+    from dragoman.http.httpx_transport import require_httpx
 
     require_httpx()
     return Finding("http", "ok", say("doctor_httpx"))
@@ -137,8 +138,8 @@ def _reach(deployment: Deployment, setup: Setup) -> Finding:
     import asyncio
     import time
 
+    from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
     from dragoman.providers.catalog import filled
-    from dragoman.providers.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
 
     url = next((setup.env[name] for name in deployment.base_url_env if setup.env.get(name, "").strip()), deployment.base_url)
     scheme, _, rest = filled(url.strip(), setup.env, deployment.name).partition("://")
@@ -147,26 +148,28 @@ def _reach(deployment: Deployment, setup: Setup) -> Finding:
     route = route_to(origin, None, HTTP_PROXIES if client == "own" else (*HTTP_PROXIES, *SOCKS_PROXIES))
 
     async def ask() -> None:
-        from dragoman.providers.clients import open_transport
+        from dragoman.http.clients import open_transport
 
         transport = open_transport(client, connect_timeout_s=REACH_S)
         try:
             async with asyncio.timeout(2 * REACH_S), transport.send("HEAD", f"{origin}/", {}, b""):
                 pass
+        except TimeoutError:
+            raise ConnectionFailed(f"{route.whole_way} takes connections and does not answer; is it the right address?") from None
         finally:
             await transport.aclose()
 
     async def dialled() -> None:
-        from dragoman.providers.connection import FAULTS
-        from dragoman.providers.dialling import dial
-        from dragoman.providers.tls import trust
+        from dragoman.http.connection import FAULTS
+        from dragoman.http.dialling import dial
+        from dragoman.http.tls import trust
 
         context = trust(None, asyncio.get_running_loop()) if route.tls or route.hop.tls else None
         try:
             async with asyncio.timeout(REACH_S):
                 connection = await dial(route, context)
         except FAULTS as error:
-            from dragoman.providers.connection_faults import not_answered
+            from dragoman.http.faults import not_answered
 
             raise not_answered(error, route, REACH_S) from error
         await connection.aclose()

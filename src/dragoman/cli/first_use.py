@@ -13,7 +13,7 @@ from dragoman.cli.choice import Choice, choose_model, key_variables, local_choic
 from dragoman.cli.output import Messages, one_line
 from dragoman.cli.setup import Setup, catalog_of
 from dragoman.cli.words import say
-from dragoman.errors import InputError, Unauthorized
+from dragoman.values.errors import InputError, Unauthorized
 
 if TYPE_CHECKING:
     from dragoman.cli.probe import Running
@@ -44,8 +44,8 @@ def require_weights(setup: Setup, model: str, *, may_ask: bool) -> None:
     if not needs_weights(setup, model):
         return
     from dragoman.cli.pulling import agree, fetch
-    from dragoman.providers.local_engine import unusable
-    from dragoman.weights.models import named
+    from dragoman.local.engine import unusable
+    from dragoman.local.weights.models import named
 
     if reason := unusable():
         raise InputError(say("no_engine", model=one_line(model, 100), reason=reason))
@@ -64,8 +64,8 @@ def needs_weights(setup: Setup, model: str) -> bool:
         return False
     from pathlib import Path
 
-    from dragoman.providers.local import FILE_VARIABLE
-    from dragoman.weights.places import find
+    from dragoman.local.provider import FILE_VARIABLE
+    from dragoman.local.weights.places import find
 
     return not setup.env.get(FILE_VARIABLE, "").strip() and find(name, Path(setup.places.weights)) is None
 
@@ -82,7 +82,7 @@ def _pull_for(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) 
     if not needs_weights(setup, choice.model):
         return
     from dragoman.cli.session_list import size
-    from dragoman.weights.models import named
+    from dragoman.local.weights.models import named
 
     model = named(choice.model)
     further = say("no_model_pull", title=model.title, size=size(model.bytes), licence=model.licence)
@@ -100,7 +100,7 @@ def _pull_for(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) 
 
 def _title(model: str) -> str:
     """Also of a file of the user's own, which may be the usual one."""
-    from dragoman.weights.models import MODELS
+    from dragoman.local.weights.models import MODELS
 
     name = model.partition("/")[2]
     return MODELS[name].title if name in MODELS else one_line(name, 100)
@@ -145,7 +145,7 @@ def _ask(server: Running) -> str:
 
 def keep(setup: Setup, model: str) -> str:
     """Put the model into the user's file, before everything else in it; and say so."""
-    from dragoman import jsontext
+    from dragoman.base import jsontext
     from dragoman.cli.places import make_private
 
     file = setup.loaded.files[0]

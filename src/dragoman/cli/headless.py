@@ -17,13 +17,13 @@ from dragoman.cli.setup import Setup, discover_tools, make_agent, set_up, settle
 from dragoman.cli.signals import Interrupts
 from dragoman.cli.startup import all_is_told
 from dragoman.cli.words import say
-from dragoman.contracts import Deny, Intent
-from dragoman.errors import DragomanError
+from dragoman.values.contracts import Deny, Intent
+from dragoman.values.errors import DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.agent import Agent
-    from dragoman.messages import ToolCall
-    from dragoman.run import Run
+    from dragoman.loop.agent import Agent
+    from dragoman.loop.run import Run
+    from dragoman.values.messages import ToolCall
 
 EXIT_READER_GONE = 141
 """128 + SIGPIPE: nobody reads the output any more, and so the run was ended."""

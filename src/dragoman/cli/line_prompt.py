@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from dragoman.base.jsontext import valid_unicode
 from dragoman.cli.screen import Screen
-from dragoman.jsontext import valid_unicode
 
 MARK, MORE = "› ", "… "
 PASTE_S = 0.03

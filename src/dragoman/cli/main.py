@@ -7,7 +7,7 @@ imported by that command.
 import sys
 
 EXIT_INTERRUPTED = 130
-"""The exit code of dragoman.errors for a run that was cancelled, written out because this module imports nothing of ours at the top."""
+"""What dragoman.values.errors says for a run that was cancelled, written out because this module imports nothing of ours at the top."""
 
 
 def main(argv: list[str] | None = None) -> int:

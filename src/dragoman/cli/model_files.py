@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.arguments import Options
 from dragoman.cli.output import one_line
 from dragoman.cli.pulling import agree, fetch, state_of
 from dragoman.cli.session_list import size
 from dragoman.cli.setup import Setup, set_up
 from dragoman.cli.words import say
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
-    from dragoman.weights.models import Model
+    from dragoman.local.weights.models import Model
 
 ACTIONS = ("pull", "remove")
 _NAME_COLUMNS = 20
@@ -23,7 +23,7 @@ _NAME_COLUMNS = 20
 
 def do(options: Options) -> str:
     """Pull or remove, as the words say, and return what is to be printed."""
-    from dragoman.weights.models import MODELS
+    from dragoman.local.weights.models import MODELS
 
     action, operands = options.words[0], options.words[1:]
     if not operands:
@@ -46,7 +46,7 @@ def refuse_flags(options: Options, command: str) -> None:
 
 
 def matching(wanted: str) -> list[Model]:
-    from dragoman.weights.models import MODELS
+    from dragoman.local.weights.models import MODELS
 
     return [model for model in MODELS.values() if wanted.lower() in f"local/{model.name}"]
 
@@ -79,8 +79,8 @@ def weights_told(models: list[Model], setup: Setup) -> list[dict[str, Any]]:
 
 
 def _pull(options: Options, name: str) -> str:
-    from dragoman.weights.models import named
-    from dragoman.weights.places import find, own_file
+    from dragoman.local.weights.models import named
+    from dragoman.local.weights.places import find, own_file
 
     setup = set_up(options)
     if path := own_file(name):
@@ -101,8 +101,8 @@ def _ended(options: Options, model: Model, path: Path, text: str) -> str:
 
 
 def _remove(options: Options, name: str) -> str:
-    from dragoman.weights.models import named
-    from dragoman.weights.places import own_file, remove
+    from dragoman.local.weights.models import named
+    from dragoman.local.weights.places import own_file, remove
 
     setup = set_up(options)
     if path := own_file(name):

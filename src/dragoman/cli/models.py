@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.arguments import Options
 from dragoman.cli.choice import Choice, choose_model, key_of, running_servers
 from dragoman.cli.setup import Setup, catalog_of, set_up
 from dragoman.cli.words import say
-from dragoman.errors import InputError, Unauthorized
-from dragoman.profile import Deployment, Profile
 from dragoman.providers.catalog import Catalog
-from dragoman.usage import Prices
+from dragoman.values.errors import InputError, Unauthorized
+from dragoman.values.profile import Deployment, Profile
+from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
     from dragoman.cli.probe import Running
@@ -78,7 +78,7 @@ def _matching(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deploym
         return found
     from difflib import get_close_matches
 
-    from dragoman.weights.models import MODELS
+    from dragoman.local.weights.models import MODELS
 
     names = [*catalog.deployments, *MODELS, *(name for deployment in catalog.deployments.values() for name in deployment.models)]
     close = get_close_matches(wanted, names, n=1)

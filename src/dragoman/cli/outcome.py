@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from dragoman.cli.words import say
-from dragoman.errors import DragomanError
-from dragoman.usage import Usage
+from dragoman.values.errors import DragomanError
+from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
-    from dragoman.run import Result
+    from dragoman.loop.run import Result
 
 EXIT_BROKEN = 1
 """Something nobody expected."""

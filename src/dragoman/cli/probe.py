@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 
 if TYPE_CHECKING:
-    from dragoman.profile import Deployment
     from dragoman.providers.catalog import Catalog
+    from dragoman.values.profile import Deployment
 
 PROBE_S = 0.15
 MAX_BYTES = 1_000_000
@@ -50,7 +50,7 @@ def running(catalog: Catalog, env: Mapping[str, str]) -> tuple[Running, ...]:
         return ()
     import asyncio
 
-    import dragoman.providers.connection  # noqa: F401 (before the clock runs)
+    import dragoman.http.connection  # noqa: F401 (before the clock runs)
 
     loop = asyncio.new_event_loop()
     try:
@@ -81,7 +81,7 @@ def _is_loopback(host: str) -> bool:
 async def _ask_all(urls: list[str]) -> dict[str, tuple[str, ...]]:
     import asyncio
 
-    from dragoman.providers.transport import HttpTransport
+    from dragoman.http.transport import HttpTransport
 
     transport = HttpTransport(proxy="", connect_timeout_s=PROBE_S)
     tasks = {asyncio.ensure_future(_models_at(transport, url)): url for url in urls}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.cli.arguments import BadArguments, Options, parse
 from dragoman.cli.words import choose_language, help_for, say
-from dragoman.errors import DragomanError, InputError
+from dragoman.values.errors import DragomanError, InputError
 
 
 def run(argv: Sequence[str]) -> int:
@@ -108,7 +108,7 @@ def _failed(options: Options, error: Exception) -> int:
         return tell_failure(options, outcome)
     told = outcome.told()["error"]
     if options.output_format == "json":
-        from dragoman import jsontext
+        from dragoman.base import jsontext
 
         _print(jsontext.dumps({"error": told}) + "\n")
     else:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from dragoman.cli.words import say
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 MAX_STDIN_BYTES = 10_000_000
 PATIENCE_S = 2.0

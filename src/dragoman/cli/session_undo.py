@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.output import one_line
 from dragoman.cli.words import say
-from dragoman.errors import InputError
-from dragoman.record import Entry, FilesChanged, FilesRestored, ToolFinished
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
+from dragoman.values.errors import InputError
+from dragoman.values.record import Entry, FilesChanged, FilesRestored, ToolFinished
 
 if TYPE_CHECKING:
     from dragoman.sessions.store import Session

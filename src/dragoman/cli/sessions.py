@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.arguments import Options
 from dragoman.cli.output import Messages, one_line
 from dragoman.cli.setup import set_up
 from dragoman.cli.words import say
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
-    from dragoman.record import Entry
     from dragoman.sessions.log import Loaded
     from dragoman.sessions.store import Session, Store
     from dragoman.sessions.summary import Summary
+    from dragoman.values.record import Entry
 
 
 class Desk(NamedTuple):
@@ -123,7 +123,7 @@ def _rewind(desk: Desk) -> str:
     found, to_seq = desk.find(), desk.options.to
     if to_seq is None:
         raise InputError(say("rewind_where", id=found.session_id))
-    from dragoman.record import Rewound
+    from dragoman.values.record import Rewound
 
     with writing(desk, found) as session:
         entries = session.loaded.entries

@@ -13,17 +13,17 @@ from dragoman.cli.choice import Choice, choose_model, named_choice
 from dragoman.cli.config import Config, Loaded, TextToolsTable, load
 from dragoman.cli.places import Places, find_places
 from dragoman.cli.words import choose_language, say
-from dragoman.errors import ConfigError, DragomanError, InputError, SandboxError, Unauthorized
+from dragoman.values.errors import ConfigError, DragomanError, InputError, SandboxError, Unauthorized
 
 if TYPE_CHECKING:
-    from dragoman.agent import Agent, Limits
     from dragoman.context.settings import ContextSettings
-    from dragoman.contracts import Ask, AskUser, BlobStore
-    from dragoman.messages import Settings
+    from dragoman.loop.agent import Agent, Limits
+    from dragoman.loop.web import Web
     from dragoman.providers.catalog import Catalog
     from dragoman.providers.connect import Connection
     from dragoman.text_tools.wrapper import TextOptions
-    from dragoman.web import Web
+    from dragoman.values.contracts import Ask, AskUser, BlobStore
+    from dragoman.values.messages import Settings
 
 MAX_SYSTEM_BYTES = 100_000
 
@@ -95,7 +95,7 @@ def make_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None
     config = setup.config
     if config.approval == "auto":
         raise SandboxError(say("no_sandbox"))
-    from dragoman.agent import Agent
+    from dragoman.loop.agent import Agent
     from dragoman.policy.grants import Grants
 
     memory, notices = read_memory(setup)
@@ -175,7 +175,7 @@ async def discover_tools(setup: Setup, agent: Agent) -> None:
 
 def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> Connection:
     """A provider for the model that was chosen, or for another: the same catalog, retries and logging."""
-    from dragoman.agent import find_weights
+    from dragoman.loop.agent import find_weights
     from dragoman.providers.auth import auth_for
     from dragoman.providers.connect import connect
     from dragoman.providers.retry import RetryPolicy
@@ -209,7 +209,7 @@ def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> 
 
 
 def settings_of(config: Config) -> Settings:
-    from dragoman.messages import Settings, Thinking
+    from dragoman.values.messages import Settings, Thinking
 
     table = config.settings
     return Settings(
@@ -222,9 +222,9 @@ def settings_of(config: Config) -> Settings:
 
 
 def limits_of(config: Config) -> Limits:
-    from dragoman.agent import Limits
-    from dragoman.chat import AnswerPolicy
-    from dragoman.loop_guard import LoopLimits
+    from dragoman.loop.agent import Limits
+    from dragoman.loop.chat import AnswerPolicy
+    from dragoman.loop.loop_guard import LoopLimits
 
     answers = config.answers
     return Limits(
@@ -255,8 +255,8 @@ def web_of(config: Config) -> Web | None:
     table = config.web
     if table.search == "off" and not table.fetch:
         return None
+    from dragoman.loop.web import Web
     from dragoman.tools.web_settings import HostRules
-    from dragoman.web import Web
 
     return Web(
         table.search, table.search_model, table.searxng, table.fetch, HostRules(table.allow_hosts, table.only_hosts), config.http.client
@@ -278,7 +278,7 @@ def context_of(config: Config) -> ContextSettings:
 
 def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
     """What the user's memory files say, and the folder's where it is trusted; and what should be told of them."""
-    from dragoman.memory import recall
+    from dragoman.loop.memory import recall
 
     memory = recall(setup.workspace, setup.places.config, trusted=setup.options.trust)
     notices = [say("memory_ignored", names=", ".join(memory.untrusted))] if memory.untrusted else []
@@ -292,7 +292,7 @@ def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
 
 
 def _nearest_model(setup: Setup, agent: Agent) -> str:
-    from dragoman.schema import closest
+    from dragoman.values.schema import closest
 
     names = closest(agent.model, catalog_of(setup)[agent.provider.name].models)
     return say("unknown_model_nearest", names=names[0]) if names else ""

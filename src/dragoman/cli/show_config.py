@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.cli.arguments import Options
 from dragoman.cli.config import ConfigFile, Source, keys, value_of
 from dragoman.cli.output import harmless

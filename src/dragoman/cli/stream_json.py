@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman import __version__, jsontext
-from dragoman.events import (
+from dragoman import __version__
+from dragoman.base import jsontext
+from dragoman.values.events import (
     CitationShown,
     ContentAdded,
     ContextCompressed,
@@ -28,7 +29,7 @@ from dragoman.events import (
     TurnRetried,
     UserCancelled,
 )
-from dragoman.messages import Blob, FileRef, Part, Text, ToolResult
+from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
 
 if TYPE_CHECKING:
     from dragoman.cli.outcome import Outcome

@@ -9,7 +9,7 @@ from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
 from dragoman.cli.setup import Setup, set_up, settled
 from dragoman.cli.words import say
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.cli.conversation import Conversation

@@ -10,7 +10,7 @@ from dragoman.cli import call_lines
 from dragoman.cli.output import Output, one_line
 from dragoman.cli.screen import Screen, fitting
 from dragoman.cli.words import say
-from dragoman.events import (
+from dragoman.values.events import (
     CitationShown,
     ContentAdded,
     ContextCompressed,
@@ -33,15 +33,15 @@ from dragoman.events import (
     TurnRetried,
     UserCancelled,
 )
-from dragoman.messages import ToolResult
+from dragoman.values.messages import ToolResult
 
 if TYPE_CHECKING:
     import asyncio
 
-    from dragoman.messages import Citation, ToolCall
-    from dragoman.run import Result
+    from dragoman.loop.run import Result
     from dragoman.tools.citations import Source
-    from dragoman.usage import Usage
+    from dragoman.values.messages import Citation, ToolCall
+    from dragoman.values.usage import Usage
 
 ODD_ENDINGS = ("(exit code ", "(ended ")
 """How the last line of a command's output begins where it did not end well."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.context.tokens import text_tokens, tools_tokens
-from dragoman.messages import ToolSpec
-from dragoman.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Rewound, Said
-from dragoman.usage import Usage
+from dragoman.values.messages import ToolSpec
+from dragoman.values.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Rewound, Said
+from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.context.economics import Books, Rates

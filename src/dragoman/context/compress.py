@@ -13,10 +13,10 @@ import msgspec
 from dragoman.context.settings import CompressSettings
 from dragoman.context.tokens import message_tokens, part_tokens, text_tokens
 from dragoman.context.view import Item, View, can_be_replaced
-from dragoman.messages import Blob, FileRef, Message, Text, user
-from dragoman.notes import GREETING, is_note, is_setup
-from dragoman.parts import part_to_string
-from dragoman.record import Entry, Rewound, Said
+from dragoman.values.messages import Blob, FileRef, Message, Text, user
+from dragoman.values.notes import GREETING, is_note, is_setup
+from dragoman.values.parts import part_to_string
+from dragoman.values.record import Entry, Rewound, Said
 
 SUMMARY_BEGINS = "[A summary, and not a new message from the person.]"
 """How the message begins that stands for what was left out."""

@@ -20,9 +20,9 @@ from dragoman.context.prune import Kind, kind_of, outdated
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.context.tokens import part_tokens, text_tokens
 from dragoman.context.view import View
-from dragoman.messages import Text, ToolResult
-from dragoman.notes import is_note
-from dragoman.profile import Profile
+from dragoman.values.messages import Text, ToolResult
+from dragoman.values.notes import is_note
+from dragoman.values.profile import Profile
 
 
 class Decision(msgspec.Struct, frozen=True):

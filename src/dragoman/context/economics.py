@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.usage import Prices
+from dragoman.values.usage import Prices
 
 HOUR_MS = 3_600_000
 

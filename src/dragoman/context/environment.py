@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from dragoman.context.tree import Listing, Tree, applied, differences, read_tree, tree_lines
-from dragoman.notes import CHANGED_BEGINS, GREETING
+from dragoman.values.notes import CHANGED_BEGINS, GREETING
 
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."

@@ -11,8 +11,8 @@ import msgspec
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.plan_items import Kind, PlanItem, items_of
 from dragoman.context.view import View
-from dragoman.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Said, Spent
-from dragoman.usage import Prices, Usage
+from dragoman.values.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Said, Spent
+from dragoman.values.usage import Prices, Usage
 
 if TYPE_CHECKING:
     from dragoman.context.cache import Cache

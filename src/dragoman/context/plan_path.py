@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.record import AnswerRejected, Compressed, Configured, Entry, Pruned, Rewound, Said, ToolFinished
+from dragoman.values.record import AnswerRejected, Compressed, Configured, Entry, Pruned, Rewound, Said, ToolFinished
 
 Batch = dict[str, ToolFinished | None]
 """The calls of one answer, by id: how each ended, where that is known."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.context.settings import PruneRule
 
 THE_RULE = PruneRule()

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from dragoman.messages import Message, Part, Text, ToolCall, ToolResult
-from dragoman.parts import unique_id
+from dragoman.values.messages import Message, Part, Text, ToolCall, ToolResult
+from dragoman.values.parts import unique_id
 
 INTERRUPTED = "interrupted, outcome unknown"
 OPENING = "(The beginning of this conversation is not shown.)"

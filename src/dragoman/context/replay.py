@@ -18,7 +18,7 @@ from dragoman.context.replay_run import NOTHING, Cut, Run, Timeline
 from dragoman.context.settings import PruneRule, PruneSettings
 from dragoman.context.trace import Call as Call
 from dragoman.context.trace import calls_of as calls_of
-from dragoman.usage import Prices
+from dragoman.values.usage import Prices
 
 PolicyName = Literal["none", "request", "turn", "cold", "economic", "auto", "opencode", "gemini-cli", "optimum", "free"]
 """none: never. request, turn: whatever may go, before every request or when a prompt starts a run. cold: when nothing need be written again

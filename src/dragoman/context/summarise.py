@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.context.compress import SUMMARY_BEGINS, clip, said_text
 from dragoman.context.tokens import text_tokens
-from dragoman.messages import Message, Request, Settings, ToolCall, ToolResult, user
-from dragoman.notes import is_note, is_setup
-from dragoman.parts import part_to_string
-from dragoman.profile import Profile
+from dragoman.values.messages import Message, Request, Settings, ToolCall, ToolResult, user
+from dragoman.values.notes import is_note, is_setup
+from dragoman.values.parts import part_to_string
+from dragoman.values.profile import Profile
 
 SECTIONS = ("goal", "rules", "knowledge", "files", "done", "open")
 MAX_SUMMARY_TOKENS = 16_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.messages import Blob, Citation, FileRef, Message, Part, Text, Thought, ToolCall, ToolResult, ToolSpec
+from dragoman.values.messages import Blob, Citation, FileRef, Message, Part, Text, Thought, ToolCall, ToolResult, ToolSpec
 
 ASCII_PER_TOKEN = 3.9
 """Letters of English and code to a token; measured, with the factor, on real sessions."""

@@ -15,9 +15,9 @@ import msgspec
 
 from dragoman.context.tokens import MAX_SCALE, RESULT_TOKENS, part_tokens, text_tokens
 from dragoman.context.view import Item, Outcome, View, can_be_replaced
-from dragoman.messages import Text, ToolResult
-from dragoman.record import AnswerRejected, Compressed, Entry, Rewound, Said
-from dragoman.usage import Usage
+from dragoman.values.messages import Text, ToolResult
+from dragoman.values.record import AnswerRejected, Compressed, Entry, Rewound, Said
+from dragoman.values.usage import Usage
 
 SHORTEST_LIFE_MS = 300_000
 """No service's cache forgets sooner: what is missing earlier is not the clock's doing."""

@@ -13,8 +13,8 @@ import msgspec
 
 from dragoman.context.repair import INTERRUPTED
 from dragoman.context.tokens import Meter, message_tokens, text_tokens, tools_tokens
-from dragoman.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
-from dragoman.record import (
+from dragoman.values.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
+from dragoman.values.record import (
     AnswerRejected,
     Compressed,
     Configured,

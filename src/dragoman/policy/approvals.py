@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from dragoman import jsontext
-from dragoman.contracts import Allow, Ask, Deny, Intent, Tool
-from dragoman.messages import ToolCall
+from dragoman.base import jsontext
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode, MustAsk, grant_key, judge
+from dragoman.values.contracts import Allow, Ask, Deny, Intent, Tool
+from dragoman.values.messages import ToolCall
 
 NOBODY = "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what you would have done."
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.contracts import Allow, Deny, Intent
-from dragoman.messages import ToolSpec
+from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.messages import ToolSpec
 
 Mode = Literal["plan", "default", "auto-edit"]
 """plan: only reading. default: writes and commands ask. auto-edit: edits inside the workspace run, the rest asks."""

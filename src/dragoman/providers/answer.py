@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman import jsontext
-from dragoman.events import (
+from dragoman.base import jsontext
+from dragoman.providers.wire import Taken
+from dragoman.values.events import (
     CitationAdded,
     ResponseFinished,
     ResponseStarted,
@@ -15,10 +16,9 @@ from dragoman.events import (
     ToolCallStarted,
     UsageUpdated,
 )
-from dragoman.messages import Citation, FinishReason, Message, Opaque, Part, Response, Text, Thought, ToolCall
-from dragoman.parts import unique_id
-from dragoman.providers.wire import Taken
-from dragoman.usage import Usage
+from dragoman.values.messages import Citation, FinishReason, Message, Opaque, Part, Response, Text, Thought, ToolCall
+from dragoman.values.parts import unique_id
+from dragoman.values.usage import Usage
 
 
 class AnswerBuilder:

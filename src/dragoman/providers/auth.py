@@ -10,9 +10,9 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dragoman.errors import ConfigError, Unauthorized
-from dragoman.profile import Deployment
 from dragoman.providers.redact import redact
+from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.values.profile import Deployment
 
 if TYPE_CHECKING:
     import asyncio
@@ -372,7 +372,7 @@ class _OneFetch:
     """Fetches something once for all who ask for it at once, whichever event loops and threads they ask from. A failure is theirs too."""
 
     def __init__(self, fetch: Callable[[], Awaitable[None]], timeout_s: float) -> None:
-        from dragoman.providers.turnstile import Turnstile
+        from dragoman.base.turnstile import Turnstile
 
         self._fetch = fetch
         # Longer than any fetch takes: only an event loop that was stopped in the middle of one makes the others wait that long.

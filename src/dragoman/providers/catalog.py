@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import ConfigError
-from dragoman.profile import Deployment, Profile
+from dragoman.values.errors import ConfigError
+from dragoman.values.profile import Deployment, Profile
 
 _HERE = os.path.dirname(__file__)
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest|\d{3})\Z")

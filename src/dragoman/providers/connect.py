@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.blobs import MemoryBlobs
-from dragoman.contracts import BlobStore, Provider, Transport
+from dragoman.http.clients import HttpClient, open_transport
 from dragoman.providers.auth import Auth, auth_for
 from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
-from dragoman.providers.clients import HttpClient, open_transport
-from dragoman.providers.http import HttpProvider
+from dragoman.providers.http_provider import HttpProvider
 from dragoman.providers.retry import Retry, RetryPolicy
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.contracts import BlobStore, Provider, Transport
 
 if TYPE_CHECKING:
-    from dragoman.providers.local import Find
+    from dragoman.local.provider import Find
 
 log = logging.getLogger("dragoman")
 
@@ -46,7 +46,7 @@ def connect(
     blobs = MemoryBlobs() if blobs is None else blobs
     deployment, name = (catalog or builtin_catalog()).find(model)
     if deployment.in_process and transport is None:
-        from dragoman.providers.local import LocalProvider
+        from dragoman.local.provider import LocalProvider
 
         return Connection(
             LocalProvider(deployment, name, env, find=weights, blobs=blobs, kept=kept), name, retry, blobs, deployment.protocol

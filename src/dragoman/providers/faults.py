@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.errors import (
+from dragoman.base import jsontext
+from dragoman.providers.wire import Destination
+from dragoman.values.errors import (
     BadRequest,
     ContextOverflow,
     Forbidden,
@@ -21,8 +22,7 @@ from dragoman.errors import (
     TimedOut,
     Unauthorized,
 )
-from dragoman.profile import Deployment
-from dragoman.providers.wire import Destination
+from dragoman.values.profile import Deployment
 
 _STATUS_OF = {
     "invalid_request_error": 400,

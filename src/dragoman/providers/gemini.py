@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.errors import Unsupported
-from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
+from dragoman.base import jsontext
 from dragoman.providers.gemini_schema import reduced
 from dragoman.providers.gemini_stream import Decoder, read_answer
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, result_text, stand_in, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
+from dragoman.values.errors import Unsupported
+from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """The documented value for a call that Gemini did not make itself."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.errors import StreamBroken
-from dragoman.events import StreamEvent
-from dragoman.messages import Citation, FinishReason, Opaque, Response
-from dragoman.parts import parse_thought
+from dragoman.base import jsontext
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
-from dragoman.usage import Usage
+from dragoman.values.errors import StreamBroken
+from dragoman.values.events import StreamEvent
+from dragoman.values.messages import Citation, FinishReason, Opaque, Response
+from dragoman.values.parts import parse_thought
+from dragoman.values.usage import Usage
 
 FINISH = {
     "STOP": FinishReason.STOP,

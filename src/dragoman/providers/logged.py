@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import Prepared, Provider
-from dragoman.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
-from dragoman.messages import Request, Response
-from dragoman.profile import Profile
+from dragoman.base import jsontext
 from dragoman.providers.redact import Secrets, known_secrets, redact
-from dragoman.usage import Usage
+from dragoman.values.contracts import Prepared, Provider
+from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
+from dragoman.values.messages import Request, Response
+from dragoman.values.profile import Profile
+from dragoman.values.usage import Usage
 
 BODY_LIMIT = 4_000
 """Characters of a body that are logged."""

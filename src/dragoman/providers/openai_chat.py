@@ -7,9 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.errors import Unsupported
-from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
+from dragoman.base import jsontext
 from dragoman.providers.openai_chat_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, response_format, sampling, told_format
 from dragoman.providers.wire import Destination, Taken, joined, merged_object
@@ -26,6 +24,8 @@ from dragoman.providers.wire_content import (
     user_pieces,
 )
 from dragoman.providers.wire_schemas import tool_schema
+from dragoman.values.errors import Unsupported
+from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 
 MAX_ID = 40
 BRIDGE = "Understood."

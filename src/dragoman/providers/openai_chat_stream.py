@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.errors import StreamBroken
-from dragoman.events import PromptRead, StreamEvent
-from dragoman.messages import Citation, FinishReason, Opaque, Response
+from dragoman.base import jsontext
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
-from dragoman.usage import Usage
+from dragoman.values.errors import StreamBroken
+from dragoman.values.events import PromptRead, StreamEvent
+from dragoman.values.messages import Citation, FinishReason, Opaque, Response
+from dragoman.values.usage import Usage
 
 FINISH = {
     "stop": FinishReason.STOP,

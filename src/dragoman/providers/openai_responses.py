@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
+from dragoman.base import jsontext
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import effort, embed_answer, embed_request, named_schema, sampling, told_format
 from dragoman.providers.wire import Destination, Taken, joined, merged_object
 from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, attachments, base64, blob_data, result_text, stand_in, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
+from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 
 MAX_ID = 64
 MIN_OUTPUT_TOKENS = 16

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.messages import Settings, Thinking
-from dragoman.profile import Profile
+from dragoman.base import jsontext
 from dragoman.providers.wire import Destination
 from dragoman.providers.wire_schemas import is_strict_schema
+from dragoman.values.messages import Settings, Thinking
+from dragoman.values.profile import Profile
 
 _EFFORT = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 

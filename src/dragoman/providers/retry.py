@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.contracts import Prepared, Provider
-from dragoman.errors import ProviderError, RateLimited
-from dragoman.events import Retrying, StreamEvent
-from dragoman.messages import Request, Response
-from dragoman.profile import Profile
+from dragoman.values.contracts import Prepared, Provider
+from dragoman.values.errors import ProviderError, RateLimited
+from dragoman.values.events import Retrying, StreamEvent
+from dragoman.values.messages import Request, Response
+from dragoman.values.profile import Profile
 
 
 def is_retryable(error: ProviderError) -> bool:

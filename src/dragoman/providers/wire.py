@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import BlobStore
-from dragoman.events import StreamEvent
-from dragoman.messages import Message, Opaque, Request, Response
-from dragoman.profile import Deployment, Profile
+from dragoman.base import jsontext
+from dragoman.values.contracts import BlobStore
+from dragoman.values.events import StreamEvent
+from dragoman.values.messages import Message, Opaque, Request, Response
+from dragoman.values.profile import Deployment, Profile
 
 
 class Destination(msgspec.Struct, frozen=True):

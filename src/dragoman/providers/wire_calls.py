@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.messages import Request, ToolCall, ToolSpec
+from dragoman.base import jsontext
+from dragoman.values.messages import Request, ToolCall, ToolSpec
 
 MAX_ARGUMENTS_BYTES = 4 * 1024 * 1024
 """Arguments longer than this are named in later requests, not repeated: no service takes them back."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 
-from dragoman import jsontext
-from dragoman.messages import Blob, FileRef, Part, Text, ToolResult
-from dragoman.profile import Profile
+from dragoman.base import jsontext
 from dragoman.providers.wire import Destination
+from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
+from dragoman.values.profile import Profile
 
 EMPTY_MESSAGE = "(empty message)"
 NO_OUTPUT = "(no output)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 
 
 @lru_cache(maxsize=1024)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from dragoman.errors import InputError
-from dragoman.messages import Blob
 from dragoman.sessions.journal import OnFault
 from dragoman.sessions.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Blob
 
 _HEX = frozenset("0123456789abcdef")
 

@@ -16,10 +16,10 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from dragoman.contracts import BlobStore, Ledger
-from dragoman.messages import ToolCall, ToolResult
-from dragoman.record import FileChange, ToolOutcome
 from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, look_at
+from dragoman.values.contracts import BlobStore, Ledger
+from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.record import FileChange, ToolOutcome
 
 UNKNOWN = "unknown"
 """What a file is after a call that has not ended."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from dragoman.errors import InputError
-from dragoman.record import Entry, Started
 from dragoman.sessions.lock import session_id_of
 from dragoman.sessions.log import Damaged, encode_line, read_lines
 from dragoman.sessions.private import create_file, make_directory, sync_directory, sync_file
 from dragoman.sessions.projects import LISTED
 from dragoman.sessions.summary import open_log
+from dragoman.values.errors import InputError
+from dragoman.values.record import Entry, Started
 
 
 def fork_log(path: str, target: str, upto: int | None = None) -> None:

@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import BlobStore
-from dragoman.errors import InputError
-from dragoman.messages import Blob, FileRef, Part, Text, ToolResult
-from dragoman.parts import call_in_words
-from dragoman.record import Compressed, Entry, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.base import jsontext
 from dragoman.sessions.export_words import LABELS, facts_of, heading, note_words, outcome_words, shown, time_of
 from dragoman.sessions.html_page import to_html
 from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Transcript, read_transcript
-from dragoman.usage import Usage
+from dragoman.values.contracts import BlobStore
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
+from dragoman.values.parts import call_in_words
+from dragoman.values.record import Compressed, Entry, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.values.usage import Usage
 
 __all__ = ["FORMAT", "Package", "from_json", "is_json_export", "to_conversation_record", "to_html", "to_json", "to_markdown"]
 

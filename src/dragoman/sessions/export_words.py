@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.sessions.transcript import Call, Note, Reply, Transcript
 
 LABELS = {

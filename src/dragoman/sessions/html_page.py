@@ -6,12 +6,12 @@ import base64
 from collections.abc import Iterable
 from html import escape
 
-from dragoman.contracts import BlobStore
-from dragoman.messages import Blob, FileRef, Part
-from dragoman.parts import call_in_words
-from dragoman.record import Entry
 from dragoman.sessions.export_words import LABELS, facts_of, heading, note_words, outcome_words, shown, time_of
 from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript, read_transcript
+from dragoman.values.contracts import BlobStore
+from dragoman.values.messages import Blob, FileRef, Part
+from dragoman.values.parts import call_in_words
+from dragoman.values.record import Entry
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Kinds that hold pixels and nothing else; an SVG is a document of its own."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 from dragoman.sessions.projects import is_log_name
 from dragoman.sessions.search_text import excerpt, fold, trigrams, words_of
 from dragoman.sessions.summary import Scanned, Spoken, Summary, open_log, scan

@@ -10,9 +10,9 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from dragoman.record import Entry
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.private import sync_directory, sync_file, write_whole
+from dragoman.values.record import Entry
 
 OnFault = Callable[[str], None]
 """Takes one line for the user: saving has stopped, or works again. `journal.fault` is up to date when it is called."""

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.errors import InputError
 from dragoman.sessions.private import open_file
+from dragoman.values.errors import InputError
 
 try:
     import fcntl

@@ -13,9 +13,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.record import Entry, Unknown, decode_entry, encode_entry
+from dragoman.base import jsontext
 from dragoman.sessions.private import open_file
+from dragoman.values.record import Entry, Unknown, decode_entry, encode_entry
 
 _CRC = b',"crc":"'
 _CRC_BYTES = len(_CRC) + 8 + len(b'"}\n')

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from dragoman.errors import InputError
-from dragoman.record import Started
 from dragoman.sessions.journal import OnFault, SessionJournal
 from dragoman.sessions.lock import lock, session_id_of
 from dragoman.sessions.log import Loaded, read_file, read_log
 from dragoman.sessions.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
+from dragoman.values.errors import InputError
+from dragoman.values.record import Started
 
 Path = str | os.PathLike[str]
 

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 _OPENED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # A pipe planted in a file's place must not hold us up.

@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from dragoman.errors import InputError
+from dragoman.values.errors import InputError
 
 _SESSION_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}", re.ASCII)
 _ENDING = ".jsonl"

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
-from dragoman.errors import InputError
 from dragoman.sessions.blobs import is_digest
 from dragoman.sessions.lock import InUse, held
 from dragoman.sessions.private import sync_directory
 from dragoman.sessions.projects import BLOBS, OUTPUTS, is_log_name
 from dragoman.sessions.summary import open_log
+from dragoman.values.errors import InputError
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PIECE_BYTES = 1 << 20

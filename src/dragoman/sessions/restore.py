@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.errors import DragomanError, InputError
-from dragoman.record import FileChange
 from dragoman.sessions.file_state import NOTHING, FileState, Place, look_at, open_place
 from dragoman.sessions.undo import PRIVATE, Conflict, Plan, Step, kept_bytes, obstacle
+from dragoman.values.errors import DragomanError, InputError
+from dragoman.values.record import FileChange
 
 _SHOWN_CONFLICTS = 5
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.errors import InputError
-from dragoman.record import Started, Unknown
 from dragoman.sessions.log import read_log
 from dragoman.sessions.summary import KNOWN_FORMAT, Summary
+from dragoman.values.errors import InputError
+from dragoman.values.record import Started, Unknown
 
 DAY_MS = 24 * 60 * 60 * 1000
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.errors import InputError
-from dragoman.record import Entry, Started
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.journal import OnFault, SessionJournal
 from dragoman.sessions.lock import session_id_of
@@ -28,6 +26,8 @@ from dragoman.sessions.projects import (
     project_name,
     shown,
 )
+from dragoman.values.errors import InputError
+from dragoman.values.record import Entry, Started
 
 if TYPE_CHECKING:  # a session that begins needs none of these
     from dragoman.sessions.index import Hit, Index

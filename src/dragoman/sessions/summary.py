@@ -8,13 +8,13 @@ from typing import BinaryIO
 
 import msgspec
 
-from dragoman.errors import InputError
-from dragoman.notes import is_setup
-from dragoman.record import Configured, Entry, ModelChanged, Said, Started, Titled
 from dragoman.sessions.log import Damaged, decode_line
 from dragoman.sessions.private import open_file
 from dragoman.sessions.titles import fit, one_line, title_of
-from dragoman.usage import Usage
+from dragoman.values.errors import InputError
+from dragoman.values.notes import is_setup
+from dragoman.values.record import Configured, Entry, ModelChanged, Said, Started, Titled
+from dragoman.values.usage import Usage
 
 KNOWN_FORMAT = 1
 """The newest format of a log that we know. What stands in a later one is not ours to judge."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from dragoman import jsontext
+from dragoman.base import jsontext
 
 MAX_COLUMNS = 60
 _READ_CHARS = 4_000

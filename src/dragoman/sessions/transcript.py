@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall
-from dragoman.notes import is_note, is_setup
-from dragoman.record import (
+from dragoman.values.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall
+from dragoman.values.notes import is_note, is_setup
+from dragoman.values.record import (
     AnswerRejected,
     Compressed,
     Configured,
@@ -27,7 +27,7 @@ from dragoman.record import (
     ToolStarted,
     Unknown,
 )
-from dragoman.usage import Usage
+from dragoman.values.usage import Usage
 
 
 class _Step(msgspec.Struct, frozen=True):

@@ -14,11 +14,11 @@ from stat import S_IFMT, S_ISDIR, S_ISLNK
 
 import msgspec
 
-from dragoman.contracts import BlobStore
-from dragoman.notes import is_note
-from dragoman.record import Entry, FileChange, FilesChanged, FilesRestored, Rewound, Said, ToolFinished
 from dragoman.sessions.checkpoints import UNKNOWN, UNSURE
 from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, look_at
+from dragoman.values.contracts import BlobStore
+from dragoman.values.notes import is_note
+from dragoman.values.record import Entry, FileChange, FilesChanged, FilesRestored, Rewound, Said, ToolFinished
 
 PRIVATE = 0o600
 """What a file comes back with where its mode is not known."""

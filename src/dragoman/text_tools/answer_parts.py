@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from dragoman import jsontext
-from dragoman.messages import Message, Part, Text, Thought, ToolCall
+from dragoman.base import jsontext
 from dragoman.text_tools.call_note import CallNote, noted
 from dragoman.text_tools.calls import Call, Parsed
+from dragoman.values.messages import Message, Part, Text, Thought, ToolCall
 
 Echoes = Callable[[Call, str], str]
 """In which tool's result the call stands, or nothing. See `echo.Untrusted.holds`."""

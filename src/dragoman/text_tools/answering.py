@@ -6,18 +6,7 @@ from typing import assert_never
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.events import (
-    ResponseFinished,
-    StreamEvent,
-    TextDelta,
-    ThoughtDelta,
-    ToolCallDelta,
-    ToolCallReady,
-    ToolCallStarted,
-)
-from dragoman.messages import FinishReason, Message, Request, Response, Text, ToolCall
-from dragoman.parts import unique_id
+from dragoman.base import jsontext
 from dragoman.text_tools import calls as read
 from dragoman.text_tools.answer_parts import assemble, call_arguments, without_words
 from dragoman.text_tools.call_note import CUT, CallNote, note_on, noted
@@ -27,6 +16,9 @@ from dragoman.text_tools.echo import Untrusted
 from dragoman.text_tools.feedback import UNFIT_ANSWER, feedback, is_cut, worth_telling
 from dragoman.text_tools.parser import StreamParser
 from dragoman.text_tools.toolset import Toolset
+from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta, ToolCallReady, ToolCallStarted
+from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall
+from dragoman.values.parts import unique_id
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.messages import Message, Opaque, Part, Text, ToolCall
-from dragoman.notes import FEEDBACK_BEGINS
+from dragoman.base import jsontext
 from dragoman.text_tools.calls import Trust
+from dragoman.values.messages import Message, Opaque, Part, Text, ToolCall
+from dragoman.values.notes import FEEDBACK_BEGINS
 
 TAG = "text_tools"
 """Stands where a deployment would: no deployment is called so."""

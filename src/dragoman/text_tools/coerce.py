@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.schema import type_of
+from dragoman.base import jsontext
+from dragoman.values.schema import type_of
 
 MAX_DEPTH = 64
 MAX_STEPS = 200_000

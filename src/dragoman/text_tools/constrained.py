@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.messages import Request, ToolSpec
+from dragoman.base import jsontext
 from dragoman.text_tools.render import Called, dumps
+from dragoman.values.messages import Request, ToolSpec
 
 ANSWER, REPLY = "answer", "reply"
 MAX_FRAME_CHARS = 200

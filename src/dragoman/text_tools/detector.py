@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from dragoman.contracts import Prepared, Provider
-from dragoman.events import ResponseFinished, Retrying, StreamEvent, TextDelta
-from dragoman.messages import Request, Response
-from dragoman.profile import Profile
+from dragoman.values.contracts import Prepared, Provider
+from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, TextDelta
+from dragoman.values.messages import Request, Response
+from dragoman.values.profile import Profile
 
 if TYPE_CHECKING:
     from dragoman.text_tools.answering import Answering

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dragoman import jsontext
-from dragoman.messages import Message, Text
+from dragoman.base import jsontext
 from dragoman.text_tools.calls import Call
+from dragoman.values.messages import Message, Text
 
 MAX_RECENT_CHARS = 400_000
 """So much of the newest results is looked through."""

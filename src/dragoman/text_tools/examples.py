@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from dragoman import jsontext
-from dragoman.messages import Message, Text, ToolCall, ToolResult, user
+from dragoman.base import jsontext
 from dragoman.text_tools.constrained import read_constrained
+from dragoman.values.messages import Message, Text, ToolCall, ToolResult, user
 
 _FILE = os.path.join(os.path.dirname(__file__), "examples.md")
 

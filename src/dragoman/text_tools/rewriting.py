@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from dragoman.messages import Blob, FileRef, Message, Part, Text, ToolCall, ToolResult
 from dragoman.text_tools.call_note import is_ours, note_on
 from dragoman.text_tools.calls import Call
 from dragoman.text_tools.constrained import reply_of
 from dragoman.text_tools.neutral import neutralise
 from dragoman.text_tools.render import render_calls, render_response
+from dragoman.values.messages import Blob, FileRef, Message, Part, Text, ToolCall, ToolResult
 
 NO_OUTPUT = "(no output)"
 OMITTED = "{count} characters of arguments"

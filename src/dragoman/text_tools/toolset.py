@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.messages import ToolSpec
+from dragoman.base import jsontext
+from dragoman.values.messages import ToolSpec
 
 Tool = ToolSpec | Mapping[str, Any]
 """A ToolSpec, or a plain dict {name, description, parameters}; the OpenAI envelope around it is taken off."""

@@ -15,11 +15,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from dragoman.contracts import Prepared, Provider
-from dragoman.errors import InputError
-from dragoman.events import Retrying, StreamEvent
-from dragoman.messages import Message, PerMessage, Request, Response, ToolSpec, user
-from dragoman.profile import Profile
 from dragoman.text_tools.align import Mapped
 from dragoman.text_tools.answering import Answering, Bound, Reading
 from dragoman.text_tools.constrained import constrained, is_constrained
@@ -28,6 +23,11 @@ from dragoman.text_tools.parser import StreamParser
 from dragoman.text_tools.prompt import render_bound_prompt, render_prompt
 from dragoman.text_tools.rewriting import rewrite
 from dragoman.text_tools.toolset import Toolset
+from dragoman.values.contracts import Prepared, Provider
+from dragoman.values.errors import InputError
+from dragoman.values.events import Retrying, StreamEvent
+from dragoman.values.messages import Message, PerMessage, Request, Response, ToolSpec, user
+from dragoman.values.profile import Profile
 
 MUST_CALL = "Answer with a tool call."
 MUST_CALL_ONE = "Answer with a call of the tool {name}."

@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.messages import ToolSpec
-from dragoman.schema import problems
+from dragoman.base import jsontext
+from dragoman.values.messages import ToolSpec
+from dragoman.values.schema import problems
 
 MAX_ARGUMENT_CHARS = 1_000_000
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.contracts import AskUser, Intent, Show, ToolOutput
-from dragoman.errors import Cancelled
-from dragoman.jsontext import valid_unicode
-from dragoman.messages import Text, ToolSpec
+from dragoman.base.jsontext import valid_unicode
 from dragoman.tools.description import described
 from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused
+from dragoman.values.contracts import AskUser, Intent, Show, ToolOutput
+from dragoman.values.errors import Cancelled
+from dragoman.values.messages import Text, ToolSpec
 
 MAX_CHOICES = 10
 _UNANSWERED = "The user did not answer. Go on as you think best, or stop and say what you need to know."

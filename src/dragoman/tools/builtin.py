@@ -6,8 +6,6 @@ from collections.abc import Collection
 
 import msgspec
 
-from dragoman.contracts import AskUser, BlobStore, Tool
-from dragoman.errors import InputError
 from dragoman.tools.ask_user import AskTheUser
 from dragoman.tools.edit import Edit, WriteFile
 from dragoman.tools.files import ListDirectory, ReadFile, ReadManyFiles
@@ -17,6 +15,8 @@ from dragoman.tools.seen import SeenFiles
 from dragoman.tools.shell import RunShell
 from dragoman.tools.todo import TodoList
 from dragoman.tools.workspace import Workspace
+from dragoman.values.contracts import AskUser, BlobStore, Tool
+from dragoman.values.errors import InputError
 
 
 class Bench(msgspec.Struct, frozen=True):

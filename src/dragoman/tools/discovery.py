@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import Intent, Show, Tool, ToolOutput
-from dragoman.errors import ConfigError, InputError
-from dragoman.messages import Text, ToolKind, ToolSpec
+from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.process import run_process
 from dragoman.tools.registry import Registry
+from dragoman.values.contracts import Intent, Show, Tool, ToolOutput
+from dragoman.values.errors import ConfigError, InputError
+from dragoman.values.messages import Text, ToolKind, ToolSpec
 
 DISCOVERY_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 300.0

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.messages import Text, ToolSpec
 from dragoman.tools.atomic import write_atomically
 from dragoman.tools.description import described
 from dragoman.tools.diff import Diff, blocks_of_spans, diff_texts
@@ -22,6 +20,8 @@ from dragoman.tools.textfile import TextFile, binary_refusal, decode, folded, is
 from dragoman.tools.visible import visible
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import PathRefused, Refused, Workspace
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.messages import Text, ToolSpec
 
 
 class Existing(msgspec.Struct, frozen=True):

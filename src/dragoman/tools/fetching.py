@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.errors import ConfigError, ConnectionFailed
 from dragoman.tools.addresses import Resolve, Target, addresses_to_fetch, read_url, system_resolve
 from dragoman.tools.names import size_shown
 from dragoman.tools.visible import visible
 from dragoman.tools.web_settings import LIMITS, NO_RULES, FetchLimits, HostRules
 from dragoman.tools.workspace import Refused
+from dragoman.values.errors import ConfigError, ConnectionFailed
 
 if TYPE_CHECKING:
-    from dragoman.contracts import Answer, Pin
+    from dragoman.values.contracts import Answer, Pin
 
 _HEADERS = {"accept": "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.1"}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

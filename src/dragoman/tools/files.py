@@ -7,8 +7,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.contracts import BlobStore, Intent, Show, ToolOutput
-from dragoman.messages import Blob, Text, ToolSpec
 from dragoman.tools.beneath import Directory
 from dragoman.tools.description import described
 from dragoman.tools.names import as_path, clipped, escaped, size_shown
@@ -18,6 +16,8 @@ from dragoman.tools.reading import MAX_MEDIA_BYTES, Media, look_at, with_notes
 from dragoman.tools.seen import SeenFiles
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import PathRefused, Refused, Workspace, file_kind
+from dragoman.values.contracts import BlobStore, Intent, Show, ToolOutput
+from dragoman.values.messages import Blob, Text, ToolSpec
 
 MAX_LINES = 2_000
 MAX_CHARS = 40_000

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.errors import InputError, ToolBroken
-from dragoman.messages import Blob, FileRef, Text, ToolKind, ToolSpec
+from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.docstring import read_docstring
 from dragoman.tools.registry import check_name
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.errors import InputError, ToolBroken
+from dragoman.values.messages import Blob, FileRef, Text, ToolKind, ToolSpec
 
 if TYPE_CHECKING:
     from inspect import Parameter

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.messages import Citation, Message, Text
+from dragoman.base import jsontext
 from dragoman.tools.citations import Cited, Source, cite, source_of
+from dragoman.values.messages import Citation, Message, Text
 
 
 def cited_message(message: Message) -> Cited:

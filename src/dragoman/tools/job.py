@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.contracts import Tool, ToolOutput
-from dragoman.events import ToolState
-from dragoman.messages import ToolCall, ToolResult
-from dragoman.record import ToolOutcome
 from dragoman.tools import results
+from dragoman.values.contracts import Tool, ToolOutput
+from dragoman.values.events import ToolState
+from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.record import ToolOutcome
 
 
 class CallReport(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from dragoman.jsontext import valid_unicode
+from dragoman.base.jsontext import valid_unicode
 
 Measure = Callable[[str], int]
 """What a text costs, in the unit of the cap: `len`, or its length once it is written as JSON."""

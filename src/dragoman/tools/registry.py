@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dragoman import jsontext
-from dragoman.contracts import Tool
-from dragoman.errors import InputError
-from dragoman.messages import ToolSpec
-from dragoman.schema import closest
+from dragoman.base import jsontext
+from dragoman.values.contracts import Tool
+from dragoman.values.errors import InputError
+from dragoman.values.messages import ToolSpec
+from dragoman.values.schema import closest
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}\Z")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import ToolOutput
-from dragoman.messages import Blob, FileRef, Text
+from dragoman.base import jsontext
 from dragoman.tools.output import Outputs
+from dragoman.values.contracts import ToolOutput
+from dragoman.values.messages import Blob, FileRef, Text
 
 NO_OUTPUT = "(no output)"
 MAX_NOTE_CHARS = 4_000

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.messages import Text, ToolSpec
 from dragoman.tools.atomic import write_atomically
 from dragoman.tools.description import described
 from dragoman.tools.edit import Existing, read_existing
@@ -17,6 +15,8 @@ from dragoman.tools.names import clipped, escaped
 from dragoman.tools.visible import visible
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import Refused, Workspace
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.messages import Text, ToolSpec
 
 HEADING = "## Remembered"
 MAX_FACT_CHARS = 500

@@ -13,17 +13,17 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.contracts import Allow, Decide, Deny, Intent, Ledger, Tool, ToolOutput
-from dragoman.errors import ToolBroken
-from dragoman.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, ToolState, TurnEvent
-from dragoman.messages import ToolCall, ToolResult
-from dragoman.record import ToolOutcome
+from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
 from dragoman.tools.job import CallReport, Job
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
+from dragoman.values.contracts import Allow, Decide, Deny, Intent, Ledger, Tool, ToolOutput
+from dragoman.values.errors import ToolBroken
+from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, ToolState, TurnEvent
+from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.record import ToolOutcome
 
 STOP_S = 0.8
 """How long a call that was cancelled may take to stop. One that takes longer is abandoned."""

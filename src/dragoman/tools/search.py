@@ -7,9 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.jsontext import valid_unicode
-from dragoman.messages import Text, ToolSpec
+from dragoman.base.jsontext import valid_unicode
 from dragoman.tools.description import described
 from dragoman.tools.matches import Counts, Line, Matches, Paths
 from dragoman.tools.path_pattern import PathPattern
@@ -17,6 +15,8 @@ from dragoman.tools.ripgrep import Searched, find_ripgrep, run_ripgrep
 from dragoman.tools.visible import visible
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import Refused, Workspace
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.messages import Text, ToolSpec
 
 MAX_RESULTS = 1_000
 MAX_REGEX_CHARS = 10_000

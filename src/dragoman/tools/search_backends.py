@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import Provider, Transport
-from dragoman.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
-from dragoman.messages import Citation, FinishReason, Message, Request, Response
+from dragoman.base import jsontext
 from dragoman.tools.citations import Cited, cite
 from dragoman.tools.grounding import cited_message
 from dragoman.tools.links import without_hidden
 from dragoman.tools.web_search import Found, search_request
-from dragoman.usage import Usage
+from dragoman.values.contracts import Provider, Transport
+from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
+from dragoman.values.messages import Citation, FinishReason, Message, Request, Response
+from dragoman.values.usage import Usage
 
 MAX_PAUSES = 4
 """How often a service may stop in the middle of its searching and be asked to go on."""

@@ -7,14 +7,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman import jsontext
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.messages import Text, ToolSpec
+from dragoman.base import jsontext
 from dragoman.tools.description import described
 from dragoman.tools.output import Capped, Outputs, Spool
 from dragoman.tools.process import Exit, child_environment, find_program, run_process
 from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused, Workspace
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.messages import Text, ToolSpec
 
 MAX_COMMAND_BYTES = 64 * 1024
 MAX_TIMEOUT_S = 600.0

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.messages import Text, ToolSpec
 from dragoman.tools.description import described
 from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.messages import Text, ToolSpec
 
 Status = Literal["pending", "in_progress", "completed"]
 

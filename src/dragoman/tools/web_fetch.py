@@ -6,23 +6,23 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dragoman import jsontext
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.errors import DragomanError
-from dragoman.messages import Request, Settings, Text, ToolSpec, user
+from dragoman.base import jsontext
 from dragoman.tools.description import described
 from dragoman.tools.output import Outputs
 from dragoman.tools.visible import visible
 from dragoman.tools.web_settings import LIMITS, NO_RULES, FetchLimits, HostRules
 from dragoman.tools.worker import in_thread
 from dragoman.tools.workspace import Refused
-from dragoman.usage import Usage
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.errors import DragomanError
+from dragoman.values.messages import Request, Settings, Text, ToolSpec, user
+from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
-    from dragoman.contracts import Pin, Provider
     from dragoman.tools.addresses import Resolve
     from dragoman.tools.fetching import Fetched
     from dragoman.tools.web_content import Content
+    from dragoman.values.contracts import Pin, Provider
 
 NAME = "web_fetch"
 MAX_CHARS = 36_000

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import Intent, Show, ToolOutput
-from dragoman.errors import BadRequest, ConnectionFailed, DragomanError, Forbidden, ProviderError, RateLimited, Unauthorized
-from dragoman.errors import Refused as NotAnswered
-from dragoman.messages import Request, Settings, Text, ToolSpec, user
+from dragoman.base import jsontext
 from dragoman.tools.description import described
 from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused
+from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.errors import BadRequest, ConnectionFailed, DragomanError, Forbidden, ProviderError, RateLimited, Unauthorized
+from dragoman.values.errors import Refused as NotAnswered
+from dragoman.values.messages import Request, Settings, Text, ToolSpec, user
 
 if TYPE_CHECKING:
-    from dragoman.contracts import Provider
     from dragoman.tools.citations import Cited
+    from dragoman.values.contracts import Provider
 
 NAME = "google_web_search"
 MAX_QUERY_CHARS = 2_000

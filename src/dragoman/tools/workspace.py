@@ -8,11 +8,11 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from dragoman.contracts import ToolOutput
-from dragoman.jsontext import valid_unicode
-from dragoman.messages import Text
+from dragoman.base.jsontext import valid_unicode
 from dragoman.tools.beneath import Directory, open_beneath
 from dragoman.tools.names import as_path, clipped, escaped, unescaped
+from dragoman.values.contracts import ToolOutput
+from dragoman.values.messages import Text
 
 
 class Refused(Exception):

@@ -11,13 +11,13 @@ from typing import Protocol
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.contracts import BlobStore
-from dragoman.errors import InputError
-from dragoman.record import Entry
+from dragoman.base import jsontext
 from dragoman.sessions.importers import claude_code, codex, gemini_cli, pi
 from dragoman.sessions.importers.draft import Draft, printable
 from dragoman.sessions.importers.foreign import Foreign, Record, read_records, text
+from dragoman.values.contracts import BlobStore
+from dragoman.values.errors import InputError
+from dragoman.values.record import Entry
 
 
 class Importer(Protocol):

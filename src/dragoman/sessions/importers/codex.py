@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dragoman.messages import Opaque, Part, Text, Thought, ToolCall
 from dragoman.sessions.importers.draft import Answer, Draft, Prompt, ResultPart
 from dragoman.sessions.importers.foreign import Record, json_text, milliseconds, record, records, text, tokens
-from dragoman.usage import Usage
+from dragoman.values.messages import Opaque, Part, Text, Thought, ToolCall
+from dragoman.values.usage import Usage
 
 NAME = "codex"
 

@@ -12,10 +12,11 @@ from typing import TypeVar, assert_never
 
 import msgspec
 
-from dragoman.contracts import BlobStore
-from dragoman.messages import Blob, FileRef, FinishReason, Message, Part, Text, ToolCall, ToolResult
-from dragoman.parts import unique_id
-from dragoman.record import (
+from dragoman.sessions.titles import fit, one_line
+from dragoman.values.contracts import BlobStore
+from dragoman.values.messages import Blob, FileRef, FinishReason, Message, Part, Text, ToolCall, ToolResult
+from dragoman.values.parts import unique_id
+from dragoman.values.record import (
     AnswerRejected,
     Compressed,
     Configured,
@@ -28,8 +29,7 @@ from dragoman.record import (
     ToolFinished,
     ToolOutcome,
 )
-from dragoman.sessions.titles import fit, one_line
-from dragoman.usage import Usage
+from dragoman.values.usage import Usage
 
 INTERRUPTED = "interrupted, outcome unknown"
 OPENING = "(The beginning of this conversation was not imported.)"

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman import jsontext
-from dragoman.errors import InputError
+from dragoman.base import jsontext
+from dragoman.values.errors import InputError
 
 Record = dict[str, Any]
 

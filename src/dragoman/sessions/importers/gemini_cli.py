@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dragoman.messages import FileRef, Opaque, Part, Text, Thought, ToolCall
-from dragoman.record import ToolOutcome
 from dragoman.sessions.importers.draft import Answer, Draft, ResultPart, Step
 from dragoman.sessions.importers.foreign import Record, items, json_text, milliseconds, record, records, text, tokens
-from dragoman.usage import Usage
+from dragoman.values.messages import FileRef, Opaque, Part, Text, Thought, ToolCall
+from dragoman.values.record import ToolOutcome
+from dragoman.values.usage import Usage
 
 NAME = "gemini-cli"
 DEPLOYMENT = "gemini"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dragoman import jsontext
-from dragoman.messages import FinishReason, Opaque, Part, Text, Thought, ToolCall
+from dragoman.base import jsontext
 from dragoman.sessions.importers.draft import Answer, Draft, ResultPart, Step
 from dragoman.sessions.importers.foreign import Record, json_text, milliseconds, record, records, text, tokens
-from dragoman.usage import Usage
+from dragoman.values.messages import FinishReason, Opaque, Part, Text, Thought, ToolCall
+from dragoman.values.usage import Usage
 
 NAME = "pi"
 

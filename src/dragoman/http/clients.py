@@ -1,0 +1,29 @@
+"""Which HTTP client is used: our own, or httpx2 for networks that ours cannot serve. What is not chosen is not loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from dragoman.values.contracts import Transport
+
+HttpClient = Literal["own", "httpx"]
+"""own: HTTP/1.1 over asyncio, with HTTP proxies. httpx: SOCKS proxies and HTTP/2 too; it needs `pip install 'dragoman[httpx]'`."""
+CONNECT_S = 10.0
+
+
+def open_transport(
+    client: HttpClient = "own", *, proxy: str | None = None, connect_timeout_s: float = CONNECT_S, address: str = ""
+) -> Transport:
+    """A transport of the client that was chosen. With an address, all its connections go there (`contracts.Pin`)."""
+    if client == "httpx":
+        from dragoman.http.httpx_transport import HttpxTransport
+
+        return HttpxTransport(proxy=proxy, connect_timeout_s=connect_timeout_s, address=address)
+    if address:
+        from dragoman.http.pinned import PinnedTransport
+
+        return PinnedTransport(address, proxy=proxy, connect_timeout_s=connect_timeout_s)
+    from dragoman.http.transport import HttpTransport
+
+    return HttpTransport(proxy=proxy, connect_timeout_s=connect_timeout_s)

@@ -1,0 +1,222 @@
+"""A second HTTP client behind the same contract, for what our own cannot do: SOCKS proxies and HTTP/2.
+
+It stands on httpcore2, the engine of httpx2, without the client above it: that would keep cookies, follow redirects, and read ~/.netrc and
+the environment in its own way. Routes, trust, headers and the sentences for faults are those of our own client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from dragoman.http.framing import PACKED, NotHTTP, Unpacker, Unsendable, request_fields, request_head, request_target
+from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, Route, pin, route_to
+from dragoman.http.transport import GAVE_UP_WAITING
+from dragoman.values.errors import ConfigError, ConnectionFailed
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
+    import httpcore2
+
+    from dragoman.http.httpx_exchange import Exchange
+    from dragoman.http.httpx_pool import Pools
+    from dragoman.values.contracts import Answer
+
+PACKAGES = ("httpcore2", "anyio", "h2", "socksio")
+
+
+def require_httpx() -> None:
+    """Raise ConfigError where the packages of the extra `httpx` are not installed. Nothing of them is loaded."""
+    from importlib.util import find_spec
+
+    if any(find_spec(package) is None for package in PACKAGES):
+        raise ConfigError("[http] client = \"httpx\" needs one more package: pip install 'dragoman[httpx]'")
+
+
+class HttpxTransport:
+    """`contracts.Transport` over httpcore2. It may be used from several event loops, one after the other or at once.
+
+    proxy: as HttpTransport has it, and socks5:// and socks5h:// as well; with both it is the proxy that looks names up.
+    address: every connection goes to this IP address, as with PinnedTransport.
+    tls: a context of the caller's. HTTP/2 is spoken where it offers that, as the one does that is used otherwise.
+    """
+
+    def __init__(
+        self, *, proxy: str | None = None, connect_timeout_s: float = 10.0, tls: ssl.SSLContext | None = None, address: str = ""
+    ) -> None:
+        require_httpx()
+        self._proxy = proxy
+        self._connect_timeout_s = connect_timeout_s
+        self._tls = tls
+        self._address = address
+        self._routes: dict[str, Route] = {}
+        self._pools: dict[asyncio.AbstractEventLoop, tuple[Pools, AsyncGenerator[None, None]]] = {}
+
+    @asynccontextmanager
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
+        route, target = self._route(url)
+        fields = [(name, value.strip(b" \t")) for name, value in request_fields(method, headers, body, route)]
+        try:
+            request_head(method, target, fields)
+        except Unsendable:
+            raise _not_sent(route) from None
+        pools = await self._open_pools()
+        async with pools.hold(route) as pool:
+            answer = await self._ask(pool, route, lambda: _request(method, route, target, fields, body))
+            try:
+                yield answer
+            finally:
+                await answer.aclose()
+
+    async def preconnect(self, url: str) -> None:
+        """Nothing: httpcore2 opens connections for requests alone."""
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop. Those of a loop in another thread are closed there, by and by."""
+        import asyncio
+
+        held = self._pools.pop(asyncio.get_running_loop(), None)
+        self._pools.clear()
+        if held is not None:
+            await held[1].aclose()
+
+    def _route(self, url: str) -> tuple[Route, str]:
+        """The way to a URL's server, and what to ask it for."""
+        scheme, _, rest = url.partition("#")[0].partition("://")
+        authority = rest.partition("/")[0].partition("?")[0]
+        origin = f"{scheme}://{authority}"
+        route = self._routes.get(origin)
+        if route is None:
+            route = route_to(origin, self._proxy, (*HTTP_PROXIES, *SOCKS_PROXIES))
+            route = self._routes[origin] = pin(route, self._address) if self._address else route
+        target = request_target(rest[len(authority) :])
+        return route, f"http://{route.host}{target}" if route.forwarded else target
+
+    async def _open_pools(self) -> Pools:
+        import asyncio
+
+        from dragoman.http.httpx_pool import Pools
+
+        loop = asyncio.get_running_loop()
+        held = self._pools.get(loop)
+        if held is None:
+            # Connections belong to their loop. Those of loops that are gone hold nothing but memory.
+            for gone in [other for other in list(self._pools) if other.is_closed()]:
+                self._pools.pop(gone, None)
+            pools = Pools(self._tls)
+            held = self._pools[loop] = pools, _keep(pools)
+            await anext(held[1])
+        return held[0]
+
+    async def _ask(self, pool: httpcore2.AsyncConnectionPool, route: Route, request: Callable[[], httpcore2.Request]) -> _HttpxAnswer:
+        """Send a request and wait for the answer's head. A kept connection may turn out to be dead: then once more on a new one."""
+        from dragoman.http.httpx_exchange import Exchange
+        from dragoman.http.httpx_faults import FAULTS, not_answered
+
+        for is_second in (False, True):
+            exchange = Exchange(pool, self._connect_timeout_s)
+            try:
+                response = await exchange.ask(request())
+            except FAULTS as error:
+                if exchange.unsendable:
+                    raise _not_sent(route) from None
+                if is_second or not exchange.found_dead(error):
+                    raise not_answered(error, exchange, route, self._connect_timeout_s) from error
+            else:
+                if response.status < 200:  # 101: it speaks another protocol from now on
+                    await response.aclose()
+                    raise not_answered(NotHTTP(), exchange, route, self._connect_timeout_s)
+                if is_second or not exchange.is_kept or response.status != GAVE_UP_WAITING:
+                    return _HttpxAnswer(response, exchange, route)
+                await response.aclose()
+            await exchange.close_kept()
+        raise AssertionError("unreachable")
+
+
+async def _keep(pools: Pools) -> AsyncGenerator[None, None]:
+    """Close the pools when asked to, and also when their loop ends or nobody holds them any more: see transport.py."""
+    try:
+        yield
+    finally:
+        await pools.aclose()
+
+
+def _request(method: str, route: Route, target: str, fields: Sequence[tuple[bytes, bytes]], body: bytes) -> httpcore2.Request:
+    import httpcore2
+
+    host = route.shown_name.strip("[]")  # of a pinned route the address
+    url = httpcore2.URL(scheme="https" if route.tls else "http", host=host, port=route.port, target=target)
+    return httpcore2.Request(method, url, headers=fields, content=body, extensions={"sni_hostname": route.name})
+
+
+def _not_sent(route: Route) -> ConnectionFailed:
+    # Nothing of the request is told or chained: a header may hold a key.
+    return ConnectionFailed(f"the request to {route.host} is not valid HTTP and was not sent", retryable=False)
+
+
+class _HttpxAnswer:
+    def __init__(self, response: httpcore2.Response, exchange: Exchange, route: Route) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = _headers(response.headers)
+        self._response = response
+        self._exchange = exchange
+        self._route = route
+        self._body: AsyncGenerator[bytes, None] | None = None
+
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        if self._body is not None:
+            raise RuntimeError("the body of an answer can be read only once")
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        self._body = self._read() if encoding in {"", "identity"} else self._unpack(encoding)
+        return self._body
+
+    async def _read(self) -> AsyncGenerator[bytes, None]:
+        from dragoman.http.httpx_faults import FAULTS, not_completed
+
+        received = 0
+        try:
+            async with aclosing(self._response.aiter_stream()) as pieces:
+                async for piece in pieces:
+                    if piece:
+                        received += len(piece)
+                        yield piece
+        except FAULTS as error:
+            raise not_completed(error, self._exchange, self._route, received) from error
+
+    async def _unpack(self, encoding: str) -> AsyncGenerator[bytes, None]:
+        import zlib
+
+        if encoding not in PACKED:
+            raise ConnectionFailed(f"{self._route.host} sent a body in the encoding {encoding!r}, which was not asked for", retryable=False)
+        unpacker = Unpacker(encoding)
+        try:
+            async with aclosing(self._read()) as packed:
+                async for data in packed:
+                    for piece in unpacker.feed(data):
+                        yield piece
+            if not unpacker.done:
+                raise zlib.error("the packed data is incomplete")
+        except zlib.error as error:
+            from dragoman.http.faults import not_completed
+
+            raise not_completed(error, self._route, 0) from error
+
+    async def aclose(self) -> None:
+        try:
+            if self._body is not None:
+                await self._body.aclose()
+        except RuntimeError:
+            pass  # somebody is reading it at this moment, and finds that it has ended
+        finally:
+            await self._response.aclose()
+
+
+def _headers(fields: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers

@@ -1,0 +1,79 @@
+"""Server-sent events from bytes, however they are cut.
+
+Lines end at \\n, \\r\\n or \\r and nowhere else: U+2028 and U+0085 inside data are data. Comments are dropped. Several `data:` lines are
+joined. The last event counts even without a blank line behind it: whether the stream was whole is for its terminal event to say.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dragoman.values.errors import StreamBroken
+
+MAX_EVENT_BYTES = 256 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+
+
+class ServerEvent(NamedTuple):
+    name: str
+    data: bytes
+
+
+class SSEDecoder:
+    """Sans-IO: feed bytes, get events."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._after_cr = False
+        self._at_start = True
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        if self._after_cr or b"\r" in chunk:
+            chunk = self._with_plain_newlines(chunk)
+        buffer = self._buffer
+        search_from = max(len(buffer) - 1, 0)
+        buffer += chunk
+        events: list[ServerEvent] = []
+        begin = 0
+        while (end := buffer.find(b"\n\n", search_from)) >= 0:
+            if event := self._parse(bytes(buffer[begin:end])):
+                events.append(event)
+            begin = search_from = end + 2
+        if begin:
+            del buffer[:begin]
+        elif len(buffer) > MAX_EVENT_BYTES:
+            raise StreamBroken(f"the service sent an event of more than {MAX_EVENT_BYTES} bytes", retryable=False)
+        return events
+
+    def close(self) -> list[ServerEvent]:
+        """What is left when the body has ended."""
+        event = self._parse(bytes(self._buffer))
+        self._buffer.clear()
+        return [event] if event else []
+
+    def _with_plain_newlines(self, chunk: bytes) -> bytes:
+        if not chunk:
+            return chunk
+        if self._after_cr and chunk.startswith(b"\n"):
+            chunk, ended = chunk[1:], chunk.endswith(b"\r")
+        else:
+            ended = chunk.endswith(b"\r")
+        self._after_cr = ended
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _parse(self, block: bytes) -> ServerEvent | None:
+        if self._at_start:
+            self._at_start = False
+            block = block.removeprefix(_BOM)
+        if block.startswith(b"data: ") and b"\n" not in block:
+            return ServerEvent("", block[6:])
+        name = ""
+        data: list[bytes] = []
+        for line in block.split(b"\n"):
+            field, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if field == b"data":
+                data.append(value)
+            elif field == b"event":
+                name = value.decode(errors="replace")
+        return ServerEvent(name, b"\n".join(data)) if data else None

@@ -1,0 +1,106 @@
+"""One thread with an event loop of its own, for code that is not async. There is no second engine: it drives the same Run."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dragoman.values.events import TurnEvent
+
+if TYPE_CHECKING:
+    from dragoman.loop.run import Result, Run
+
+T = TypeVar("T")
+
+ENDING_S = 2.0
+"""How long a run that was left is waited for: a cancel takes at most a second."""
+
+
+class Background:
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
+        self._thread.start()
+
+    def result_of(self, make: Callable[[], Run]) -> Result:
+        """The run's result. Ctrl-C while waiting ends the run before it is passed on."""
+        runs: list[Run] = []
+
+        async def outcome() -> Result:
+            runs.append(run := make())
+            return await run
+
+        waiting = asyncio.run_coroutine_threadsafe(outcome(), self._loop)
+        try:
+            return waiting.result()
+        finally:
+            self._end(runs, waiting)
+
+    def value_of(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What a coroutine returns. Ctrl-C while waiting ends it before it is passed on."""
+        waiting = asyncio.run_coroutine_threadsafe(make(), self._loop)
+        try:
+            return waiting.result()
+        finally:
+            self._end([], waiting)
+
+    def events_of(self, make: Callable[[], Run]) -> Iterator[TurnEvent]:
+        events: queue.SimpleQueue[TurnEvent | BaseException | None] = queue.SimpleQueue()
+        runs: list[Run] = []
+
+        async def relay() -> None:
+            try:
+                async with make() as run:
+                    runs.append(run)
+                    async for event in run:
+                        events.put(event)
+            except (Exception, asyncio.CancelledError) as error:
+                events.put(error)
+            finally:
+                events.put(None)
+
+        relaying = asyncio.run_coroutine_threadsafe(relay(), self._loop)
+        try:
+            while (event := events.get()) is not None:
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        finally:
+            self._end(runs, relaying)  # where the caller left the loop early, the run ends with it
+
+    def _end(self, runs: list[Run], waiting: Future[Any]) -> None:
+        """When this returns the run is over, so that the next can begin."""
+        if waiting.done():
+            return
+        for run in runs:
+            self._loop.call_soon_threadsafe(run.cancel)
+        if not runs:
+            waiting.cancel()
+        wait([waiting], timeout=ENDING_S)
+
+    def close(self, last: Callable[[], Awaitable[None]]) -> None:
+        """Do `last` in the thread, and end it with everything that still goes on there: whoever waits for that is told it was cancelled."""
+
+        async def finish() -> None:
+            try:
+                await last()
+            finally:
+                others = asyncio.all_tasks() - {asyncio.current_task()}
+                for task in others:
+                    task.cancel()
+                if others:
+                    await asyncio.wait(others, timeout=ENDING_S)
+                # Connections of a provider that the agent was given are kept by a generator of this loop: they end with it.
+                await self._loop.shutdown_asyncgens()
+
+        try:
+            asyncio.run_coroutine_threadsafe(finish(), self._loop).result(timeout=5)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=5)
+            if not self._thread.is_alive():
+                self._loop.close()

@@ -1,0 +1,267 @@
+"""The record as it grows: entries in, views out. Every entry goes to the journal before anything is made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
+from typing import Literal, TypeVar
+
+from dragoman.context.cache import Cache
+from dragoman.context.repair import INTERRUPTED
+from dragoman.context.view import View
+from dragoman.values.contracts import Journal
+from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, result
+from dragoman.values.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FileChange,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolOutcome,
+    ToolStarted,
+)
+from dragoman.values.usage import Usage
+
+NOT_RUN = "Interrupted before it was finished. It had changed nothing: call it again if you need it."
+_E = TypeVar("_E", bound=Entry)
+
+
+class MemoryJournal:
+    """A journal for scripts and tests: what would be on disk."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.synced = 0
+        """How many entries were there when it was last synced."""
+
+    def append(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+    async def sync(self) -> None:
+        self.synced = len(self.entries)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class History:
+    """One record. Entries are appended and never edited; `view` is what the model sees, `transcript` everything that was said."""
+
+    def __init__(self, journal: Journal | None = None, *, entries: Iterable[Entry] = (), now_ms: Callable[[], int] = _now_ms) -> None:
+        self.entries: list[Entry] = []
+        self.view = View()
+        self.cache = Cache()
+        self._journal = journal
+        self._now_ms = now_ms
+        for entry in entries:
+            self._keep(entry)
+
+    # --- views
+
+    @property
+    def request(self) -> Request:
+        """What would be sent next."""
+        return self.view.request
+
+    def now_ms(self) -> int:
+        """The time the next entry would have."""
+        return self._now_ms()
+
+    def curated(self) -> tuple[Message, ...]:
+        """The messages that may be sent."""
+        return self.view.messages
+
+    def transcript(self) -> tuple[Message, ...]:
+        """Everything that was said and every result, as it looked: rejected, pruned and rewound alike."""
+        return tuple(_as_message(entry) for entry in self.entries if isinstance(entry, Said | ToolFinished))
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers and summaries used together, rejected ones too: they were paid for."""
+        return sum((usage for _, usage in paid(self.entries)), Usage())
+
+    # --- what happens
+
+    def start(
+        self,
+        session_id: str,
+        project: str = "",
+        directories: Iterable[str] = (),
+        versions: Iterable[str] = (),
+        *,
+        forked_from: str = "",
+        imported_from: str = "",
+    ) -> Started:
+        """The head of a session that is kept."""
+        started = Started(
+            *self._stamp(),
+            session_id,
+            project,
+            tuple(directories),
+            tuple(versions),
+            forked_from=forked_from,
+            imported_from=imported_from,
+        )
+        return self._append(started)
+
+    def configure(
+        self,
+        model: str,
+        system: str = "",
+        tools: Iterable[ToolSpec] = (),
+        settings: Settings | None = None,
+        *,
+        session_id: str = "",
+        placeholder: str = "",
+        deployment: str = "",
+        directories: Iterable[str] = (),
+        versions: Iterable[str] = (),
+    ) -> Configured:
+        """What holds from here on. An id, placeholder or deployment left empty stays what it was."""
+        configured = Configured(
+            *self._stamp(),
+            model,
+            system,
+            tuple(tools),
+            settings or Settings(),
+            session_id=session_id,
+            directories=tuple(directories),
+            versions=tuple(versions),
+            placeholder=placeholder,
+            deployment=deployment,
+        )
+        return self._append(configured)
+
+    def say(self, message: Message) -> Said:
+        return self._append(Said(*self._stamp(), message))
+
+    def answer(self, response: Response, model: str = "") -> Said:
+        """An answer with what is known of it. It is said even when it is then rejected."""
+        said = Said(
+            *self._stamp(),
+            response.message,
+            model or self.view.model,
+            response.usage,
+            response.finish,
+            response.raw_finish,
+            response.response_id,
+            response.model_version,
+        )
+        return self._append(said)
+
+    def reject(self, said: Said, reason: str, retry_temperature: float | None = None) -> AnswerRejected:
+        return self._append(AnswerRejected(*self._stamp(), said.seq, reason, retry_temperature))
+
+    def start_tool(self, call: ToolCall, arguments: str = "") -> ToolStarted:
+        return self._append(ToolStarted(*self._stamp(), call.id, call.name, arguments))
+
+    def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> ToolFinished:
+        return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras))
+
+    def close_interrupted(self) -> None:
+        """Answer calls left open by a session that was broken off. What had begun may have taken effect; nothing is run again by itself."""
+        since = takewhile(lambda entry: not isinstance(entry, Said), reversed(self.entries))  # ids may have been in use before
+        started = {entry.call_id for entry in since if isinstance(entry, ToolStarted)}
+        for call in self.view.open_calls:
+            known = call.id not in started
+            self.finish_tool(result(call, NOT_RUN if known else INTERRUPTED, is_error=True), "not_run" if known else "unknown")
+
+    def change_files(self, call_id: str, files: Iterable[FileChange]) -> FilesChanged:
+        return self._append(FilesChanged(*self._stamp(), call_id, tuple(files)))
+
+    def restore_files(self, changes: Iterable[FilesChanged]) -> FilesRestored:
+        return self._append(FilesRestored(*self._stamp(), tuple(change.seq for change in changes)))
+
+    def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "", premium_tokens: int = 0) -> Pruned:
+        return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason, premium_tokens))
+
+    def compress(
+        self,
+        through: Entry | int,
+        summary: Message,
+        original_tokens: int = 0,
+        new_tokens: int = 0,
+        *,
+        after: Entry | int = 0,
+        model: str = "",
+        usage: Usage | None = None,
+    ) -> Compressed:
+        """From behind `after` up to and including `through` (entries or their seqs), the summary stands for everything."""
+        seqs = [entry if isinstance(entry, int) else entry.seq for entry in (through, after)]
+        return self._append(Compressed(*self._stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage))
+
+    def not_compressed(
+        self,
+        status: Literal["inflated", "empty", "truncated", "failed"],
+        tokens: int = 0,
+        reason: str = "",
+        *,
+        model: str = "",
+        usage: Usage | None = None,
+    ) -> NotCompressed:
+        return self._append(NotCompressed(*self._stamp(), status, tokens, reason, model, usage))
+
+    def spend(self, model: str, usage: Usage, what: str = "") -> Spent:
+        return self._append(Spent(*self._stamp(), model, usage, what))
+
+    def change_model(self, model: str, deployment: str = "") -> ModelChanged:
+        return self._append(ModelChanged(*self._stamp(), model, deployment))
+
+    def rewind(self, to: Entry) -> Rewound:
+        return self._append(Rewound(*self._stamp(), to.seq))
+
+    def title(self, title: str) -> Titled:
+        return self._append(Titled(*self._stamp(), title))
+
+    async def sync(self) -> None:
+        """Returns when everything that happened is where it will be found again."""
+        if self._journal is not None:
+            await self._journal.sync()
+
+    # --- keeping it
+
+    def keep_in(self, journal: Journal, entries: Iterable[Entry] = ()) -> None:
+        """From now on entries go to this journal, which holds `entries` already. Before anything has happened, and once."""
+        if self.entries or self._journal is not None:
+            raise ValueError("a history is given its journal before anything happens")
+        self._journal = journal
+        for entry in entries:
+            self._keep(entry)
+
+    def _stamp(self) -> tuple[int, int]:
+        return (self.entries[-1].seq + 1 if self.entries else 1), self._now_ms()
+
+    def _append(self, entry: _E) -> _E:
+        if self._journal is not None:
+            self._journal.append(entry)
+        self._keep(entry)
+        return entry
+
+    def _keep(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.view.feed(entry)
+        self.cache.feed(entry)
+
+
+def paid(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
+    """What was asked of which model, and what it used: answers, summaries, and what tools asked."""
+    for entry in entries:
+        if isinstance(entry, Said | Compressed | NotCompressed | Spent) and entry.usage is not None:
+            yield entry.model, entry.usage
+
+
+def _as_message(entry: Said | ToolFinished) -> Message:
+    return entry.message if isinstance(entry, Said) else Message("user", (entry.result,))

@@ -1,0 +1,130 @@
+"""Notices when a model goes in circles: the same call again and again, a cycle of calls, a call that keeps failing, text that repeats."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+import msgspec
+
+from dragoman.base import jsontext
+from dragoman.values.messages import ToolCall
+
+
+class LoopLimits(msgspec.Struct, frozen=True):
+    """What counts as going in circles. 0 turns a check off."""
+
+    same_call: int = 5
+    """The same call so often in a row."""
+    cycle_length: int = 5
+    cycle_repeats: int = 4
+    """A cycle of up to so many calls, so often in a row."""
+    failing_call: int = 3
+    """The same call failing so often, whatever was done in between."""
+    text_window: int = 50
+    text_repeats: int = 10
+    """The same stretch of so many characters, so often within a short span of one answer."""
+
+
+class LoopGuard:
+    """Feed it what happens; it answers with what is wrong, or nothing. After a hit it starts counting afresh."""
+
+    def __init__(self, limits: LoopLimits | None = None) -> None:
+        self.limits = limits or LoopLimits()
+        longest = max(self.limits.same_call, self.limits.cycle_length * self.limits.cycle_repeats, 1)
+        self._calls: deque[str] = deque(maxlen=longest)
+        self._failures: Counter[str] = Counter()
+        self._text = _RepeatingText(self.limits)
+        self._known: set[str] = set()
+        self.successes = 0
+        """How many calls went well."""
+        self.has_repeated = False
+        """Whether any call was made that had been made before."""
+
+    def saw_call(self, call: ToolCall, *, failed: bool) -> str:
+        """A call and how it went."""
+        key = _key(call)
+        self.successes += not failed
+        self.has_repeated = self.has_repeated or key in self._known
+        self._known.add(key)
+        self._calls.append(key)
+        if failed:
+            self._failures[key] += 1
+        else:
+            self._failures.pop(key, None)
+        found = self._circling(call.name) or self._failing(call.name, key)
+        if found:
+            self._calls.clear()
+            self._failures.clear()
+        return found
+
+    def starts_answer(self) -> None:
+        """What was said before is no measure for what is said now."""
+        self._text.start()
+
+    def saw_text(self, text: str) -> str:
+        return self._text.feed(text)
+
+    def _circling(self, name: str) -> str:
+        limits, calls = self.limits, list(self._calls)
+        if limits.same_call and len(calls) >= limits.same_call and len(set(calls[-limits.same_call :])) == 1:
+            return f"{name} was called {limits.same_call} times in a row with the same arguments"
+        if limits.cycle_repeats < 2:
+            return ""
+        for length in range(2, limits.cycle_length + 1):
+            last = calls[-length * limits.cycle_repeats :]
+            if len(last) == length * limits.cycle_repeats and len(set(last)) > 1 and last == last[:length] * limits.cycle_repeats:
+                return f"the same {length} calls were repeated {limits.cycle_repeats} times"
+        return ""
+
+    def _failing(self, name: str, key: str) -> str:
+        limit = self.limits.failing_call
+        return f"{name} failed {limit} times with the same arguments" if limit and self._failures[key] >= limit else ""
+
+
+class _RepeatingText:
+    """Looks at the end of an answer each time it has grown by a window, so that the cost per character is small."""
+
+    def __init__(self, limits: LoopLimits) -> None:
+        self._window = limits.text_window
+        self._repeats = limits.text_repeats
+        self._span = self._window * self._repeats * 10
+        self.start()
+
+    def start(self) -> None:
+        self._tail = ""
+        self._new: list[str] = []
+        self._new_chars = 0
+        self._fenced = False
+
+    def feed(self, text: str) -> str:
+        self._new.append(text)
+        self._new_chars += len(text)
+        if not self._window or not self._repeats or self._new_chars < self._window:
+            return ""
+        added = "".join(self._new)
+        self._new.clear()
+        self._new_chars = 0
+        self._fenced ^= added.count("```") % 2 == 1
+        self._tail = (self._tail + added)[-self._span :]
+        window = self._tail[-self._window :]
+        if len(window) < self._window or self._tail.count(window) < self._needed(window):
+            return ""
+        self.start()
+        return f"the same {self._window} characters were written {self._repeats} times"
+
+    def _needed(self, window: str) -> int:
+        # Rules, tables and code repeat themselves for good reason.
+        plain = self._fenced or len(set(window)) < 8
+        return self._repeats * 4 if plain else self._repeats
+
+
+def _key(call: ToolCall) -> str:
+    """Name and canonical arguments: how a model spaces or orders its JSON makes no difference."""
+    args = jsontext.decode_object(call.arguments)
+    return f"{call.name} {call.arguments if args is None else jsontext.dumps(_ordered(args))}"
+
+
+def _ordered(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,306 @@
+"""Memory files: what the user, and the project, want every model to know. Found, read, and what they import put in."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from dragoman.loop.surroundings import repository_root
+from dragoman.tools.beneath import open_beneath
+from dragoman.tools.names import clipped, escaped
+
+MEMORY_FILES = ("AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md")
+MAX_FILE_BYTES = 100_000
+MAX_BYTES = 200_000
+"""All memory files and imports together."""
+MAX_DEPTH = 5
+"""How far an import may import."""
+MAX_IMPORTS = 100
+"""Beyond so many, what looks like an import is left as it stands."""
+
+ProblemKind = Literal["told", "missing", "outside", "circle", "too_deep", "too_long", "too_much", "not_text", "no_file", "unreadable"]
+
+_REASONS: dict[ProblemKind, str] = {
+    "told": "it is told elsewhere",
+    "missing": "there is no such file",
+    "outside": "it lies outside of what may be read here",
+    "circle": "it would go round in a circle",
+    "too_deep": f"imports go {MAX_DEPTH} deep",
+    "too_long": "it is too long",
+    "too_much": "there is too much already",
+    "not_text": "it is no text",
+    "no_file": "it is no file",
+    "unreadable": "it cannot be read",
+}
+"""What the model reads where something was not put in. The user reads the words of the front end."""
+_ELSEWHERE = "[told elsewhere: "
+_MAX_NAME_CHARS = 1_000
+_MAX_LOOKUPS = 1_000
+"""How often it is looked up whether `@word` means a file."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A file that is not used."""
+
+    kind: ProblemKind
+    path: str
+    by: str = ""
+    """The file that imports it; empty where it is a memory file itself."""
+    detail: str = ""
+    """In the system's words, where it said something."""
+
+
+class Memory(msgspec.Struct, frozen=True):
+    files: tuple[tuple[str, str], ...] = ()
+    """Where each lies, and what it says with its imports put in."""
+    untrusted: tuple[str, ...] = ()
+    """Those of the project, where it is not trusted: not even opened."""
+    problems: tuple[Problem, ...] = ()
+
+
+def recall(workspace: str, user_folder: str = "", *, trusted: bool) -> Memory:
+    """The user's own memory files, then those from the project's root down to the workspace, where the project is trusted.
+
+    A file that is a link to or a copy of another is told once. Never raises.
+    """
+    workspace = os.path.realpath(workspace)
+    root = repository_root(workspace) or workspace
+    reader = _Reader(workspace)
+    if user_folder:
+        for path in _present([user_folder]):
+            reader.take(path, os.path.realpath(user_folder), is_users=True)
+    of_project = _present(_folders_between(root, workspace))
+    if not trusted:
+        return Memory(tuple(reader.files), tuple(map(reader.shown, of_project)), tuple(reader.problems))
+    for path in of_project:
+        reader.take(path, root, is_users=False)
+    return Memory(tuple(reader.files), (), tuple(reader.problems))
+
+
+def _folders_between(root: str, workspace: str) -> list[str]:
+    inside = os.path.relpath(workspace, root)
+    parts = [] if inside == os.curdir else inside.split(os.sep)
+    return [os.path.join(root, *parts[:depth]) for depth in range(len(parts) + 1)]
+
+
+def _present(folders: Sequence[str]) -> list[str]:
+    paths = (os.path.join(folder, name) for folder in folders for name in MEMORY_FILES)
+    return [path for path in paths if os.path.lexists(path)]
+
+
+# --- reading -------------------------------------------------------------------------------------------------------------
+
+
+class _NotUsed(Exception):
+    def __init__(self, kind: ProblemKind, detail: str = "") -> None:
+        super().__init__(kind)
+        self.kind: ProblemKind = kind
+        self.detail = detail
+
+
+class _File(msgspec.Struct, frozen=True):
+    path: str
+    """As it was named: imports are relative to where that lies."""
+    base: str
+    """What its imports must lie beneath: the project, or the user's own folder."""
+    is_users: bool
+    above: tuple[str, ...] = ()
+    """The real paths of the files that led here."""
+
+    @property
+    def real(self) -> str:
+        return os.path.realpath(self.path)
+
+
+class _Reader:
+    def __init__(self, workspace: str) -> None:
+        self.files: list[tuple[str, str]] = []
+        self.problems: list[Problem] = []
+        self._workspace = workspace
+        self._told: set[str] = set()
+        """Real paths, and whole texts: neither is told twice."""
+        self._left_bytes = MAX_BYTES
+        self._left_imports = MAX_IMPORTS
+        self._left_lookups = _MAX_LOOKUPS
+
+    def take(self, path: str, base: str, *, is_users: bool) -> None:
+        """A memory file. The user's own may be a link to wherever they keep it; a project's stays in the project."""
+        file = _File(path, base, is_users)
+        try:
+            text = self._read(file, os.path.dirname(file.real) if is_users else base)
+        except _NotUsed as problem:
+            if problem.kind != "told":
+                self.problems.append(Problem(problem.kind, self.shown(path, is_users), detail=problem.detail))
+            return
+        lines = self._with_imports(file, text)
+        if any(line.strip() and not line.startswith(_ELSEWHERE) for line in lines):
+            self.files.append((self.shown(path, is_users), "\n".join(lines)))
+
+    def shown(self, path: str, is_users: bool = False) -> str:
+        return clipped(escaped(path if is_users else os.path.relpath(path, self._workspace)))
+
+    def _read(self, file: _File, base: str) -> str:
+        real = file.real
+        if real in file.above:
+            raise _NotUsed("circle")
+        if real in self._told:
+            raise _NotUsed("told")
+        data = _bytes_of(real, base)
+        try:
+            text = data.decode("utf-8-sig").strip()
+        except UnicodeDecodeError as error:
+            raise _NotUsed("not_text") from error
+        if text in self._told:
+            raise _NotUsed("told")
+        if len(data) > self._left_bytes:
+            raise _NotUsed("too_much")
+        self._left_bytes -= len(data)
+        self._told |= {real, text}
+        return text
+
+    # --- what it imports
+
+    def _with_imports(self, file: _File, text: str) -> list[str]:
+        """What is imported stands behind the line that names it, or in its place where the line says nothing else."""
+        lines: list[str] = []
+        for line, names in _lines_with_imports(text):
+            put_in = [block for name in names if (block := self._imported(file, name))]
+            if not put_in or line.strip() != f"@{names[0]}":
+                lines.append(line)
+            lines += [each for block in put_in for each in block]
+        return lines
+
+    def _imported(self, file: _File, name: str) -> list[str]:
+        """The lines to put in: what the import says, or why it is not there. Empty where it is no import after all."""
+        folder = os.path.dirname(file.path)
+        path = os.path.normpath(os.path.join(folder, os.path.expanduser(name) if name.startswith("~/") else name.replace("\\ ", " ")))
+        wanted = _File(path, file.base, file.is_users, (*file.above, file.real))
+        if not self._left_imports or not self._is_meant(wanted, name):
+            return []
+        self._left_imports -= 1
+        try:
+            if len(wanted.above) > MAX_DEPTH:
+                raise _NotUsed("too_deep")
+            text = self._read(wanted, file.base)
+        except _NotUsed as problem:
+            return [self._not_put_in(file, name, problem)]
+        shown = self.shown(path, file.is_users)
+        return [f"[{shown} says:]", *self._with_imports(wanted, text), f"[end of {shown}]"]
+
+    def _is_meant(self, wanted: _File, name: str) -> bool:
+        """`@alice` is no import, unless there is such a file; and whether there is one outside is nobody's business."""
+        if name.startswith(("./", "../", "~/", "/")) or name.endswith(".md"):
+            return True
+        self._left_lookups -= 1
+        return self._left_lookups >= 0 and _is_inside(wanted.real, wanted.base) and os.path.isfile(wanted.real)
+
+    def _not_put_in(self, file: _File, name: str, problem: _NotUsed) -> str:
+        if problem.kind == "told":
+            return f"{_ELSEWHERE}{escaped(name)}]"
+        shown = clipped(escaped(name))
+        self.problems.append(Problem(problem.kind, shown, self.shown(file.path, file.is_users), problem.detail))
+        return f"[{shown} is not put in here: {_REASONS[problem.kind]}]"
+
+
+def _bytes_of(real: str, base: str) -> bytes:
+    """A file's bytes, reached without following a link out of `base`. Raises _NotUsed."""
+    if not _is_inside(real, base):
+        raise _NotUsed("outside")
+    folder, name = os.path.split(real)
+    inside = os.path.relpath(folder, base)
+    try:
+        with open_beneath(base, [] if inside == os.curdir else inside.split(os.sep)) as directory:
+            if not stat.S_ISREG(directory.stat(name).st_mode):
+                raise _NotUsed("no_file")
+            with open(directory.open_for_reading(name), "rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise _NotUsed("missing") from error
+    except OSError as error:
+        raise _NotUsed("unreadable", error.strerror or str(error)) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise _NotUsed("too_long")
+    return data
+
+
+def _is_inside(path: str, base: str) -> bool:
+    return path == base or path.startswith(base if base.endswith(os.sep) else base + os.sep)
+
+
+# --- finding imports -----------------------------------------------------------------------------------------------------
+
+
+def _lines_with_imports(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Every line, with what it imports: `@path` behind a space or at its beginning, and not in code."""
+    fence = ""
+    for line in text.split("\n"):
+        mark = _fence_of(line)
+        if fence:
+            yield line, []
+            if mark.startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif mark:
+            fence = mark
+            yield line, []
+        else:
+            yield line, list(_imports_in(line)) if "@" in line else []
+
+
+def _fence_of(line: str) -> str:
+    """The run of ``` or ~~~ that begins or ends a block of code; empty where the line is none."""
+    inner = line.lstrip(" ")
+    if len(line) - len(inner) > 3 or not inner.startswith(("```", "~~~")):
+        return ""
+    mark = inner[: len(inner) - len(inner.lstrip(inner[0]))]
+    return "" if mark[0] == "`" and "`" in inner[len(mark) :] else mark
+
+
+def _imports_in(line: str) -> Iterator[str]:
+    at = 0
+    for start, end in [*_code_spans(line), (len(line), len(line))]:
+        while (found := line.find("@", at, start)) >= 0:
+            at = found + 1
+            if found and not line[found - 1].isspace():
+                continue
+            name = _name_at(line, at, start)
+            at += len(name)
+            if (name := name.rstrip(".,;:!?)]}'\"")) and len(name) < _MAX_NAME_CHARS and name.isprintable():
+                yield name
+        at = max(at, end)
+
+
+def _name_at(line: str, start: int, end: int) -> str:
+    """Up to the next space that no backslash stands before."""
+    at = start
+    while at < end and not line[at].isspace():
+        at += 2 if line[at : at + 2] == "\\ " else 1
+    return line[start : min(at, end)]
+
+
+def _code_spans(line: str) -> list[tuple[int, int]]:
+    """Where a line is code: between runs of equally many backticks."""
+    runs: list[tuple[int, int]] = []
+    at = line.find("`")
+    while at >= 0:
+        end = at
+        while line[end : end + 1] == "`":
+            end += 1
+        runs.append((at, end))
+        at = line.find("`", end)
+    following: dict[int, int] = {}
+    closing = [0] * len(runs)
+    for number in range(len(runs) - 1, -1, -1):
+        length = runs[number][1] - runs[number][0]
+        closing[number] = following.get(length, 0)
+        following[length] = number
+    spans: list[tuple[int, int]] = []
+    number = 0
+    while number < len(runs):
+        if closing[number]:
+            spans.append((runs[number][0], runs[closing[number]][1]))
+        number = (closing[number] or number) + 1
+    return spans

@@ -1,0 +1,322 @@
+"""Record HTTP once, replay it without a network. Secrets are taken out before anything is written.
+
+A cassette is JSON lines, one interaction each, in the order the requests were sent:
+
+    {"request": {"method", "url", "headers", "body"}, "response": {"status", "headers", "chunks"}, "fault": {"message", "retryable"}}
+
+Bytes are text where they are valid UTF-8 and {"base64": …} where not. Chunks keep their boundaries. `fault` is there where no answer
+came (then there is no response) or where it was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from dragoman.base import jsontext
+from dragoman.providers.redact import Secrets, known_secrets, redact, redact_bytes, redact_chunks, redact_headers
+from dragoman.values.contracts import Answer, Transport
+from dragoman.values.errors import ConnectionFailed, InputError
+
+CONTEXT = 40
+"""Characters shown on either side of the first difference."""
+
+
+class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes that are no text."""
+
+    base64: str
+
+
+Data = str | Base64
+
+
+class RecordedRequest(msgspec.Struct, frozen=True):
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: Data
+
+
+class RecordedResponse(msgspec.Struct, frozen=True):
+    status: int
+    headers: dict[str, str]
+    chunks: list[Data]
+
+
+class RecordedFault(msgspec.Struct, frozen=True):
+    message: str
+    retryable: bool = True
+
+
+class Interaction(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a cassette."""
+
+    request: RecordedRequest
+    response: RecordedResponse | None = None
+    fault: RecordedFault | None = None
+
+
+class Cassette:
+    """A Transport that records another one, or replays what was recorded.
+
+    mode: `record` needs a transport and writes the file when closed; `replay` needs none; `auto` replays if the file exists, else records.
+    secrets: values that must not get into the file, or a function that gives them (`auth.secrets`); asked when they are needed.
+    Replay goes in order: each request must equal the recorded one in method, path, query and body, secrets aside.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        transport: Transport | None = None,
+        *,
+        mode: Literal["record", "replay", "auto"] = "auto",
+        secrets: Secrets = (),
+    ) -> None:
+        self._path = Path(path)
+        self._transport = transport
+        self._secrets = secrets
+        self._next = 0
+        self._takes: list[_Take] = []
+        self._interactions: list[Interaction] = []
+        self.recording = mode == "record" or (mode == "auto" and not self._path.exists())
+        if not self.recording:
+            self._interactions = read_cassette(self._path)
+        elif transport is None:
+            raise InputError(f"there is no cassette {self._path} to replay, and no transport to record one with")
+
+    @property
+    def remaining(self) -> int:
+        """Interactions not yet replayed."""
+        return len(self._interactions) - self._next
+
+    @asynccontextmanager
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
+        if not self.recording:
+            yield self._replay(method, url, body)
+            return
+        assert self._transport is not None
+        take = _Take(method, url, dict(headers), body)
+        self._takes.append(take)
+        try:
+            async with self._transport.send(method, url, headers, body) as answer:
+                take.status, take.response_headers = answer.status, dict(answer.headers)
+                yield _RecordedAnswer(answer, take)
+        except ConnectionFailed as error:
+            # Faults of the body are noted where they arise: this one may be another's, passing through.
+            take.fault = take.fault or (RecordedFault(error.message, error.retryable) if take.status is None else None)
+            raise
+
+    async def preconnect(self, url: str) -> None:
+        if self.recording and self._transport is not None:
+            await self._transport.preconnect(url)
+
+    async def aclose(self) -> None:
+        if self._transport is not None:
+            await self._transport.aclose()
+        self.save()
+
+    def save(self) -> None:
+        """Write what was recorded so far. `aclose` does it."""
+        if self._takes:
+            secrets = known_secrets(self._secrets)
+            write_cassette(self._path, [take.interaction(secrets) for take in self._takes])
+
+    def _replay(self, method: str, url: str, body: bytes) -> _ReplayedAnswer:
+        secrets = known_secrets(self._secrets)
+        sent = _request(method, url, {}, body, secrets)
+        if not self.remaining:
+            held = f"{self._path} holds {len(self._interactions)} interactions"
+            raise InputError(f"{held}, and this is one more: {method} {_target(sent.url)}; record it again")
+        interaction = self._interactions[self._next]
+        if difference := _difference(interaction.request, sent):
+            raise InputError(f"{self._path} line {self._next + 1} is not what was sent: {difference}")
+        self._next += 1
+        if interaction.response is None:
+            raise _raised(interaction.fault)
+        return _ReplayedAnswer(interaction.response, interaction.fault)
+
+
+# --- the file -----------------------------------------------------------------------------------------------------------------
+
+
+def read_cassette(path: Path) -> list[Interaction]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"cannot read the cassette {path}: {error.strerror}") from error
+    decoder = msgspec.json.Decoder(Interaction)
+    interactions = [_decoded(decoder, line, path, number) for number, line in enumerate(lines, 1) if line.strip()]
+    if not interactions:
+        raise InputError(f"the cassette {path} is empty; delete it and record it again")
+    return interactions
+
+
+def _decoded(decoder: msgspec.json.Decoder[Interaction], line: bytes, path: Path, number: int) -> Interaction:
+    try:
+        interaction = decoder.decode(line)
+        _to_bytes(interaction.request.body)
+        for chunk in interaction.response.chunks if interaction.response else ():
+            _to_bytes(chunk)
+    except (msgspec.DecodeError, ValueError) as error:  # ValueError: not UTF-8, not base64
+        raise InputError(f"the cassette {path} is damaged in line {number}: {error}; record it again") from error
+    if interaction.response is None and interaction.fault is None:
+        raise InputError(f"the cassette {path} is damaged in line {number}: neither response nor fault; record it again")
+    return interaction
+
+
+def write_cassette(path: Path, interactions: list[Interaction]) -> None:
+    """All or nothing, and readable by its owner alone: what looked harmless to us may not be."""
+    import os
+
+    # Two may save at once: each to a file of its own, and the last one stays.
+    data = b"".join(jsontext.encode(interaction) + b"\n" for interaction in interactions)
+    unfinished = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.unlink(missing_ok=True)
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise InputError(f"cannot write the cassette {path}: {error.strerror}") from error
+
+
+def _from_bytes(data: bytes) -> Data:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return Base64(b64encode(data).decode())
+
+
+def _to_bytes(data: Data) -> bytes:
+    if isinstance(data, str):
+        return data.encode()
+    from base64 import b64decode
+
+    return b64decode(data.base64, validate=True)
+
+
+# --- recording ------------------------------------------------------------------------------------------------------------------
+
+
+class _Take:
+    """An interaction while it happens, secrets and all: they are taken out when it is written, since only then all are known."""
+
+    def __init__(self, method: str, url: str, headers: dict[str, str], body: bytes) -> None:
+        self.method, self.url, self.headers, self.body = method, url, headers, body
+        self.status: int | None = None
+        self.response_headers: dict[str, str] = {}
+        self.chunks: list[bytes] = []
+        self.ended = False
+        self.fault: RecordedFault | None = None
+
+    def interaction(self, secrets: tuple[str, ...]) -> Interaction:
+        request = _request(self.method, self.url, self.headers, self.body, secrets)
+        fault = self.fault
+        if fault is None and not self.ended:
+            fault = RecordedFault("the recording was broken off here")
+        if fault is not None:
+            fault = RecordedFault(redact(fault.message, secrets), fault.retryable)
+        if self.status is None:
+            return Interaction(request, fault=fault)
+        chunks = [_from_bytes(chunk) for chunk in redact_chunks(self.chunks, secrets)]
+        return Interaction(request, RecordedResponse(self.status, redact_headers(self.response_headers, secrets), chunks), fault)
+
+
+class _RecordedAnswer:
+    def __init__(self, answer: Answer, take: _Take) -> None:
+        self._answer = answer
+        self._take = take
+
+    @property
+    def status(self) -> int:
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._answer.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        try:
+            async with aclosing(self._answer.chunks()) as chunks:
+                async for chunk in chunks:
+                    self._take.chunks.append(chunk)
+                    yield chunk
+            self._take.ended = True
+        except ConnectionFailed as error:
+            self._take.fault = RecordedFault(error.message, error.retryable)
+            raise
+
+
+def _request(method: str, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]) -> RecordedRequest:
+    return RecordedRequest(method, redact(url, secrets), redact_headers(headers, secrets), _from_bytes(redact_bytes(body, secrets)))
+
+
+# --- replaying ------------------------------------------------------------------------------------------------------------------
+
+
+class _ReplayedAnswer:
+    def __init__(self, response: RecordedResponse, fault: RecordedFault | None) -> None:
+        self._response = response
+        self._fault = fault
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        import asyncio
+
+        for chunk in self._response.chunks:
+            await asyncio.sleep(0)  # others get their turn, as with a network
+            yield _to_bytes(chunk)
+        if self._fault is not None:
+            raise _raised(self._fault)
+
+
+def _raised(fault: RecordedFault | None) -> ConnectionFailed:
+    return ConnectionFailed(fault.message, retryable=fault.retryable) if fault else ConnectionFailed("no answer was recorded")
+
+
+def _difference(recorded: RecordedRequest, sent: RecordedRequest) -> str:
+    """The first thing in which two requests differ, or "". Scheme and host may differ: a base URL is a setting."""
+    if recorded.method != sent.method:
+        return f"the method was {recorded.method} and is {sent.method}"
+    if _target(recorded.url) != _target(sent.url):
+        return f"the path {_first_difference(_target(recorded.url), _target(sent.url))}"
+    if recorded.body != sent.body:
+        return f"the body {_first_difference(_shown(recorded.body), _shown(sent.body))}"
+    return ""
+
+
+def _target(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+
+
+def _shown(data: Data) -> str:
+    return data if isinstance(data, str) else data.base64
+
+
+def _first_difference(recorded: str, sent: str) -> str:
+    at = next(
+        (index for index, (one, other) in enumerate(zip(recorded, sent, strict=False)) if one != other), min(len(recorded), len(sent))
+    )
+    window = slice(max(at - CONTEXT, 0), at + CONTEXT)
+    return f"differs at character {at}\n  recorded: {recorded[window]!r}\n  sent:     {sent[window]!r}"

@@ -1,0 +1,164 @@
+"""Anthropic Messages: a message that starts, content blocks that open, grow and close, a message that stops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from dragoman.testing.mock import faults
+from dragoman.testing.mock.wire import Asked, Event, object_of, to_json, turns, usage_of
+from dragoman.testing.script import Answer, Call, CallQuirk, Cite, Fail, Finish, Think, pieces
+from dragoman.values.messages import FinishReason
+from dragoman.values.usage import Usage
+
+CALL_PREFIX = "toolu_"
+
+# A reason for which the service has no word goes on the wire as it is.
+_FINISH = {
+    FinishReason.STOP: "end_turn",
+    FinishReason.LENGTH: "max_tokens",
+    FinishReason.TOOL_CALLS: "tool_use",
+    FinishReason.SAFETY: "refusal",
+    FinishReason.RECITATION: "refusal",
+    FinishReason.REFUSAL: "refusal",
+}
+
+
+class AnthropicVoice:
+    """One answer as a message. The id and the name of a call stand in its block's start and nowhere else."""
+
+    def __init__(self, answer: Answer, asked: Asked) -> None:
+        self._asked = asked
+        self._quirks = answer.calls
+        self._usage = usage_of(answer, asked)
+        self._content: list[dict[str, Any]] = []
+        self._open: Literal["", "text", "thinking"] = ""
+        self._stop: dict[str, Any] = {"stop_reason": None, "stop_sequence": None}
+
+    def start(self) -> list[Event]:
+        usage = usage_body(self._usage) | {"output_tokens": min(self._usage.output_tokens, 1)}
+        usage.pop("output_tokens_details", None)
+        return [_event("message_start", message=self._message([], self._stop, usage))]
+
+    def say(self, piece: str) -> list[Event]:
+        events = self._opened("text", {"type": "text", "text": ""})
+        self._content[-1]["text"] += piece
+        return [*events, self._delta({"type": "text_delta", "text": piece})]
+
+    def think(self, step: Think) -> list[Event]:
+        if step.redacted:
+            return [*self._closed(), self._started({"type": "redacted_thinking", "data": step.signature}), self._stopped()]
+        events = self._opened("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+        self._content[-1]["thinking"] += step.text
+        events += [self._delta({"type": "thinking_delta", "thinking": piece}) for piece in pieces(step.text, step.piece_chars) if piece]
+        if step.signature:
+            self._content[-1]["signature"] = step.signature
+            events += [self._delta({"type": "signature_delta", "signature": step.signature}), *self._closed()]
+        return events
+
+    def call(self, calls: Sequence[Call]) -> list[Event]:
+        events = self._closed()
+        first = len(self._content)
+        starts: list[dict[str, Any]] = [{"type": "tool_use", "id": call.id, "name": call.name, "input": {}} for call in calls]
+        self._content += [start | {"input": object_of(call.arguments) or {}} for start, call in zip(starts, calls, strict=True)]
+        at = [self._index(first + number, first) for number in range(len(calls))]
+        opening = [_event("content_block_start", **at[number], content_block=start) for number, start in enumerate(starts)]
+        closing = [_event("content_block_stop", **index) for index in at]
+        deltas = [(number, _piece(at[number], piece)) for number, piece in turns(calls, self._quirks)]
+        if CallQuirk.INTERLEAVED in self._quirks:
+            return [*events, *opening, *(delta for _, delta in deltas), *closing]
+        for number in range(len(calls)):
+            events += [opening[number], *(delta for owner, delta in deltas if owner == number), closing[number]]
+        return events
+
+    def _index(self, index: int, first: int) -> dict[str, int]:
+        """Where a call's block stands, or where a server with a quirk says that it does."""
+        if CallQuirk.NO_INDEX in self._quirks:
+            return {}
+        return {"index": first if CallQuirk.SAME_INDEX in self._quirks else index}
+
+    def cite(self, step: Cite) -> list[Event]:
+        events = self._opened("text", {"type": "text", "text": ""})
+        citation = {
+            "type": "web_search_result_location",
+            "cited_text": step.text,
+            "url": step.uri,
+            "title": step.title or None,
+            "encrypted_index": self._asked.id("idx_", len(self._content)),
+        }
+        self._content[-1].setdefault("citations", []).append(citation)
+        return [*events, self._delta({"type": "citations_delta", "citation": citation})]
+
+    def block(self, reason: str) -> list[Event]:
+        return self.finish(Finish(FinishReason.REFUSAL, reason))
+
+    def fail(self, fail: Fail) -> list[Event]:
+        return [Event(to_json(faults.error_body("anthropic", fail, faults.request_id_of(self._asked))), "error")]
+
+    def finish(self, finish: Finish) -> list[Event]:
+        events = self._closed()
+        word = _FINISH.get(FinishReason(finish.reason), finish.reason) if finish.reason in tuple(FinishReason) else finish.reason
+        details = {"type": "refusal", "category": None, "explanation": finish.detail} if word == "refusal" and finish.detail else None
+        self._stop = {"stop_reason": word, "stop_sequence": None} | ({"stop_details": details} if details else {})
+        usage = usage_body(self._usage)
+        usage.pop("cache_creation", None)
+        usage.pop("service_tier", None)
+        return [*events, _event("message_delta", delta=self._stop, usage=usage), _event("message_stop")]
+
+    def ping(self) -> Event:
+        return _event("ping")
+
+    def whole(self) -> dict[str, Any]:
+        return self._message(self._content, self._stop, usage_body(self._usage))
+
+    # --- blocks
+
+    def _opened(self, kind: Literal["text", "thinking"], block: dict[str, Any]) -> list[Event]:
+        if self._open == kind:
+            return []
+        events = self._closed()
+        self._open = kind
+        return [*events, self._started(block)]
+
+    def _started(self, block: dict[str, Any]) -> Event:
+        self._content.append(dict(block))
+        return _event("content_block_start", index=len(self._content) - 1, content_block=block)
+
+    def _delta(self, delta: dict[str, Any]) -> Event:
+        return _event("content_block_delta", index=len(self._content) - 1, delta=delta)
+
+    def _closed(self) -> list[Event]:
+        return [self._stopped()] if self._open else []
+
+    def _stopped(self) -> Event:
+        self._open = ""
+        return _event("content_block_stop", index=len(self._content) - 1)
+
+    def _message(self, content: list[dict[str, Any]], stop: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
+        head = {"id": self._asked.id("msg_"), "type": "message", "role": "assistant", "model": self._asked.model}
+        return head | {"content": content} | stop | {"usage": usage}
+
+
+def _piece(index: dict[str, int], piece: str) -> Event:
+    delta = {"type": "input_json_delta", "partial_json": piece}
+    return Event(to_json({"type": "content_block_delta", **index, "delta": delta}), "content_block_delta", delta=True)
+
+
+def _event(kind: str, **fields: object) -> Event:
+    return Event(to_json({"type": kind, **fields}), kind)
+
+
+def usage_body(usage: Usage) -> dict[str, Any]:
+    """Input is what no cache knew; reads and writes stand beside it."""
+    body: dict[str, Any] = {
+        "input_tokens": usage.fresh_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write_tokens - usage.cache_write_1h_tokens,
+            "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
+        },
+        "output_tokens": usage.output_tokens,
+        "service_tier": "standard",
+    }
+    return body | ({"output_tokens_details": {"thinking_tokens": usage.thought_tokens}} if usage.thought_tokens else {})

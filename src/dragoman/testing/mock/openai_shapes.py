@@ -1,0 +1,231 @@
+"""What OpenAI's two protocols share: the words for wrong fields, ids, function schemas, image URLs, tool choice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from dragoman.testing.mock.violation import (
+    IMAGE_TYPES,
+    Fault,
+    Json,
+    Kind,
+    Rules,
+    Shape,
+    Violation,
+    find_fault,
+    is_base64,
+    listing,
+    lone_surrogate_at,
+)
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+VERBOSITIES = ("low", "medium", "high")
+TEXT_FORMATS = ("text", "json_object", "json_schema")
+CACHE_BREAKPOINT: dict[str, Kind] = {"prompt_cache_breakpoint": "object?"}
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_MAX_NAME = 64
+_MAX_CACHE_KEY = 64
+_DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+_WANTED = {
+    "string": "a string",
+    "int": "an integer",
+    "number": "a decimal",
+    "bool": "a boolean",
+    "object": "an object",
+    "array": "an array",
+}
+
+
+def unicode_violation(body: Json, _rules: Rules) -> Violation | None:
+    """Half a surrogate pair is no JSON to this service."""
+    if lone_surrogate_at(body) is None:
+        return None
+    said = "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. "
+    said += "The OpenAI API expects a JSON payload, but what was sent was not valid JSON."
+    return Violation(24, f"{said})")
+
+
+def model_violation(body: Json, rules: Rules) -> Violation | None:
+    """A model nobody serves, or settings it does not take."""
+    if rules.known_models is not None and body["model"] not in rules.known_models:
+        said = f"The model `{body['model']}` does not exist or you do not have access to it."
+        return Violation(0, said, status=404, code="model_not_found")
+    for field in ("temperature", "top_p"):
+        if not rules.temperature and body.get(field) is not None:
+            said = f"Unsupported parameter: '{field}' is not supported with this model."
+            return Violation(0, said, code="unsupported_parameter")
+    if body.get("stream_options") is not None and not body.get("stream"):
+        return Violation(0, "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+    return too_long(body.get("prompt_cache_key") or "", "prompt_cache_key", _MAX_CACHE_KEY)
+
+
+def shape_violation(value: object, shape: Shape, path: str, rules: Rules) -> Violation | None:
+    """What the service says of an object that misses its shape."""
+    if not isinstance(value, dict):
+        return wrong_type(path, "object", value)
+    fault = find_fault(value, shape, rules.extra_fields)
+    return fault_violation(fault, path) if fault else None
+
+
+def fault_violation(fault: Fault, path: str) -> Violation:
+    """A fault in this service's words."""
+    where = f"{path}.{fault.field}" if path else fault.field
+    match fault.problem:
+        case "missing":
+            return Violation(0, f"Missing required parameter: '{where}'.", code="missing_required_parameter")
+        case "unknown":
+            return Violation(0, f"Unknown parameter: '{where}'.", code="unknown_parameter")
+        case "value":
+            assert isinstance(fault.expected, tuple)
+            return wrong_value(fault.got, fault.expected)
+        case "type":
+            return wrong_type(where, fault.expected, fault.got)
+
+
+def wrong_value(got: object, supported: Iterable[str], paraphrase: bool = False) -> Violation:
+    """A value outside a list."""
+    supported = tuple(supported)
+    joint = " and " if len(supported) == 2 else ", and "
+    said = f"Invalid value: '{got}'. Supported values are: {listing(supported, joint)}."
+    return Violation(0, said, paraphrase, code="invalid_value")
+
+
+def wrong_type(path: str, expected: Kind, got: object) -> Violation:
+    """A value of another type."""
+    kinds = ["string"] if isinstance(expected, tuple) else list(dict.fromkeys(each.rstrip("?") for each in expected.split("|")))
+    wanted = "one of a string or array of objects" if kinds == ["string", "array"] else _WANTED[kinds[0]]
+    said = f"Invalid type for '{path}': expected {wanted}, but got {_type_of(got)} instead."
+    return Violation(0, said, code="invalid_type")
+
+
+def empty_array(path: str) -> Violation:
+    """An array that needs at least one item."""
+    said = f"Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array instead."
+    return Violation(0, said, code="empty_array")
+
+
+def too_long(text: str, path: str, limit: int, line: int = 0) -> Violation | None:
+    """A string over its length."""
+    if len(text) <= limit:
+        return None
+    said = f"string too long. Expected a string with maximum length {limit}, but got a string with length {len(text)} instead."
+    return Violation(line, f"Invalid '{path}': {said}", code="string_above_max_length")
+
+
+def id_violation(value: str, path: str, limit: int, line: int) -> Violation | None:
+    """A call's id: not empty, not too long."""
+    if value:
+        return too_long(value, path, limit, line)
+    said = f"Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead."
+    return Violation(23, said, code="empty_string")
+
+
+def name_violation(name: str, path: str) -> Violation | None:
+    """A function's or schema's name."""
+    if not name:
+        said = f"Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead."
+        return Violation(0, said, code="empty_string")
+    if not _NAME.fullmatch(name):
+        said = f"Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^{_NAME.pattern}$'."
+        return Violation(0, said, code="invalid_value")
+    return too_long(name, path, _MAX_NAME)
+
+
+def function_violation(function: Json, path: str) -> Violation | None:
+    """A function's name and parameters."""
+    name, parameters = function["name"], function.get("parameters")
+    if found := name_violation(name, f"{path}.name"):
+        return found
+    if parameters is None:
+        return None
+    return schema_violation(parameters, f"function '{name}'", "invalid_function_parameters", strict=bool(function.get("strict")))
+
+
+def schema_violation(schema: Json, owner: str, code: str, *, strict: bool) -> Violation | None:
+    """A JSON schema this service can compile: an object at the root; closed and complete where strict."""
+    if schema.get("type") != "object":
+        said = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+        return Violation(0, f"Invalid schema for {owner}: {said}", code=code)
+    said = _schema_flaw(schema, (), strict)
+    return Violation(0, f"Invalid schema for {owner}: {said}", code=code) if said else None
+
+
+def format_violation(form: Json, path: str) -> Violation | None:
+    """A named response schema."""
+    if found := name_violation(form["name"], f"{path}.name"):
+        return found
+    owner = f"response_format '{form['name']}'"
+    return schema_violation(form.get("schema", {"type": "object"}), owner, "invalid_json_schema", strict=bool(form.get("strict")))
+
+
+def choice_violation(body: Json, declared: list[str], chosen: str | None) -> Violation | None:
+    """Choice and parallelism need tools, and the tool chosen must be among them."""
+    for field in ("tool_choice", "parallel_tool_calls"):
+        if body.get(field) is not None and not body.get("tools"):
+            said = f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are specified."
+            return Violation(0, said)
+    if chosen is not None and chosen not in declared:
+        return Violation(0, f"Tool choice '{chosen}' not found in 'tools' parameter.")
+    if len(set(declared)) < len(declared):
+        return Violation(0, "Invalid 'tools': tool names must be unique.", paraphrase=True)
+    return None
+
+
+def image_url_violation(url: str, path: str) -> Violation | None:
+    """An image by web address or as a data URL."""
+    if url.startswith(("http://", "https://")):
+        return None
+    parts = _DATA_URL.fullmatch(url)
+    if parts is None:
+        said = f"Invalid '{path}'. Expected a valid URL, but got a value with an invalid format."
+        return Violation(0, said, code="invalid_value")
+    media_type, data = parts.groups()
+    if not media_type.startswith("image/"):
+        return Violation(0, "Invalid MIME type. Only image types are supported.", code="invalid_image_format")
+    if media_type not in (*IMAGE_TYPES, "image/jpg"):
+        said = "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
+        return Violation(0, f"{said}['png', 'jpeg', 'gif', 'webp'].", code="invalid_image_format")
+    if not is_base64(data):
+        return Violation(0, f"Invalid '{path}'. The image data is not valid base64.", paraphrase=True, code="invalid_base64")
+    return None
+
+
+def _schema_flaw(schema: object, context: tuple[str, ...], strict: bool) -> str:
+    if not isinstance(schema, dict):
+        return ""
+    where = f"In context={context}, "
+    properties, required = (schema.get(each) for each in ("properties", "required"))
+    properties = properties if isinstance(properties, dict) else {}
+    if schema.get("type") == "array" and "items" not in schema and "prefixItems" not in schema:
+        return f"{where}array schema missing items."
+    if strict and schema.get("type") == "object":
+        if schema.get("additionalProperties") is not False:
+            return f"{where}'additionalProperties' is required to be supplied and to be false."
+        missing = [name for name in properties if not isinstance(required, list) or name not in required]
+        if missing:
+            every = "'required' is required to be supplied and to be an array including every key in properties."
+            return f"{where}{every} Missing '{missing[0]}'."
+    for name, each in properties.items():
+        if said := _schema_flaw(each, (*context, "properties", name), strict):
+            return said
+    return _schema_flaw(schema.get("items"), (*context, "items"), strict)
+
+
+def _type_of(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case int():
+            return "an integer"
+        case float():
+            return "a decimal"
+        case list():
+            return "an array"
+        case _:
+            return "an object"

@@ -1,0 +1,352 @@
+"""The loopback server: real HTTP, four protocols, one script."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+import msgspec
+
+from dragoman.base import jsontext
+from dragoman.providers.redact import REDACTED, SECRET_HEADERS, redact
+from dragoman.testing.mock import encode_anthropic, encode_chat, encode_gemini, encode_responses, faults, routes
+from dragoman.testing.mock.http import Hangup, HttpRequest, Listener, Sender
+from dragoman.testing.mock.routes import Route
+from dragoman.testing.mock.validate import Rules, Violation, validate
+from dragoman.testing.mock.wire import Asked, Close, Pause, Voice, array_framed, framed, play, stalled, to_json
+from dragoman.testing.script import (
+    Answer,
+    Block,
+    Call,
+    Cite,
+    Cut,
+    Fail,
+    Finish,
+    Framing,
+    Garbage,
+    Playback,
+    Raw,
+    Report,
+    Say,
+    Source,
+    Stall,
+    Think,
+    Wait,
+)
+from dragoman.values.errors import InputError
+from dragoman.values.profile import ProtocolName
+
+_VOICES: dict[ProtocolName, tuple[Callable[[Answer, Asked], Voice], str]] = {
+    "gemini": (encode_gemini.GeminiVoice, encode_gemini.CALL_PREFIX),
+    "openai_chat": (encode_chat.ChatVoice, encode_chat.CALL_PREFIX),
+    "openai_responses": (encode_responses.ResponsesVoice, encode_responses.CALL_PREFIX),
+    "anthropic": (encode_anthropic.AnthropicVoice, encode_anthropic.CALL_PREFIX),
+}
+_JSON = {"content-type": "application/json; charset=utf-8"}
+_EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+_NAMED = re.compile(r"/s/([^/]+)(/.*)")
+
+
+class Exchange(msgspec.Struct):
+    """One request and what became of it."""
+
+    method: str
+    path: str
+    """With the query."""
+    headers: dict[str, str]
+    body: Any
+    """Decoded JSON; text where it is not JSON."""
+    script: str = ""
+    """The named script that the path chose."""
+    protocol: str = ""
+    action: str = ""
+    model: str = ""
+    violation: Violation | None = None
+    """What the validator said."""
+    status: int = 0
+    outcome: str = "waiting"
+    """`answered`, or who ended the connection: `cut by the script`, `the client went away`, `the server closed`, `the server failed`."""
+
+    def to_json(self) -> bytes:
+        """For a log: without secrets."""
+        headers = {name: REDACTED if name in SECRET_HEADERS else value for name, value in self.headers.items()}
+        return to_json(msgspec.structs.asdict(self) | {"headers": headers, "path": redact(self.path)})
+
+
+_BETA_FIELDS = {"thinking-binding-controls-2026-08-01": "block_binding"}
+"""Fields Anthropic takes only from requests that name the beta in their `anthropic-beta` header."""
+
+
+def _with_betas(rules: Rules, headers: Mapping[str, str]) -> Rules:
+    named = {name.strip() for name in headers.get("anthropic-beta", "").split(",")}
+    fields = {field for beta, field in _BETA_FIELDS.items() if beta in named}
+    return msgspec.structs.replace(rules, extra_fields=rules.extra_fields | fields) if fields else rules
+
+
+class MockServer:
+    """Plays a script to whoever asks, in the protocol they ask in.
+
+        async with MockServer("text: Hello.") as server:
+            ...  # server.url, server.requests
+
+    `/s/<name>/...` plays the named script, `POST /_script` (or `/s/<name>/_script`) puts another in its place, `GET /_log` tells what
+    was asked. A request that the real service would refuse is refused in its words, and no answer of the script is spent on it.
+    """
+
+    def __init__(
+        self,
+        source: Source = "",
+        *,
+        scripts: Mapping[str, Source] | None = None,
+        key: str = "",
+        rules: Rules | None = Rules(),  # noqa: B008  a frozen value
+        models: Sequence[str] = ("mock-model",),
+        log: str | Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        cut: int | None = None,
+        piece_bytes: int = 0,
+        piece_wait_s: float = 0.0,
+        framing: Sequence[Framing] = (),
+        keep: int | None = None,
+    ) -> None:
+        self._playbacks = {"": Playback(source)} | {name: Playback(each) for name, each in (scripts or {}).items()}
+        self._key = key
+        self._rules = rules
+        self._models = tuple(models)
+        self._log_path = log
+        self._log: TextIO | None = None
+        self._address = (host, port)
+        self._cut = cut
+        self._defaults: dict[str, Any] = {"piece_bytes": piece_bytes, "piece_wait_s": piece_wait_s, "framing": tuple(framing)}
+        self._listener = Listener(self._respond)
+        self._asked = 0
+        self._keep = keep
+        self.requests: list[Exchange] = []
+        """What it was asked, in order: all of it, or the latest `keep` requests. Those to `/_script` and `/_log` are not among it."""
+        self.url = ""
+
+    @property
+    def connections(self) -> int:
+        """How many connections were opened."""
+        return self._listener.accepted
+
+    # --- its life
+
+    async def __aenter__(self) -> Self:
+        self._open_log()
+        self.url = await self._listener.open(*self._address)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop listening and end every connection, stalled ones too."""
+        await self._listener.aclose()
+        if self._log is not None:
+            self._log.close()
+
+    def _open_log(self) -> None:
+        if self._log_path is not None:
+            self._log = Path(self._log_path).open("a", encoding="utf-8")  # noqa: SIM115  closed in aclose
+
+    def play(self, source: Source, name: str = "") -> None:
+        """Put another script in the place of the one that is playing."""
+        self._playbacks[name] = Playback(source)
+
+    # --- what is asked
+
+    async def _respond(self, request: HttpRequest, sender: Sender) -> None:
+        name, path = found.groups() if (found := _NAMED.fullmatch(request.path)) else ("", request.path)
+        if path == "/_log":
+            body = b"[" + b",".join(each.to_json() for each in self.requests) + b"]"
+            await sender.send_all(200, _JSON, body)
+            return
+        if path == "/_script":
+            await self._replace_script(sender, request, name)
+            return
+        exchange = Exchange(request.method, request.path + (f"?{request.query}" if request.query else ""), request.headers, None, name)
+        self._remember(exchange)
+        try:
+            await self._answer(exchange, request, path, sender)
+            exchange.outcome = "answered"
+        except Hangup as error:
+            exchange.outcome = str(error)
+            raise
+        except asyncio.CancelledError:
+            exchange.outcome = "the server closed"
+            raise
+        except Exception:
+            exchange.outcome = "the server failed"
+            raise
+        finally:
+            if self._log is not None:
+                self._log.write(exchange.to_json().decode() + "\n")
+                self._log.flush()
+
+    def _remember(self, exchange: Exchange) -> None:
+        self.requests.append(exchange)
+        if self._keep is not None:
+            del self.requests[: max(len(self.requests) - self._keep, 0)]
+
+    async def _replace_script(self, sender: Sender, request: HttpRequest, name: str) -> None:
+        try:
+            self.play(request.body.decode(), name)
+        except (InputError, UnicodeDecodeError) as error:
+            await sender.send_text(400, str(error))
+            return
+        count = len(self._playbacks[name].script.answers)
+        await sender.send_text(200, "1 answer is ready." if count == 1 else f"{count} answers are ready.")
+
+    async def _answer(self, exchange: Exchange, request: HttpRequest, path: str, sender: Sender) -> None:
+        where = routes.route(request, path)
+        if where is None:
+            exchange.status = 404
+            await sender.send_text(404, f"{request.method} {path} is not answered here. Paths are: {routes.PATHS}")
+            return
+        body = _decoded(request.body)
+        asked = self._asked_for(where, request, body if isinstance(body, dict) else {})
+        exchange.body, exchange.protocol, exchange.action, exchange.model = body, where.protocol, where.action, asked.model
+        fail = self._refusal(where, request, body, exchange)
+        if fail is not None:
+            await _send_error(sender, exchange, asked, fail)
+        elif where.action in ("generate", "stream"):
+            await self._perform(exchange, request, asked, sender)
+        else:
+            exchange.status = 200
+            headers = _JSON | faults.request_headers(where.protocol, faults.request_id_of(asked))
+            await sender.send_all(200, headers, to_json(self._plain_answer(where, asked)))
+
+    def _asked_for(self, where: Route, request: HttpRequest, body: dict[str, Any]) -> Asked:
+        self._asked += 1
+        stream = where.action == "stream" or body.get("stream") is True
+        model = where.model or str(body.get("model") or self._models[0])
+        return Asked(where.protocol, model, body, self._asked, max(len(request.body) // 4, 1), stream, int(time.time()))
+
+    def _refusal(self, where: Route, request: HttpRequest, body: object, exchange: Exchange) -> Fail | None:
+        """Why this request gets no answer: a wrong key, a body that is no JSON, a script that is not there, or a broken rule."""
+        if self._key and routes.key_of(request) != self._key:
+            return Fail(401)
+        if where.action == "models":
+            return None
+        if not isinstance(body, dict):
+            return Fail(400, "We could not parse the JSON body of your request.")
+        if exchange.script not in self._playbacks:
+            known = ", ".join(sorted(filter(None, self._playbacks))) or "none"
+            remedy = f"Named scripts: {known}. POST one to /s/{exchange.script}/_script."
+            return Fail(404, f"There is no script named {exchange.script!r}. {remedy}")
+        if self._rules is None or where.action not in ("generate", "stream"):
+            return None
+        exchange.violation = validate(where.protocol, body, _with_betas(self._rules, exchange.headers))
+        if exchange.violation is None:
+            return None
+        return Fail(exchange.violation.status, exchange.violation.message, exchange.violation.code)
+
+    def _plain_answer(self, where: Route, asked: Asked) -> dict[str, Any]:
+        match where.action:
+            case "models":
+                return routes.models_body(where.protocol, self._models)
+            case "count":
+                return routes.count_body(where.protocol, asked.input_tokens)
+            case _:
+                return routes.embed_body(where, asked.body, asked.input_tokens)
+
+    # --- playing an answer
+
+    async def _perform(self, exchange: Exchange, request: HttpRequest, asked: Asked, sender: Sender) -> None:
+        try:
+            answer = self._with_defaults(self._playbacks[exchange.script].next(asked))
+        except InputError as error:
+            await _send_error(sender, exchange, asked, Fail(400, str(error)))
+            return
+        steps = list(answer.steps)
+        cut = next((step.after_bytes for step in steps if isinstance(step, Cut) and step.after_bytes is not None), None)
+        sender.trouble(piece_bytes=answer.piece_bytes, piece_wait_s=answer.piece_wait_s, cut=cut)
+        while steps and isinstance(first := steps[0], Wait):
+            await sender.pause(first.seconds)
+            steps.pop(0)
+        match steps[:1]:
+            case [Fail() as fail]:
+                await _send_error(sender, exchange, asked, fail)
+                return
+            case [Cut(None)]:
+                raise Hangup("cut by the script")
+        rest = msgspec.structs.replace(answer, steps=tuple(steps))
+        if asked.stream:
+            await _send_stream(sender, exchange, asked, rest, array=asked.protocol == "gemini" and "alt=sse" not in request.query)
+        else:
+            await _send_whole(sender, exchange, asked, rest)
+
+    def _with_defaults(self, answer: Answer) -> Answer:
+        """The server's own faults, where the answer has none."""
+        changed = {name: value for name, value in self._defaults.items() if value and not getattr(answer, name)}
+        if self._cut is not None and not any(isinstance(step, Cut) for step in answer.steps):
+            changed["steps"] = (*answer.steps, Cut(self._cut))
+        return msgspec.structs.replace(answer, **changed) if changed else answer
+
+
+async def _send_stream(sender: Sender, exchange: Exchange, asked: Asked, answer: Answer, *, array: bool) -> None:
+    voice, prefix = _VOICES[asked.protocol]
+    frames = stalled(play(answer, voice(answer, asked), asked, prefix), answer)
+    exchange.status = 200
+    headers = (_JSON if array else _EVENTS) | faults.request_headers(asked.protocol, faults.request_id_of(asked))
+    await sender.head(200, headers)
+    for each in array_framed(frames) if array else framed(frames, answer.framing):
+        match each:
+            case Pause(seconds):
+                await sender.flush()
+                await sender.pause(seconds)
+            case Close():
+                await sender.flush()
+                raise Hangup("cut by the script")
+            case data:
+                await sender.send(data)
+    await sender.end()
+
+
+async def _send_whole(sender: Sender, exchange: Exchange, asked: Asked, answer: Answer) -> None:
+    """The same answer in one body. What a stream would do in between happens before it; a cut without a number halves it."""
+    voice_class, prefix = _VOICES[asked.protocol]
+    said = msgspec.structs.replace(
+        answer, steps=tuple(step for step in answer.steps if isinstance(step, Say | Think | Call | Cite | Report | Finish | Block))
+    )
+    voice = voice_class(said, asked)
+    for _ in play(said, voice, asked, prefix):
+        pass
+    raw = b"".join(step.data if isinstance(step, Raw) else step.text.encode() for step in answer.steps if isinstance(step, Raw | Garbage))
+    body = raw or (to_json(voice.whole()) if said.steps else b"")
+    cut = next((step for step in answer.steps if isinstance(step, Cut)), None)
+    cut_at = None if cut is None else len(body) // 2 if cut.after_bytes is None else cut.after_bytes
+    sender.trouble(piece_bytes=answer.piece_bytes, piece_wait_s=answer.piece_wait_s, cut=cut_at)
+    await sender.pause(sum(step.seconds for step in answer.steps if isinstance(step, Wait)))
+    if fail := next((step for step in answer.steps if isinstance(step, Fail)), None):
+        await _send_error(sender, exchange, asked, fail)
+        return
+    exchange.status = 200
+    await sender.head(200, _JSON | faults.request_headers(asked.protocol, faults.request_id_of(asked)), len(body))
+    if any(isinstance(step, Stall) for step in answer.steps):
+        await sender.pause(None)
+    await sender.send(body)
+    await sender.end()
+
+
+async def _send_error(sender: Sender, exchange: Exchange, asked: Asked, fail: Fail) -> None:
+    exchange.status = fail.status
+    request_id = faults.request_id_of(asked)
+    headers = _JSON | faults.error_headers(asked.protocol, fail, request_id, time.time())
+    await sender.send_all(fail.status, headers, to_json(faults.error_body(asked.protocol, fail, request_id)))
+
+
+def _decoded(data: bytes) -> object:
+    if not data:
+        return dict[str, Any]()
+    try:
+        return jsontext.decode(data)
+    except jsontext.NotJSON:
+        return data.decode(errors="replace")

@@ -1,0 +1,29 @@
+"""Strict request validators: would the real service take this request, and if not, what would it answer?
+
+They are an oracle beside the protocol modules and share no code with them: what they know comes from the services' documents,
+their SDKs' types, and the error messages users have met.
+"""
+
+from __future__ import annotations
+
+from dragoman.testing.mock.validate_anthropic import validate_anthropic
+from dragoman.testing.mock.validate_chat import validate_chat
+from dragoman.testing.mock.validate_gemini import validate_gemini
+from dragoman.testing.mock.validate_responses import validate_responses
+from dragoman.testing.mock.violation import Json, Rules, Violation, fingerprint
+from dragoman.values.profile import ProtocolName
+
+__all__ = ["Rules", "Violation", "fingerprint", "validate"]
+
+_VALIDATORS = {
+    "anthropic": validate_anthropic,
+    "openai_chat": validate_chat,
+    "openai_responses": validate_responses,
+    "gemini": validate_gemini,
+}
+_DEFAULT_RULES = Rules()
+
+
+def validate(protocol: ProtocolName, body: Json, rules: Rules = _DEFAULT_RULES) -> Violation | None:
+    """The first violation in a decoded request body, or None where the service would take it. Never raises on any JSON object."""
+    return _VALIDATORS[protocol](body, rules)

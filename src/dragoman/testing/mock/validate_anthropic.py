@@ -1,0 +1,366 @@
+"""Anthropic Messages: would `POST /v1/messages` take this body?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from dragoman.testing.mock.anthropic_blocks import (
+    CACHE_CONTROL,
+    MESSAGE,
+    block_violation,
+    content_of,
+    shape_violation,
+    text_block_violation,
+)
+from dragoman.testing.mock.anthropic_turns import answered_calls, answered_server_calls, last_role, thinking_blocks
+from dragoman.testing.mock.violation import (
+    Json,
+    Rules,
+    Shape,
+    Violation,
+    estimate_tokens,
+    find_fault,
+    first_violation,
+    listing,
+    lone_surrogate_at,
+)
+
+_TOP = Shape(
+    {"model": "string", "max_tokens": "int", "messages": "array"},
+    {
+        "cache_control": "object?",
+        "container": "object?|string",
+        "diagnostics": "object?",
+        "inference_geo": "string?",
+        "metadata": "object",
+        "output_config": "object",
+        "service_tier": ("auto", "standard_only"),
+        "speed": "string?",
+        "stop_sequences": "array",
+        "stream": "bool",
+        "system": "string|array",
+        "temperature": "number",
+        "thinking": "object",
+        "tool_choice": "object",
+        "tools": "array",
+        "top_k": "int",
+        "top_p": "number",
+        "user_profile_id": "string",
+        "workspace_id": "string",
+    },
+)
+_THINKING = {
+    "enabled": Shape({"type": "string", "budget_tokens": "int"}, {"display": "string?"}),
+    "adaptive": Shape({"type": "string"}, {"display": "string?"}),
+    "disabled": Shape({"type": "string"}),
+    "between_tools": Shape({"type": "string"}),
+}
+_TOOL_CHOICE = {
+    "auto": Shape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
+    "any": Shape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
+    "tool": Shape({"type": "string", "name": "string"}, {"disable_parallel_tool_use": "bool"}),
+    "none": Shape({"type": "string"}),
+}
+_OUTPUT_CONFIG = Shape({}, {"effort": "string?", "format": "object?"})
+_FORMAT = Shape({"type": ("json_schema",), "schema": "object"})
+_CUSTOM_TOOL = Shape(
+    {"name": "string", "input_schema": "object"},
+    {
+        "allowed_callers": "array",
+        "cache_control": "object?",
+        "defer_loading": "bool",
+        "description": "string",
+        "eager_input_streaming": "bool?",
+        "input_examples": "array",
+        "strict": "bool",
+        "type": "string?",
+    },
+)
+_WEB_SEARCH = Shape(
+    {"type": "string", "name": ("web_search",)},
+    {
+        "allowed_callers": "array",
+        "allowed_domains": "array?",
+        "blocked_domains": "array?",
+        "cache_control": "object?",
+        "defer_loading": "bool",
+        "max_uses": "int?",
+        "strict": "bool",
+        "user_location": "object?",
+    },
+)
+_METADATA = Shape({}, {"user_id": "string?"})
+_SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search_tool", "bash", "memory", "text_editor", "computer", "browser")
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_MAX_CACHE_BLOCKS = 4
+
+
+def validate_anthropic(body: Json, rules: Rules) -> Violation | None:
+    """The first violation in a Messages request, or None."""
+    return first_violation(_CHECKS, body, rules)
+
+
+def _unicode(body: Json, _rules: Rules) -> Violation | None:
+    at = lone_surrogate_at(body)
+    if at is None:
+        return None
+    where = f"line 1 column {at + 1} (char {at})"
+    return Violation(24, f"The request body is not valid JSON: no low surrogate in string: {where}")
+
+
+def _fields(body: Json, rules: Rules) -> Violation | None:
+    if found := shape_violation(body, _TOP, "", rules):
+        return found
+    if found := shape_violation(body.get("metadata", {}), _METADATA, "metadata.", rules):
+        return found
+    if body["max_tokens"] < 0:
+        return Violation(0, "max_tokens: Input should be greater than or equal to 0")
+    if any(not isinstance(each, str) for each in body.get("stop_sequences", [])):
+        return Violation(0, "stop_sequences.0: Input should be a valid string")
+    if any(not each.strip() for each in body.get("stop_sequences", [])):
+        return Violation(0, "stop_sequences: each stop sequence must contain non-whitespace")
+    if rules.known_models is not None and body["model"] not in rules.known_models:
+        return Violation(0, f"model: {body['model']}", status=404, code="not_found_error")
+    return None
+
+
+def _sampling(body: Json, rules: Rules) -> Violation | None:
+    given = [field for field in ("temperature", "top_p", "top_k") if field in body]
+    if given and not rules.temperature:
+        return Violation(0, f"`{given[0]}` is deprecated for this model.")
+    if not 0 <= body.get("temperature", 1) <= 1:
+        return Violation(0, "temperature: range: 0..1", paraphrase=True)
+    if "temperature" in body and "top_p" in body:
+        return Violation(0, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.")
+    if not _thinks(body):
+        return None
+    if body.get("temperature", 1) != 1:
+        return Violation(0, "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.")
+    if "top_k" in body:
+        return Violation(0, "`top_k` must be unset when thinking is enabled or in adaptive mode.")
+    if body.get("top_p", 1) < 0.95:
+        said = "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode."
+        return Violation(0, said, paraphrase=True)
+    return None
+
+
+def _thinking_config(body: Json, rules: Rules) -> Violation | None:
+    config = body.get("thinking")
+    if config is None:
+        return None
+    kind = str(config.get("type"))
+    if kind not in _THINKING:
+        return _bad_tag("thinking", kind, _THINKING)
+    if found := shape_violation(config, _THINKING[kind], f"thinking.{kind}.", rules):
+        return found
+    if kind == "enabled":
+        if config["budget_tokens"] < 1024:
+            return Violation(0, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
+        if config["budget_tokens"] >= body["max_tokens"]:
+            return Violation(0, "`max_tokens` must be greater than `thinking.budget_tokens`.")
+    return None
+
+
+def _output_config(body: Json, rules: Rules) -> Violation | None:
+    config = body.get("output_config", {})
+    if found := shape_violation(config, _OUTPUT_CONFIG, "output_config.", rules):
+        return found
+    efforts = ("low", "medium", "high", "xhigh", "max")
+    if config.get("effort") not in (None, *efforts):
+        return Violation(0, f"output_config.effort: Input should be {listing(efforts, ' or ')}")
+    if (form := config.get("format")) is None:
+        return None
+    if found := shape_violation(form, _FORMAT, "output_config.format.", rules):
+        return found
+    return _open_object(form["schema"], "output_config.format.schema")
+
+
+def _system(body: Json, rules: Rules) -> Violation | None:
+    system = body.get("system")
+    if system is None:
+        return None
+    blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+    for index, block in enumerate(blocks):
+        if not isinstance(block, dict) or block.get("type") != "text":
+            return Violation(9, f"system.{index}.type: Input should be 'text'")
+        if found := block_violation(block, f"system.{index}", "system", rules, tagged=False):
+            return found
+        if found := text_block_violation(block, f"system.{index}", "system"):
+            return found
+    return None
+
+
+def _tools(body: Json, rules: Rules) -> Violation | None:
+    names: list[str] = []
+    for index, tool in enumerate(body.get("tools", [])):
+        if not isinstance(tool, dict):
+            return Violation(0, f"tools.{index}: Input should be an object", paraphrase=True)
+        if found := _tool(tool, index, rules):
+            return found
+        names.append(tool["name"])
+    if len(set(names)) < len(names):
+        return Violation(0, "tools: Tool names must be unique.")
+    choice = body.get("tool_choice")
+    if choice is None:
+        return None
+    kind = str(choice.get("type"))
+    if kind not in _TOOL_CHOICE:
+        return _bad_tag("tool_choice", kind, _TOOL_CHOICE)
+    if found := shape_violation(choice, _TOOL_CHOICE[kind], f"tool_choice.{kind}.", rules):
+        return found
+    if not names:
+        return Violation(0, "tool_choice may only be specified while providing tools.")
+    if kind == "tool" and choice["name"] not in names:
+        return Violation(0, f"Tool '{choice['name']}' not found in provided tools")
+    if kind in ("any", "tool") and _thinks(body):
+        return Violation(0, "Thinking may not be enabled when tool_choice forces tool use.")
+    return None
+
+
+def _tool(tool: Json, index: int, rules: Rules) -> Violation | None:
+    kind = tool.get("type") or "custom"
+    if kind != "custom":
+        family = next((each for each in _SERVER_TOOLS if str(kind).startswith(f"{each}_")), None)
+        if family is None:
+            return _bad_tag(f"tools.{index}", kind, ("custom", *_SERVER_TOOLS))
+        if not isinstance(tool.get("name"), str):
+            return Violation(0, f"tools.{index}.{kind}.name: Field required")
+        if family == "web_search" and (found := shape_violation(tool, _WEB_SEARCH, f"tools.{index}.{kind}.", rules)):
+            return found
+        return _cache_control(tool, f"tools.{index}.{kind}", rules)
+    path = f"tools.{index}.custom"
+    if found := shape_violation(tool, _CUSTOM_TOOL, f"{path}.", rules):
+        return found
+    if not _TOOL_NAME.fullmatch(tool["name"]):
+        return Violation(0, f"{path}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
+    schema = tool["input_schema"]
+    if "type" not in schema:
+        return Violation(0, f"{path}.input_schema.type: Field required")
+    if schema["type"] != "object":
+        return Violation(0, f"{path}.input_schema.type: Input should be 'object'")
+    if any(word in schema for word in ("oneOf", "allOf", "anyOf")):
+        return Violation(0, f"{path}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level")
+    properties = schema.get("properties") or {}
+    if not isinstance(properties, dict):
+        return Violation(0, f"{path}.input_schema.properties: Input should be a valid dictionary")
+    if not all(_PROPERTY_NAME.fullmatch(name) for name in properties):
+        return Violation(0, f"{path}.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'")
+    if tool.get("strict") and (found := _open_object(schema, path)):
+        return found
+    return _cache_control(tool, path, rules)
+
+
+def _messages(body: Json, rules: Rules) -> Violation | None:
+    messages = body["messages"]
+    if not messages:
+        return Violation(0, "messages: at least one message is required")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            return Violation(0, f"messages.{index}: Input should be an object", paraphrase=True)
+        if message.get("role") == "system":
+            said = 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
+            return Violation(9, f'{said}not "system" as an input message role.')
+        if found := shape_violation(message, MESSAGE, f"messages.{index}.", rules):
+            return found
+        role = message["role"]
+        if role == "user" and not message["content"]:
+            return Violation(5, f"messages.{index}: user messages must have non-empty content")
+        for at, block in enumerate(content_of(message)):
+            if found := block_violation(block, f"messages.{index}.content.{at}", role, rules):
+                return found
+        for at, block in enumerate(content_of(message)):
+            if block["type"] == "text" and (found := text_block_violation(block, f"messages.{index}.content.{at}", "messages")):
+                return found
+    if messages[0]["role"] != "user":
+        return Violation(0, 'messages: first message must use the "user" role')
+    return None
+
+
+def _cache_blocks(body: Json, rules: Rules) -> Violation | None:
+    if found := _cache_control(body, "", rules):
+        return found
+    marks = [(path, mark) for path, mark in _marks(body) if mark]
+    count = len(marks) + bool(body.get("cache_control"))
+    if count > _MAX_CACHE_BLOCKS:
+        return Violation(8, f"A maximum of {_MAX_CACHE_BLOCKS} blocks with cache_control may be provided. Found {count}.")
+    short = False
+    for path, mark in marks:
+        if mark.get("ttl", "5m") == "5m":
+            short = True
+        elif short:
+            said = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
+            return Violation(8, f"{path}.cache_control.ttl: {said}")
+    return None
+
+
+def _marks(body: Json) -> Iterator[tuple[str, Json | None]]:
+    """The cache marks in the order the service reads them."""
+    for index, tool in enumerate(body.get("tools", [])):
+        yield f"tools.{index}", tool.get("cache_control")
+    system = body.get("system")
+    for index, block in enumerate(system if isinstance(system, list) else []):
+        yield f"system.{index}", block.get("cache_control")
+    for index, message in enumerate(body["messages"]):
+        for at, block in enumerate(content_of(message)):
+            path = f"messages.{index}.content.{at}"
+            inner = block.get("content") if block["type"] == "tool_result" else None
+            for nested, part in enumerate(inner if isinstance(inner, list) else []):
+                yield f"{path}.content.{nested}", part.get("cache_control")
+            yield path, block.get("cache_control")
+
+
+def _window(body: Json, rules: Rules) -> Violation | None:
+    limit = rules.context_window_tokens
+    if not limit or (tokens := estimate_tokens(body)) <= limit:
+        return None
+    return Violation(0, f"prompt is too long: {tokens} tokens > {limit} maximum")
+
+
+def _cache_control(value: Json, path: str, rules: Rules) -> Violation | None:
+    mark = value.get("cache_control")
+    if mark is None:
+        return None
+    prefix = f"{path}." if path else ""
+    if not isinstance(mark, dict):
+        return Violation(8, f"{prefix}cache_control: Input should be a valid dictionary")
+    if found := find_fault(mark, CACHE_CONTROL, rules.extra_fields):
+        return Violation(8, f"{prefix}cache_control.ephemeral.{found.field}: Input should be '5m' or '1h'", paraphrase=True)
+    return None
+
+
+def _thinks(body: Json) -> bool:
+    return (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
+
+
+def _bad_tag(path: str, tag: object, tags: Iterable[str]) -> Violation:
+    said = f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {listing(tags, ', ')}"
+    return Violation(0, f"{path}: {said}", paraphrase=True)
+
+
+def _open_object(schema: object, path: str) -> Violation | None:
+    """Constrained decoding wants every object closed."""
+    nested = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    is_object = isinstance(schema, dict) and (schema.get("type") == "object" or schema.get("type") == ["object", "null"])
+    if isinstance(schema, dict) and is_object and schema.get("additionalProperties") is not False:
+        return Violation(0, f"{path}: For 'object' type, 'additionalProperties' must be explicitly set to false")
+    return next((found for each in nested if (found := _open_object(each, path))), None)
+
+
+_CHECKS = (
+    _unicode,
+    _fields,
+    _thinking_config,
+    _sampling,
+    _output_config,
+    _system,
+    _tools,
+    _messages,
+    answered_calls,
+    answered_server_calls,
+    thinking_blocks,
+    last_role,
+    _cache_blocks,
+    _window,
+)

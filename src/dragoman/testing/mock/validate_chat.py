@@ -1,0 +1,399 @@
+"""OpenAI Chat Completions, and the many services that speak it: would `POST /chat/completions` take this body?"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from dragoman.testing.mock.openai_shapes import (
+    CACHE_BREAKPOINT,
+    EFFORTS,
+    TEXT_FORMATS,
+    VERBOSITIES,
+    choice_violation,
+    empty_array,
+    fault_violation,
+    format_violation,
+    function_violation,
+    id_violation,
+    image_url_violation,
+    model_violation,
+    name_violation,
+    shape_violation,
+    unicode_violation,
+    wrong_type,
+    wrong_value,
+)
+from dragoman.testing.mock.violation import Json, Kind, Rules, Shape, Violation, estimate_tokens, find_fault, first_violation, is_base64
+
+_TOP = Shape(
+    {"model": "string", "messages": "array"},
+    {
+        "audio": "object?",
+        "frequency_penalty": "number?",
+        "logit_bias": "object?",
+        "logprobs": "bool?",
+        "max_completion_tokens": "int?",
+        "max_tokens": "int?",
+        "metadata": "object?",
+        "modalities": "array?",
+        "moderation": "object?",
+        "n": "int?",
+        "parallel_tool_calls": "bool",
+        "prediction": "object?",
+        "presence_penalty": "number?",
+        "prompt_cache_key": "string?",
+        "prompt_cache_options": "object",
+        "prompt_cache_retention": "string?",
+        "reasoning_effort": "string?",
+        "response_format": "object",
+        "safety_identifier": "string?",
+        "seed": "int?",
+        "service_tier": "string?",
+        "stop": "string?|array",
+        "store": "bool?",
+        "stream": "bool?",
+        "stream_options": "object?",
+        "temperature": "number?",
+        "tool_choice": "string|object",
+        "tools": "array",
+        "top_logprobs": "int?",
+        "top_p": "number?",
+        "user": "string",
+        "verbosity": VERBOSITIES,
+        "web_search_options": "object",
+    },
+)
+_STREAM_OPTIONS = Shape({}, {"include_usage": "bool", "include_obfuscation": "bool"})
+_ROLES = ("system", "assistant", "user", "function", "tool", "developer")
+_PLAIN = Shape({"role": "string", "content": "string|array"}, {"name": "string"})
+_MESSAGES = {
+    "system": _PLAIN,
+    "developer": _PLAIN,
+    "user": _PLAIN,
+    "function": Shape({"role": "string", "content": "string?", "name": "string"}),
+    "tool": Shape({"role": "string", "content": "string|array", "tool_call_id": "string"}, {"name": "string"}),
+}
+_ASSISTANT: dict[str, Kind] = {
+    "content": "string?|array",
+    "name": "string",
+    "refusal": "string?",
+    "audio": "object?",
+    "tool_calls": "array",
+    "function_call": "object?",
+}
+_PARTS = {
+    "text": Shape({"type": "string", "text": "string"}, CACHE_BREAKPOINT),
+    "refusal": Shape({"type": "string", "refusal": "string"}),
+    "image_url": Shape({"type": "string", "image_url": "object"}, CACHE_BREAKPOINT),
+    "input_audio": Shape({"type": "string", "input_audio": "object"}, CACHE_BREAKPOINT),
+    "file": Shape({"type": "string", "file": "object"}, CACHE_BREAKPOINT),
+}
+_ROLE_PARTS = {"user": ("text", "image_url", "input_audio", "file"), "assistant": ("text", "refusal")}
+_IMAGE_URL = Shape({"url": "string"}, {"detail": ("auto", "low", "high", "original")})
+_AUDIO = Shape({"data": "string", "format": ("wav", "mp3")})
+_FILE = Shape({}, {"file_data": "string", "file_id": "string", "filename": "string"})
+_CALL = Shape({"id": "string", "type": ("function", "custom")}, {"function": "object", "custom": "object"})
+_CALLED = Shape({"name": "string", "arguments": "string"})
+_TOOL = Shape({"type": ("function", "custom")}, {"function": "object", "custom": "object"})
+_FUNCTION = Shape({"name": "string"}, {"description": "string", "parameters": "object", "strict": "bool?"})
+_JSON_SCHEMA = Shape({"name": "string"}, {"description": "string", "schema": "object", "strict": "bool?"})
+_MAX_ID = 40
+_MAX_TOOLS = 128
+_MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
+
+
+def validate_chat(body: Json, rules: Rules) -> Violation | None:
+    """The first violation in a Chat Completions request, or None."""
+    return first_violation(_CHECKS, body, rules)
+
+
+def _fields(body: Json, rules: Rules) -> Violation | None:
+    unknown = [field for field in body if field not in _TOP.required | _TOP.optional and field not in rules.extra_fields]
+    if unknown:
+        plural = "s" if len(unknown) > 1 else ""
+        return Violation(0, f"Unrecognized request argument{plural} supplied: {', '.join(unknown)}")
+    if fault := find_fault(body, _TOP, rules.extra_fields):
+        return fault_violation(fault, "")
+    if not body["messages"]:
+        return empty_array("messages")
+    if found := shape_violation(body.get("stream_options") or {}, _STREAM_OPTIONS, "stream_options", rules):
+        return found
+    return _limits(body, rules)
+
+
+def _limits(body: Json, rules: Rules) -> Violation | None:
+    old, new = "max_tokens", "max_completion_tokens"
+    if body.get(old) is not None and body.get(new) is not None:
+        said = f"Setting '{old}' and '{new}' at the same time is not supported."
+        return Violation(0, said, code="invalid_parameter_combination")
+    refused = {old: new, new: old}.get(rules.max_tokens_field, "")
+    if refused and body.get(refused) is not None:
+        said = f"Unsupported parameter: '{refused}' is not supported with this model. Use '{rules.max_tokens_field}' instead."
+        return Violation(0, said, code="unsupported_parameter")
+    if body.get("reasoning_effort") not in (None, *EFFORTS):
+        return wrong_value(body["reasoning_effort"], EFFORTS)
+    return None
+
+
+def _format(body: Json, rules: Rules) -> Violation | None:
+    form = body.get("response_format")
+    if form is None:
+        return None
+    kind = form.get("type")
+    if kind not in TEXT_FORMATS:
+        return wrong_value(kind, TEXT_FORMATS)
+    if kind == "json_schema":
+        if "json_schema" not in form:
+            return Violation(0, "Missing required parameter: 'response_format.json_schema'.", code="missing_required_parameter")
+        path = "response_format.json_schema"
+        return shape_violation(form["json_schema"], _JSON_SCHEMA, path, rules) or format_violation(form["json_schema"], path)
+    if kind == "json_object" and "json" not in json.dumps(body["messages"]).lower():
+        said = "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
+        return Violation(0, said)
+    return None
+
+
+def _tools(body: Json, rules: Rules) -> Violation | None:
+    tools = body.get("tools")
+    if tools == []:
+        return empty_array("tools")
+    if tools and len(tools) > _MAX_TOOLS:
+        said = f"Expected an array with maximum length {_MAX_TOOLS}, but got an array with length {len(tools)} instead."
+        return Violation(0, f"Invalid 'tools': array too long. {said}", code="array_above_max_length")
+    declared: list[str] = []
+    for index, tool in enumerate(tools or []):
+        path = f"tools[{index}]"
+        if found := shape_violation(tool, _TOOL, path, rules):
+            return found
+        if tool["type"] not in tool:
+            return Violation(0, f"Missing required parameter: '{path}.{tool['type']}'.", code="missing_required_parameter")
+        if tool["type"] == "custom":
+            declared.append(str(tool["custom"].get("name")))
+            continue
+        path, function = f"{path}.function", tool["function"]
+        if found := shape_violation(function, _FUNCTION, path, rules) or function_violation(function, path):
+            return found
+        declared.append(function["name"])
+    choice = body.get("tool_choice")
+    if isinstance(choice, str) and choice not in ("none", "auto", "required"):
+        return wrong_value(choice, ("none", "auto", "required"))
+    chosen = None
+    if isinstance(choice, dict) and choice.get("type") not in ("function", "custom", "allowed_tools"):
+        return wrong_value(choice.get("type"), ("function", "custom", "allowed_tools"))
+    if isinstance(choice, dict) and choice["type"] != "allowed_tools":
+        named = choice.get(choice["type"])
+        if not isinstance(named, dict) or not isinstance(named.get("name"), str):
+            return Violation(0, f"Missing required parameter: 'tool_choice.{choice['type']}'.", code="missing_required_parameter")
+        chosen = named["name"]
+    return choice_violation(body, declared, chosen)
+
+
+def _messages(body: Json, rules: Rules) -> Violation | None:
+    for index, message in enumerate(body["messages"]):
+        path = f"messages[{index}]"
+        if not isinstance(message, dict):
+            return wrong_type(path, "object", message)
+        role = message.get("role")
+        if "role" not in message:
+            return Violation(0, f"Missing required parameter: '{path}.role'.", code="missing_required_parameter")
+        if role not in _ROLES:
+            return wrong_value(role, _ROLES)
+        check = _assistant(message, path, rules) if role == "assistant" else shape_violation(message, _MESSAGES[role], path, rules)
+        if found := check or _content(message, path, rules):
+            return found
+    return None
+
+
+def _assistant(message: Json, path: str, rules: Rules) -> Violation | None:
+    optional = _ASSISTANT
+    if rules.reasoning_field and rules.reasoning_back != "never":
+        optional = {**_ASSISTANT, rules.reasoning_field: "string?"}
+    if found := shape_violation(message, Shape({"role": "string"}, optional), path, rules):
+        reasoning = found.code == "unknown_parameter" and found.message.endswith(("reasoning_content'.", ".reasoning'."))
+        return Violation(12, found.message, code=found.code) if reasoning else found
+    calls = message.get("tool_calls")
+    if calls == []:
+        return empty_array(f"{path}.tool_calls")
+    if not calls and message.get("content") is None and not any(message.get(each) for each in ("refusal", "audio", "function_call")):
+        return wrong_type(f"{path}.content", "string|array", None)
+    for index, call in enumerate(calls or []):
+        if found := _call(call, f"{path}.tool_calls[{index}]", rules):
+            return found
+    return None
+
+
+def _call(call: Json, path: str, rules: Rules) -> Violation | None:
+    if found := shape_violation(call, _CALL, path, rules) or id_violation(call["id"], f"{path}.id", _MAX_ID, 11):
+        return found
+    if rules.call_id == "mistral" and not _MISTRAL_ID.fullmatch(call["id"]):
+        return _not_mistral(call["id"])
+    if call["type"] not in call:
+        return Violation(0, f"Missing required parameter: '{path}.{call['type']}'.", code="missing_required_parameter")
+    if call["type"] == "custom":
+        return None
+    function, path = call["function"], f"{path}.function"
+    if found := shape_violation(function, _CALLED, path, rules) or name_violation(function["name"], f"{path}.name"):
+        return found
+    if rules.strict_template and not _is_object(function["arguments"]):
+        return Violation(0, f"'{path}.arguments' is not a JSON object: the chat template cannot render it", paraphrase=True)
+    return None
+
+
+def _content(message: Json, path: str, rules: Rules) -> Violation | None:
+    content, role = message.get("content"), message["role"]
+    if role == "tool" and (found := id_violation(message["tool_call_id"], f"{path}.tool_call_id", _MAX_ID, 11)):
+        return found
+    if content == [] or (content == "" and rules.empty_text_refused):
+        return empty_array(f"{path}.content") if content == [] else Violation(14, "text content is empty")
+    for index, part in enumerate(content if isinstance(content, list) else []):
+        if found := _part(part, role, f"{path}.content[{index}]", rules):
+            return found
+    return None
+
+
+def _part(part: object, role: str, path: str, rules: Rules) -> Violation | None:
+    if not isinstance(part, dict):
+        return wrong_type(path, "object", part)
+    kind, allowed = part.get("type"), _ROLE_PARTS.get(role, ("text",))
+    if kind == "image_url" and role != "user":
+        message = path.partition(".")[0]
+        said = f"Image URLs are only allowed for messages with role 'user', but this message with role '{role}' contains an image URL."
+        return Violation(0, f"Invalid '{message}'. {said}", code="invalid_value")
+    if not isinstance(kind, str) or kind not in allowed:
+        return wrong_value(kind, allowed)
+    if found := shape_violation(part, _PARTS[kind], path, rules):
+        return found
+    match kind:
+        case "text" if not part["text"] and rules.empty_text_refused:
+            return Violation(14, "text content is empty")
+        case "image_url":
+            found = shape_violation(part["image_url"], _IMAGE_URL, f"{path}.image_url", rules)
+            return found or image_url_violation(part["image_url"]["url"], f"{path}.image_url.url")
+        case "input_audio":
+            return shape_violation(part["input_audio"], _AUDIO, f"{path}.input_audio", rules)
+        case "file":
+            return _file(part["file"], f"{path}.file", rules)
+    return None
+
+
+def _file(file: Json, path: str, rules: Rules) -> Violation | None:
+    if found := shape_violation(file, _FILE, path, rules):
+        return found
+    if "file_id" in file:
+        return None
+    data = file.get("file_data", "")
+    if not re.match(r"data:[^;,]+;base64,", data) or not is_base64(data.partition(",")[2]):
+        said = f"Invalid '{path}.file_data'. Expected a base64-encoded data URL with a MIME type."
+        return Violation(0, said, paraphrase=True, code="invalid_value")
+    if "filename" not in file:
+        return Violation(0, f"Missing required parameter: '{path}.filename'.", paraphrase=True, code="missing_required_parameter")
+    return None
+
+
+def _call_pairs(body: Json, _rules: Rules) -> Violation | None:
+    known: dict[str, int] = {}
+    group: list[str] = []
+    pending: list[str] = []
+    for index, message in enumerate(body["messages"]):
+        if message["role"] == "tool":
+            if found := _answer(message["tool_call_id"], index, group, pending, known):
+                return found
+            pending.pop(0)
+            known[message["tool_call_id"]] = index
+            continue
+        if pending:
+            break
+        group = [call["id"] for call in message.get("tool_calls") or []]
+        for call in group:
+            if call in known or group.count(call) > 1:
+                return Violation(23, f"Invalid 'messages[{index}].tool_calls': the id '{call}' is not unique.", paraphrase=True)
+        known |= dict.fromkeys(group, index)
+        pending = list(group)
+    if not pending:
+        return None
+    said = "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+    return Violation(10, f"{said}The following tool_call_ids did not have response messages: {', '.join(pending)}")
+
+
+def _answer(call: str, index: int, group: list[str], pending: list[str], known: dict[str, int]) -> Violation | None:
+    if not group:
+        said = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+        return Violation(10, f"Invalid parameter: {said}")
+    if call not in group:
+        return Violation(10, f"Invalid parameter: 'tool_call_id' of '{call}' not found in 'tool_calls' of previous message.")
+    if call not in pending:
+        said = f"Duplicate value for 'tool_call_id' of '{call}', in messages[{known[call]}] and messages[{index}]."
+        return Violation(10, f"Invalid parameter: {said}")
+    if call != pending[0]:
+        said = f"messages[{index}]: tool messages must be in the order of the calls: expected '{pending[0]}'."
+        return Violation(10, said, paraphrase=True)
+    return None
+
+
+def _reasoning(body: Json, rules: Rules) -> Violation | None:
+    switched_off = isinstance(body.get("thinking"), dict) and body["thinking"].get("type") == "disabled"
+    if not rules.reasoning_field or rules.reasoning_back == "never" or switched_off:
+        return None
+    for index, message in enumerate(body["messages"]):
+        if message["role"] != "assistant" or (rules.reasoning_back == "calls" and not message.get("tool_calls")):
+            continue
+        given = message.get(rules.reasoning_field)
+        # Kimi takes an empty string for a missing one; DeepSeek does not.
+        if given or (given == "" and rules.service != "kimi"):
+            continue
+        match rules.service:
+            case "deepseek":
+                return Violation(12, f"The `{rules.reasoning_field}` in the thinking mode must be passed back to the API.")
+            case "kimi":
+                where = f"in assistant tool call message at index {index}"
+                return Violation(12, f"thinking is enabled but {rules.reasoning_field} is missing {where}")
+            case _:
+                return Violation(12, f"messages[{index}]: {rules.reasoning_field} must be passed back", paraphrase=True)
+    return None
+
+
+def _template(body: Json, rules: Rules) -> Violation | None:
+    messages = body["messages"]
+    if rules.call_id == "mistral" and messages[-1]["role"] == "assistant":
+        return Violation(13, "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant")
+    if not rules.strict_template:
+        return None
+    expected = "user"
+    for index, message in enumerate(messages):
+        role = message["role"]
+        if role in ("system", "developer") and index > 0:
+            return Violation(13, "System message must be at the beginning.")
+        # As the templates count: calls and their results stand outside the alternation.
+        if role not in ("user", "assistant") or message.get("tool_calls"):
+            continue
+        if role != expected:
+            said = "After the optional system message, conversation roles must alternate user and assistant roles "
+            return Violation(13, f"{said}except for tool calls and results")
+        expected = "assistant" if role == "user" else "user"
+    return None
+
+
+def _window(body: Json, rules: Rules) -> Violation | None:
+    limit = rules.context_window_tokens
+    if not limit or (tokens := estimate_tokens(body)) <= limit:
+        return None
+    if rules.service == "llama.cpp":
+        said = f"request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it"
+        return Violation(0, said, code="exceed_context_size_error")
+    said = f"This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} tokens. "
+    return Violation(0, f"{said}Please reduce the length of the messages.", code="context_length_exceeded")
+
+
+def _not_mistral(value: str) -> Violation:
+    return Violation(13, f"Tool call id was {value} but must be a-z, A-Z, 0-9, with a length of 9.", code="3280")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+_CHECKS = (unicode_violation, _fields, model_violation, _messages, _tools, _format, _call_pairs, _reasoning, _template, _window)

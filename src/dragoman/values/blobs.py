@@ -1,0 +1,22 @@
+"""Bytes by their SHA-256, in memory. Sessions keep theirs in files; both are a BlobStore."""
+
+from __future__ import annotations
+
+from dragoman.values.messages import Blob
+
+
+class MemoryBlobs:
+    """A BlobStore for scripts and tests: `image = blobs.put("image/png", data)`."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, bytes] = {}
+
+    def put(self, mime: str, data: bytes) -> Blob:
+        from hashlib import sha256
+
+        digest = sha256(data).hexdigest()
+        self._data[digest] = data
+        return Blob(mime, digest, len(data))
+
+    def get(self, sha256: str) -> bytes | None:
+        return self._data.get(sha256)

@@ -1,0 +1,192 @@
+"""Working with messages and parts: to text, from anything a person writes, merged, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from dragoman.base import jsontext
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Blob, Citation, Content, FileRef, Message, Part, Response, Role, Text, Thought, ToolCall, ToolResult
+
+
+def part_to_string(content: Content | Iterable[Content], *, verbose: bool = False) -> str:
+    """Text of anything. Verbose names what is not text instead of leaving it out."""
+    match content:
+        case str():
+            return content
+        case Message(parts=parts):
+            return "".join(part_to_string(part, verbose=verbose) for part in parts)
+        case Text(text=text):
+            return text
+        case Thought(text=text):
+            return f"[Thought: {text}]" if verbose else ""
+        case ToolCall(name=name):
+            return f"[Function Call: {name}]" if verbose else ""
+        case ToolResult(name=name, content=inner):
+            shown = "".join(part_to_string(part, verbose=True) for part in inner)
+            return f"[Function Response: {name}] {shown}".rstrip() if verbose else ""
+        case Blob(mime=mime, size=size):
+            return f"[{mime}, {size} bytes]" if verbose else ""
+        case FileRef(mime=mime, uri=uri):
+            return f"[{mime}: {uri}]" if verbose else ""
+        case Citation(uri=uri, title=title):
+            return f"[Citation: {title or uri}]" if verbose else ""
+        case _:
+            return "".join(part_to_string(item, verbose=verbose) for item in content)
+
+
+def request_text(messages: Iterable[Message]) -> str:
+    """All text of a conversation, joined: what the seeds log of a request."""
+    return "".join(message.text for message in messages)
+
+
+def response_text(response: Response | Message) -> str:
+    """What the model said, without its thinking."""
+    return (response.message if isinstance(response, Response) else response).text
+
+
+async def map_text_parts(content: Content | Iterable[Content], transform: Callable[[str], Awaitable[Sequence[Part]]]) -> tuple[Part, ...]:
+    """Replace every text part by what `transform` makes of it; all else passes through, in order."""
+    mapped: list[Part] = []
+    for part in to_parts(content):
+        if isinstance(part, Text) and part.text:
+            mapped.extend(await transform(part.text))
+        else:
+            mapped.append(part)
+    return tuple(mapped)
+
+
+_MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "paths")
+"""The argument that says what a call is about, in the order of how much it says."""
+
+
+def call_in_words(call: ToolCall) -> str:
+    """`read_file src/a.py`, `$ make test`: as long as its arguments are, and with whatever they hold."""
+    args = call.args
+    if args is None:
+        return f"{call.name} {call.arguments}"
+    command = args.get("command")
+    if isinstance(command, str):
+        return f"$ {command}"
+    found = [args[name] for name in _MAIN_ARGUMENTS if args.get(name)][:2]
+    return " ".join([call.name, *(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found)])
+
+
+def append_to_last_text(parts: Sequence[Part], text: str, separator: str = "\n\n") -> tuple[Part, ...]:
+    """Append to the last part where that is text, else as a part of its own."""
+    if not text:
+        return tuple(parts)
+    if parts and isinstance(last := parts[-1], Text):
+        return (*parts[:-1], Text(f"{last.text}{separator}{text}", last.opaque))
+    return (*parts, Text(text))
+
+
+def to_parts(content: Content | Iterable[Content]) -> tuple[Part, ...]:
+    match content:
+        case str():
+            return (Text(jsontext.valid_unicode(content)),)
+        case Message(parts=parts):
+            return parts
+        case Text() | Thought() | ToolCall() | ToolResult() | Blob() | FileRef() | Citation():
+            return (content,)
+        case _:
+            return tuple(part for item in content for part in to_parts(item))
+
+
+def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tuple[Message, ...]:
+    """A str, a part, a message, or a list of them, as messages. Loose parts that stand together make one message."""
+    if isinstance(content, Message):
+        return (content,)
+    if isinstance(content, str | Text | Thought | ToolCall | ToolResult | Blob | FileRef | Citation):
+        return (Message(role, to_parts(content)),)
+    messages: list[Message] = []
+    loose: list[Part] = []
+    for item in content:
+        if isinstance(item, Message):
+            if loose:
+                messages.append(Message(role, tuple(loose)))
+                loose = []
+            messages.append(item)
+        else:
+            loose.extend(to_parts(item))
+    if loose:
+        messages.append(Message(role, tuple(loose)))
+    return tuple(messages)
+
+
+def check_roles(messages: Iterable[Message]) -> None:
+    for position, message in enumerate(messages):
+        if message.role not in ("user", "assistant"):
+            raise InputError(f"Role must be user or assistant, but got {message.role!r} in message {position}.")
+
+
+def merge_assistant_text(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Adjacent assistant messages of text alone become one. The given messages are not touched."""
+    merged: list[Message] = []
+    for message in messages:
+        if merged and _text_only(message) and _text_only(merged[-1]):
+            merged[-1] = Message("assistant", merge_text(merged[-1].parts + message.parts))
+        else:
+            merged.append(message)
+    return tuple(merged)
+
+
+def merge_text(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Adjacent text parts become one, unless a provider has something opaque on either."""
+    merged: list[Part] = []
+    for part in parts:
+        last = merged[-1] if merged else None
+        if isinstance(part, Text) and isinstance(last, Text) and part.opaque is None and last.opaque is None:
+            merged[-1] = Text(last.text + part.text)
+        else:
+            merged.append(part)
+    return tuple(merged)
+
+
+def is_valid(message: Message) -> bool:
+    """Whether an answer may be sent again: it has parts, and no empty text unless a call stands beside it."""
+    if not message.parts:
+        return False
+    if message.calls:
+        return True
+    return all(part.text != "" for part in message.parts if isinstance(part, Text))
+
+
+def curated(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """What of a foreign history may be sent: user messages stay, a run of assistant messages goes whole if any of it is invalid."""
+    kept: list[Message] = []
+    run: list[Message] = []
+    for message in messages:
+        if message.role == "assistant":
+            run.append(message)
+            continue
+        kept += run if all(map(is_valid, run)) else ()
+        run = []
+        kept.append(message)
+    return (*kept, *(run if all(map(is_valid, run)) else ()))
+
+
+def unique_id(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or the next free name like it. The choice depends on what is taken and on nothing else."""
+    if wanted and wanted not in taken:
+        return wanted
+    number = 2 if wanted else len(taken) + 1
+    while (candidate := f"{wanted or 'call'}-{number}") in taken:
+        number += 1
+    return candidate
+
+
+_THOUGHT = re.compile(r"\*\*(.*?)\*\*", re.DOTALL)
+
+
+def parse_thought(text: str) -> tuple[str, str]:
+    """Subject and description of a thought that opens with a `**headline**`."""
+    match = _THOUGHT.search(text)
+    if match is None:
+        return "", text.strip()
+    return match.group(1).strip(), (text[: match.start()] + text[match.end() :]).strip()
+
+
+def _text_only(message: Message) -> bool:
+    return message.role == "assistant" and bool(message.parts) and all(isinstance(part, Text) for part in message.parts)
