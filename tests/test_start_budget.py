@@ -105,14 +105,14 @@ def test_the_first_request_waits_for_nothing_it_does_not_need(model: str) -> Non
     assert "msgspec" in loaded
     assert not loaded & LATER
     ours = {name for name in loaded if name.startswith("dragoman")}
-    assert len(ours) <= 44, sorted(ours)
+    assert len(ours) <= 45, sorted(ours)
     protocols = {"gemini", "openai_chat", "openai_responses", "anthropic"}
     assert len({f"dragoman.providers.{name}" for name in protocols} & ours) == 1, "one protocol is spoken, one is loaded"
 
 
 PROGRAM_LATER = {"dataclasses", "difflib", "json", "pty", "readline", "shutil", "tempfile", "urllib.request", "dragoman.cli.terminal"}
 """What the program besides does not load before its first prompt is on the wire."""
-PROGRAM_BUDGET = 133
+PROGRAM_BUDGET = 134
 
 FIRST_PROMPT = """
 import os, socket, threading

@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.http.framing import PACKED, NotHTTP, Unpacker, Unsendable, request_fields, request_head, request_target
+from dragoman.http.client_parts import AnswerBody, PerLoop
+from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head, request_target
 from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, Route, pin, route_to
 from dragoman.http.transport import GAVE_UP_WAITING
 from dragoman.values.errors import ConfigError, ConnectionFailed
 
 if TYPE_CHECKING:
-    import asyncio
     import ssl
 
     import httpcore2
@@ -53,7 +53,7 @@ class HttpxTransport:
         self._tls = tls
         self._address = address
         self._routes: dict[str, Route] = {}
-        self._pools: dict[asyncio.AbstractEventLoop, tuple[Pools, AsyncGenerator[None, None]]] = {}
+        self._pools: PerLoop[Pools] = PerLoop(self._make_pools)
 
     @asynccontextmanager
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
@@ -63,7 +63,7 @@ class HttpxTransport:
             request_head(method, target, fields)
         except Unsendable:
             raise _not_sent(route) from None
-        pools = await self._open_pools()
+        pools = await self._pools.get()
         async with pools.hold(route) as pool:
             answer = await self._ask(pool, route, lambda: _request(method, route, target, fields, body))
             try:
@@ -76,12 +76,7 @@ class HttpxTransport:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. Those of a loop in another thread are closed there, by and by."""
-        import asyncio
-
-        held = self._pools.pop(asyncio.get_running_loop(), None)
-        self._pools.clear()
-        if held is not None:
-            await held[1].aclose()
+        await self._pools.aclose()
 
     def _route(self, url: str) -> tuple[Route, str]:
         """The way to a URL's server, and what to ask it for."""
@@ -95,21 +90,10 @@ class HttpxTransport:
         target = request_target(rest[len(authority) :])
         return route, f"http://{route.host}{target}" if route.forwarded else target
 
-    async def _open_pools(self) -> Pools:
-        import asyncio
-
+    def _make_pools(self) -> Pools:
         from dragoman.http.httpx_pool import Pools
 
-        loop = asyncio.get_running_loop()
-        held = self._pools.get(loop)
-        if held is None:
-            # Connections belong to their loop. Those of loops that are gone hold nothing but memory.
-            for gone in [other for other in list(self._pools) if other.is_closed()]:
-                self._pools.pop(gone, None)
-            pools = Pools(self._tls)
-            held = self._pools[loop] = pools, _keep(pools)
-            await anext(held[1])
-        return held[0]
+        return Pools(self._tls)
 
     async def _ask(self, pool: httpcore2.AsyncConnectionPool, route: Route, request: Callable[[], httpcore2.Request]) -> _HttpxAnswer:
         """Send a request and wait for the answer's head. A kept connection may turn out to be dead: then once more on a new one."""
@@ -136,14 +120,6 @@ class HttpxTransport:
         raise AssertionError("unreachable")
 
 
-async def _keep(pools: Pools) -> AsyncGenerator[None, None]:
-    """Close the pools when asked to, and also when their loop ends or nobody holds them any more: see transport.py."""
-    try:
-        yield
-    finally:
-        await pools.aclose()
-
-
 def _request(method: str, route: Route, target: str, fields: Sequence[tuple[bytes, bytes]], body: bytes) -> httpcore2.Request:
     import httpcore2
 
@@ -157,21 +133,12 @@ def _not_sent(route: Route) -> ConnectionFailed:
     return ConnectionFailed(f"the request to {route.host} is not valid HTTP and was not sent", retryable=False)
 
 
-class _HttpxAnswer:
+class _HttpxAnswer(AnswerBody):
     def __init__(self, response: httpcore2.Response, exchange: Exchange, route: Route) -> None:
+        super().__init__(_headers(response.headers), route)
         self.status = response.status
-        self.headers: Mapping[str, str] = _headers(response.headers)
         self._response = response
         self._exchange = exchange
-        self._route = route
-        self._body: AsyncGenerator[bytes, None] | None = None
-
-    def chunks(self) -> AsyncGenerator[bytes, None]:
-        if self._body is not None:
-            raise RuntimeError("the body of an answer can be read only once")
-        encoding = self.headers.get("content-encoding", "").strip().lower()
-        self._body = self._read() if encoding in {"", "identity"} else self._unpack(encoding)
-        return self._body
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         from dragoman.http.httpx_faults import FAULTS, not_completed
@@ -186,30 +153,9 @@ class _HttpxAnswer:
         except FAULTS as error:
             raise not_completed(error, self._exchange, self._route, received) from error
 
-    async def _unpack(self, encoding: str) -> AsyncGenerator[bytes, None]:
-        import zlib
-
-        if encoding not in PACKED:
-            raise ConnectionFailed(f"{self._route.host} sent a body in the encoding {encoding!r}, which was not asked for", retryable=False)
-        unpacker = Unpacker(encoding)
-        try:
-            async with aclosing(self._read()) as packed:
-                async for data in packed:
-                    for piece in unpacker.feed(data):
-                        yield piece
-            if not unpacker.done:
-                raise zlib.error("the packed data is incomplete")
-        except zlib.error as error:
-            from dragoman.http.faults import not_completed
-
-            raise not_completed(error, self._route, 0) from error
-
     async def aclose(self) -> None:
         try:
-            if self._body is not None:
-                await self._body.aclose()
-        except RuntimeError:
-            pass  # somebody is reading it at this moment, and finds that it has ended
+            await self._let_go()
         finally:
             await self._response.aclose()
 

@@ -106,6 +106,12 @@ class Pool(Generic[C]):
         for connection in idle:
             connection.abort()
 
+    async def aclose(self) -> None:
+        import asyncio
+
+        self.close()
+        await asyncio.sleep(0)  # the turn in which the sockets are closed
+
     async def _await_opening(self, key: Key) -> C | None:
         promised = self._opening.pop(key, None)  # ours from here on: a second request opens its own
         if promised is None:

@@ -8,16 +8,16 @@ machine never pays for it.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.http.framing import PACKED, NotHTTP, Unpacker, Unsendable, request_fields, request_head, request_target
+from dragoman.http.client_parts import AnswerBody, PerLoop
+from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head, request_target
 from dragoman.http.pool import Pool, open_connections
 from dragoman.http.route import Route, route_to
 from dragoman.values.errors import ConnectionFailed
 
 if TYPE_CHECKING:
-    import asyncio
     import ssl
 
     from dragoman.http.connection import Exchange, HttpConnection
@@ -43,7 +43,7 @@ class HttpTransport:
         self._connect_timeout_s = connect_timeout_s
         self._tls = tls
         self._routes: dict[str, Route] = {}
-        self._pools: dict[asyncio.AbstractEventLoop, tuple[Pool[HttpConnection], AsyncGenerator[None, None]]] = {}
+        self._pools: PerLoop[Pool[HttpConnection]] = PerLoop(Pool)
 
     @asynccontextmanager
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
@@ -53,7 +53,7 @@ class HttpTransport:
         except Unsendable:
             # Nothing of the request is told or chained: a header may hold a key.
             raise ConnectionFailed(f"the request to {route.host} is not valid HTTP and was not sent", retryable=False) from None
-        pool = await self._pool()
+        pool = await self._pools.get()
         exchange = await self._ask(pool, route, method, head, body)
         answer = _HttpAnswer(exchange, route)
         connection = None
@@ -70,7 +70,7 @@ class HttpTransport:
     async def preconnect(self, url: str) -> None:
         try:
             route, _ = self._route(url)
-            pool = await self._pool()
+            pool = await self._pools.get()
             if pool.has(route.key) or not open_connections.has_room:
                 return
             with pool.opening(route.key) as opened:
@@ -80,12 +80,7 @@ class HttpTransport:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. Those of a loop in another thread are closed there, by and by."""
-        import asyncio
-
-        held = self._pools.pop(asyncio.get_running_loop(), None)
-        self._pools.clear()
-        if held is not None:
-            await held[1].aclose()
+        await self._pools.aclose()
 
     # --- where to
 
@@ -99,20 +94,6 @@ class HttpTransport:
             route = self._routes[origin] = route_to(origin, self._proxy)
         target = request_target(rest[len(authority) :])
         return route, f"http://{route.host}{target}" if route.forwarded else target
-
-    async def _pool(self) -> Pool[HttpConnection]:
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        held = self._pools.get(loop)
-        if held is None:
-            # A pool belongs to its loop. Those of loops that are gone hold nothing but memory.
-            for gone in [other for other in list(self._pools) if other.is_closed()]:
-                self._pools.pop(gone, None)
-            pool: Pool[HttpConnection] = Pool()
-            held = self._pools[loop] = pool, _keep(pool)
-            await anext(held[1])
-        return held[0]
 
     # --- connections
 
@@ -164,35 +145,11 @@ class HttpTransport:
         raise AssertionError("unreachable")
 
 
-async def _keep(pool: Pool[HttpConnection]) -> AsyncGenerator[None, None]:
-    """Close the pool when asked to, and also when its loop ends or nobody holds it any more.
-
-    Event loops finish their asynchronous generators before they close: so a program that calls asyncio.run several times leaves
-    no socket open, though it may never have called aclose.
-    """
-    import asyncio
-
-    try:
-        yield
-    finally:
-        pool.close()
-        await asyncio.sleep(0)  # the turn in which the sockets are closed
-
-
-class _HttpAnswer:
+class _HttpAnswer(AnswerBody):
     def __init__(self, exchange: Exchange, route: Route) -> None:
+        super().__init__(exchange.head.headers, route)
         self.status = exchange.head.status
-        self.headers: Mapping[str, str] = exchange.head.headers
         self._exchange = exchange
-        self._route = route
-        self._body: AsyncGenerator[bytes, None] | None = None
-
-    def chunks(self) -> AsyncGenerator[bytes, None]:
-        if self._body is not None:
-            raise RuntimeError("the body of an answer can be read only once")
-        encoding = self.headers.get("content-encoding", "").strip().lower()
-        self._body = self._read() if encoding in {"", "identity"} else self._unpack(encoding)
-        return self._body
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         exchange, received = self._exchange, 0
@@ -208,33 +165,12 @@ class _HttpAnswer:
 
             raise not_completed(error, self._route, received) from error
 
-    async def _unpack(self, encoding: str) -> AsyncGenerator[bytes, None]:
-        import zlib
-
-        if encoding not in PACKED:
-            raise ConnectionFailed(f"{self._route.host} sent a body in the encoding {encoding!r}, which was not asked for", retryable=False)
-        unpacker = Unpacker(encoding)
-        try:
-            async with aclosing(self._read()) as packed:
-                async for data in packed:
-                    for piece in unpacker.feed(data):
-                        yield piece
-            if not unpacker.done:
-                raise zlib.error("the packed data is incomplete")
-        except zlib.error as error:
-            from dragoman.http.faults import not_completed
-
-            raise not_completed(error, self._route, 0) from error
-
     async def aclose(self, *, is_kept: bool) -> None:
         """Let go of the body. Its exchange has ended before: nothing that happens here can reach the connection."""
         import asyncio
 
         try:
-            if self._body is not None:
-                await self._body.aclose()
-        except RuntimeError:
-            pass  # somebody is reading it at this moment, and finds that it has ended
+            await self._let_go()
         finally:
             if not is_kept:
                 await asyncio.sleep(0)  # the turn in which its socket is closed
