@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,14 +21,11 @@ from dragoman.http import pool as pool_module
 from dragoman.http.transport import HttpTransport
 from dragoman.values.errors import ConnectionFailed
 from loopback_http import (
-    LAST_CHUNK,
     Received,
     Server,
     against,
     always,
     answer,
-    chunk,
-    chunked_head,
     closing,
     fetch,
     serving,
@@ -440,28 +437,6 @@ def test_a_connection_given_up_half_open_is_closed_at_once(how: str, proxied: bo
 
     asked, hung_up = asyncio.Event(), asyncio.Event()
     asyncio.run(run())
-
-
-def test_closing_spares_the_answers_that_are_being_read() -> None:
-    go_on = asyncio.Event()
-
-    async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
-        writer.write(chunked_head() + chunk(b"one"))
-        await go_on.wait()
-        writer.write(chunk(b"two") + LAST_CHUNK)
-
-    async def test(server: Server) -> None:
-        async with transport.send("POST", server.url, {}, b"") as got, aclosing(got.chunks()) as pieces:
-            assert await anext(pieces) == b"one"
-            await transport.aclose()
-            go_on.set()
-            assert await anext(pieces) == b"two"
-            assert [piece async for piece in pieces] == []
-        await asyncio.wait_for(server.hung_up.wait(), 1)
-        assert (await fetch(transport, server.url))[2] == b"onetwo"
-
-    transport = HttpTransport()
-    against(handler, transport, test)
 
 
 def test_a_callers_own_certificates_are_used(authority: Authority) -> None:

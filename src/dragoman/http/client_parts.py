@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -67,8 +68,8 @@ async def _keep(pool: Closable) -> AsyncGenerator[None, None]:
         await pool.aclose()
 
 
-class AnswerBody:
-    """The body of an answer: read once, its content encoding undone. A client says how it is read (`_read`)."""
+class AnswerBody(ABC):
+    """The body of an answer: read once, its content encoding undone. A client says how the bytes are read (`_read`)."""
 
     def __init__(self, headers: Mapping[str, str], route: Route) -> None:
         self.headers = headers
@@ -82,8 +83,8 @@ class AnswerBody:
         self._body = self._read() if encoding in {"", "identity"} else self._unpack(encoding)
         return self._body
 
-    def _read(self) -> AsyncGenerator[bytes, None]:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(self) -> AsyncGenerator[bytes, None]: ...
 
     async def _unpack(self, encoding: str) -> AsyncGenerator[bytes, None]:
         import zlib
