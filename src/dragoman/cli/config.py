@@ -44,7 +44,7 @@ class RetryTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AnswersTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When an answer is none. The defaults are those of chat.AnswerPolicy."""
+    """When an answer is none. The defaults are those of loop.chat.AnswerPolicy."""
 
     attempts: Annotated[int, Meta(ge=1, le=100)] = 2
     delay_s: Seconds = 0.5
@@ -52,7 +52,7 @@ class AnswersTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoopGuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When a model goes in circles; 0 turns a check off. The defaults are those of loop_guard.LoopLimits."""
+    """When a model goes in circles; 0 turns a check off. The defaults are those of loop.loop_guard.LoopLimits."""
 
     same_call: CountOrOff = 5
     cycle_length: Annotated[int, Meta(ge=0, le=100)] = 5
@@ -81,7 +81,7 @@ class TextToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WebTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Searching and fetching. The defaults are those of web.Web."""
+    """Searching and fetching. The defaults are those of loop.web.Web."""
 
     search: Literal["off", "tool", "grounding"] = "tool"
     search_model: str = ""
@@ -92,7 +92,7 @@ class WebTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HttpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which HTTP client is used. The default is that of providers.clients."""
+    """Which HTTP client is used. The default is that of http.clients."""
 
     client: Literal["own", "httpx"] = "own"
 

@@ -1,4 +1,4 @@
-"""Why httpcore2 had no answer, in the sentences of connection_faults.py."""
+"""Why httpcore2 had no answer, in the sentences of faults.py."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     max_output_tokens: int
     threads: int = 1
     kept: str = ""
-    """The folder for the beginnings of prompts (local_beginnings.py); nothing: none are kept."""
+    """The folder for the beginnings of prompts (beginnings.py); nothing: none are kept."""
 
     @classmethod
     def of(cls, path: str, context_window: int, max_output_tokens: int, env: Mapping[str, str], kept: str = "") -> EngineSettings:
