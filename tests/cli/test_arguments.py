@@ -6,8 +6,9 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from dragoman.cli.arguments import COMMANDS, OPTIONS, PLANNED, BadArguments, Options, parse
-from dragoman.cli.words import help_for
+from dragoman.app.options import Options
+from dragoman.cli.arguments import COMMANDS, OPTIONS, PLANNED, BadArguments, parse
+from dragoman.cli.help_texts import help_for
 
 
 def problem(*argv: str) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from cli.test_models_pull import Shop, in_terminal
+from dragoman.app.choice import choose_model
+from dragoman.app.first_use import keep
+from dragoman.app.probe import MAX_BYTES, running
+from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.cli.arguments import parse
-from dragoman.cli.choice import choose_model
-from dragoman.cli.first_use import keep
-from dragoman.cli.probe import MAX_BYTES, running
-from dragoman.cli.setup import Setup, catalog_of, set_up
 from dragoman.local import engine as local_engine
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import Unauthorized

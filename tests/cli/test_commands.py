@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dragoman.cli.arguments import Options
+from dragoman.app.options import Options
 from dragoman.cli.doctor import examine
 from program import KEY, Place, Service
 

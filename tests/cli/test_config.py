@@ -11,11 +11,11 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 
-from dragoman.cli.arguments import Options
-from dragoman.cli.config import FLAGS, VARIABLES, AnswersTable, Config, Loaded, LoopGuardTable, RetryTable, Source, keys, load, value_of
-from dragoman.cli.places import find_places
-from dragoman.cli.setup import Setup, catalog_of, limits_of, settings_of
-from dragoman.cli.toml_lines import line_of
+from dragoman.app.config import FLAGS, VARIABLES, AnswersTable, Config, Loaded, LoopGuardTable, RetryTable, Source, keys, load, value_of
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, catalog_of, limits_of, settings_of
+from dragoman.app.toml_lines import line_of
+from dragoman.base.places import find_places
 from dragoman.loop.agent import Limits
 from dragoman.loop.chat import AnswerPolicy
 from dragoman.loop.loop_guard import LoopLimits

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.cli.arguments import Options
+from dragoman.app.options import Options
+from dragoman.app.setup import catalog_of, set_up
 from dragoman.cli.context import Desk, plan_now
-from dragoman.cli.setup import catalog_of, set_up
 from dragoman.context.plan import Plan
 from dragoman.loop.history import History
 from dragoman.sessions.log import read_log

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dragoman.cli.arguments import Options
-from dragoman.cli.config import CompressTable, Config, PruneTable, load
-from dragoman.cli.places import find_places
-from dragoman.cli.setup import context_of
+from dragoman.app.config import CompressTable, Config, PruneTable, load
+from dragoman.app.options import Options
+from dragoman.app.setup import context_of
+from dragoman.base.places import find_places
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.values.errors import ConfigError
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from cli.test_context import Kept, worked
 from context.test_plan import plan
+from dragoman.base.text import bar
 from dragoman.cli.context_page import page_of
-from dragoman.cli.page import Look, Page, bar, pad, table, width
+from dragoman.cli.page import Look, Page, pad, table, width
 from dragoman.context.decide import Decision
 from dragoman.context.plan import Plan
 from dragoman.loop.history import History

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.base.words import say
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
 from dragoman.cli.startup import LAST_WORDS
-from dragoman.cli.words import say
 from program import Done, Place, Service, calls, script
 
 Serve = Callable[..., Service]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.pulling import drawn
+from dragoman.app.pulling import drawn
 from dragoman.local.weights import Progress
 from program import Done, Place, heed_signals
 from tiny_model import CONTENT, FAKE_PIP, TINY, wheel_of

@@ -12,7 +12,8 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from dragoman.cli.output import FLUSH_EVERY_S, Output, harmless, one_line
+from dragoman.base.text import harmless, one_line
+from dragoman.cli.output import FLUSH_EVERY_S, Output
 
 
 class Pipe:

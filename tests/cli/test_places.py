@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from dragoman.cli.places import Places, find_places, make_private
+from dragoman.base.places import Places, find_places, make_private
 
 
 def test_dragoman_home_holds_everything(tmp_path: Path) -> None:

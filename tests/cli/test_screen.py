@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.output import Messages, Output
+from dragoman.app.console import Messages
+from dragoman.cli.output import Output
 from dragoman.cli.reports import TextReport
 from dragoman.cli.screen import Screen, fitting
 from dragoman.cli.terminal_report import TerminalReport

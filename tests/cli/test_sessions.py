@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.session_list import age, as_table, size
-from dragoman.cli.sessions import ask
+from dragoman.app.console import confirm
+from dragoman.base.text import size
+from dragoman.cli.session_list import age, as_table
 from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.store import Session, Store
@@ -300,10 +301,10 @@ def test_a_question_is_answered_by_yes_alone(answer: str, agrees: bool, monkeypa
     monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdin", typed)
     if agrees:
-        ask("Sure?")
+        confirm("Sure?")
         return
     with pytest.raises(InputError, match="nothing was done"):
-        ask("Sure?")
+        confirm("Sure?")
 
 
 @pytest.mark.parametrize("which", ["../../../etc/passwd", "/etc/passwd", "x" * 5000, "\x1b[2J", "-1", "0", "9"])

@@ -52,7 +52,7 @@ MISSED = """
 import os, select, signal
 from contextlib import suppress
 from dragoman.cli.terminal_signals import Signals
-from dragoman.cli.signals import Interrupted
+from dragoman.app.signals import Interrupted
 
 signals = Signals(None)
 with signals, suppress(Interrupted):

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli import words
+from dragoman.base import words
 from dragoman.cli.arguments import COMMANDS
+from dragoman.cli.help_texts import help_for
 
-CLI = Path(words.__file__).parent
-MODULES = sorted(CLI.glob("*.py"))
+SOURCE = Path(words.__file__).parent.parent
+MODULES = sorted(path for room in ("app", "cli") for path in (SOURCE / room).glob("*.py"))
 PLACES = ("words.py", "help_texts.py")
 
 
@@ -45,7 +46,7 @@ def test_nothing_in_words_is_said_nowhere() -> None:
     others = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES if path.name not in PLACES]
     literals = {node.value for tree in others for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     # Some keys are put together from a prefix and a word: say(f"mode_{mode}").
-    everything = [*others, ast.parse((CLI / "words.py").read_text(encoding="utf-8"))]
+    everything = [*others, ast.parse(Path(words.__file__).read_text(encoding="utf-8"))]
     joined = [node.values[0] for tree in everything for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) and node.values]
     prefixes = tuple(str(first.value) for first in joined if isinstance(first, ast.Constant) and str(first.value).endswith("_"))
     assert prefixes
@@ -75,7 +76,7 @@ def test_a_language_that_lacks_a_text_speaks_english() -> None:
 
 @pytest.mark.parametrize("command", ["run", *COMMANDS, "terminal"])
 def test_every_command_has_a_help_that_fits_a_terminal(command: str) -> None:
-    assert all(len(line) <= 120 for line in words.help_for(command).splitlines())
+    assert all(len(line) <= 120 for line in help_for(command).splitlines())
 
 
 def test_every_text_can_be_filled() -> None:

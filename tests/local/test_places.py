@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.places import find_places
+from dragoman.base.places import find_places
 from dragoman.local.weights import MODELS, find, models, remove, weights_folder
 from dragoman.local.weights.places import holding, scratch_folder, unfinished_file
 from dragoman.values.errors import InputError

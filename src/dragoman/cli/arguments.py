@@ -8,51 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
-from dragoman.cli.words import say
+from dragoman.app.options import Options
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
-OutputFormat = Literal["text", "json", "stream-json"]
 MAX_TURNS_LIMIT = 1_000_000
 _COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535}
 """Options that are numbers from 1, and their most."""
-
-
-class Options(msgspec.Struct, frozen=True):
-    """What the command line says, and nothing else: no file and no variable has been looked at."""
-
-    command: str = "run"
-    words: tuple[str, ...] = ()
-    """What follows a subcommand."""
-    prompt: str | None = None
-    model: str = ""
-    output_format: OutputFormat = "text"
-    max_turns: int | None = None
-    approval: str = ""
-    resume: str | None = None
-    include: tuple[str, ...] = ()
-    config: str = ""
-    directory: str = ""
-    lang: str = ""
-    trust: bool = False
-    yes: bool = False
-    text_tools: bool = False
-    debug: bool = False
-    no_color: bool = False
-    offline: bool = False
-    all: bool = False
-    at: int | None = None
-    to: int | None = None
-    form: str = ""
-    output: str = ""
-    force: bool = False
-    source: str = ""
-    request: str | None = None
-    focus: str = ""
-    port: int | None = None
-    help: bool = False
-    version: bool = False
 
 
 class Option(NamedTuple):

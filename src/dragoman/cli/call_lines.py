@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.cli.output import one_line
-from dragoman.cli.words import say
+from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.values.events import ContextCompressed, ContextPruned, PromptProgress, ToolCallFinished
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words

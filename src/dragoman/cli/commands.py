@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
-from dragoman.cli.output import one_line
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.cli.help_texts import help_for
 from dragoman.cli.screen import fitting
 from dragoman.cli.terminal_report import spent_words
-from dragoman.cli.words import help_for, say
 from dragoman.policy.judge import Mode
 
 if TYPE_CHECKING:

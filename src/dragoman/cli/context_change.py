@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.app.setup import context_of, make_agent
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.cli import sessions
-from dragoman.cli.setup import context_of, make_agent
-from dragoman.cli.words import say
 from dragoman.loop.history import History
 from dragoman.values.errors import DragomanError, InputError, ProviderError
 

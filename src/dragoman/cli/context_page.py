@@ -7,10 +7,11 @@ from itertools import groupby
 
 import msgspec
 
-from dragoman.cli.page import Look, Page, Piece, bar, pad, table, width
+from dragoman.base.text import bar
+from dragoman.base.words import ENGLISH, say
+from dragoman.cli.page import Look, Page, Piece, pad, table, width
 from dragoman.cli.session_list import age
 from dragoman.cli.terminal_report import spent_words
-from dragoman.cli.words import ENGLISH, say
 from dragoman.context.plan import Plan, Total
 from dragoman.context.plan_items import PlanItem
 from dragoman.sessions.titles import fit

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
+from dragoman.app.console import Messages
 from dragoman.base import jsontext
-from dragoman.cli.output import Messages
-from dragoman.cli.words import say
+from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.providers.redact import REDACTED, SECRET_HEADERS, redact
 from dragoman.values.errors import ConfigError, InputError
@@ -46,7 +46,7 @@ def write_request(desk: Desk, entries: Sequence[Entry]) -> str:
 def _prepared(desk: Desk, view: View) -> Prepared:
     import msgspec
 
-    from dragoman.cli.setup import text_options_of
+    from dragoman.app.setup import text_options_of
     from dragoman.loop.calling import Calling
     from dragoman.providers.auth import NoAuth
     from dragoman.providers.connect import connect

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.app.setup import context_of
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.cli.context_page import dollars
 from dragoman.cli.page import Page, Piece, look_of, table
-from dragoman.cli.setup import context_of
-from dragoman.cli.words import say
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.replay import ALL_TOOLS, Call, Policy, PolicyName, ReplayCost, calls_of, replay
 from dragoman.context.replay_run import Timeline

@@ -8,16 +8,16 @@ import sys
 from typing import Any
 
 from dragoman import __version__
+from dragoman.app.setup import Setup, connected, make_agent, tidy_sessions
+from dragoman.app.signals import Interrupted
+from dragoman.base.words import say
 from dragoman.cli.approval import Dialog, Questions
 from dragoman.cli.keys import Keyboard
 from dragoman.cli.line_prompt import LinePrompt
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
-from dragoman.cli.setup import Setup, connected, make_agent, tidy_sessions
-from dragoman.cli.signals import Interrupted
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
-from dragoman.cli.words import say
 from dragoman.loop.history import paid
 from dragoman.loop.run import Run
 from dragoman.values.errors import DragomanError
@@ -201,7 +201,7 @@ class Conversation:
             self._run.cancel()
 
     def change_model(self, name: str) -> None:
-        from dragoman.cli.first_use import require_weights
+        from dragoman.app.first_use import require_weights
 
         before = self.agent.provider
         try:

@@ -10,12 +10,12 @@ from typing import Literal
 import msgspec
 
 from dragoman import __version__
+from dragoman.app.choice import Choice, choose_model, key_of
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.cli.arguments import Options
-from dragoman.cli.choice import Choice, choose_model, key_of
-from dragoman.cli.output import one_line
-from dragoman.cli.setup import Setup, catalog_of, set_up
-from dragoman.cli.words import say
+from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.values.errors import ConnectionFailed, DragomanError
 from dragoman.values.profile import Deployment
 
@@ -116,7 +116,7 @@ def _engine() -> Finding:
 
 
 def _weights(setup: Setup, model: str) -> Finding:
-    from dragoman.cli.first_use import needs_weights
+    from dragoman.app.first_use import needs_weights
     from dragoman.local.provider import weights_of
     from dragoman.loop.agent import find_weights
 

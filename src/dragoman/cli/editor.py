@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 
-from dragoman.cli.words import say
+from dragoman.base.words import say
 
 STOP_S = 0.5
 # Isolated: neither PYTHONPATH nor the folder we are in may supply what passes for a module of the library.

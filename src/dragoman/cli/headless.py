@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.cli.arguments import Options
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, discover_tools, make_agent, set_up, settled, tidy_sessions
+from dragoman.app.signals import Interrupts
+from dragoman.base.words import say
 from dragoman.cli.call_lines import title
 from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed, outcome_of
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for
-from dragoman.cli.setup import Setup, discover_tools, make_agent, set_up, settled, tidy_sessions
-from dragoman.cli.signals import Interrupts
 from dragoman.cli.startup import all_is_told
-from dragoman.cli.words import say
 from dragoman.values.contracts import Deny, Intent
 from dragoman.values.errors import DragomanError
 
@@ -164,7 +164,7 @@ class Headless:
 
     def _broken(self, error: Exception) -> Outcome:
         if self._options.debug:
-            from dragoman.cli.debug_log import print_traceback
+            from dragoman.app.debug_log import print_traceback
 
             print_traceback(error)
         return failed(error)
@@ -173,7 +173,7 @@ class Headless:
         """With --debug, where an error came from."""
         if not self._options.debug or not run.result.error_type:
             return
-        from dragoman.cli.debug_log import print_traceback
+        from dragoman.app.debug_log import print_traceback
 
         try:
             await run

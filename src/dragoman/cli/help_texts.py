@@ -187,3 +187,7 @@ beginning of it. Looking changes nothing, and needs no key.
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """
+
+
+def help_for(command: str) -> str:
+    return ENGLISH_HELP[command]

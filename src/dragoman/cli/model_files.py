@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.app.options import Options
+from dragoman.app.pulling import agree, fetch, state_of
+from dragoman.app.setup import Setup, set_up
 from dragoman.base import jsontext
-from dragoman.cli.arguments import Options
-from dragoman.cli.output import one_line
-from dragoman.cli.pulling import agree, fetch, state_of
-from dragoman.cli.session_list import size
-from dragoman.cli.setup import Setup, set_up
-from dragoman.cli.words import say
+from dragoman.base.text import one_line, size
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:

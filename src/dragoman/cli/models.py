@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dragoman.app.choice import Choice, choose_model, key_of, running_servers
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.cli.arguments import Options
-from dragoman.cli.choice import Choice, choose_model, key_of, running_servers
-from dragoman.cli.setup import Setup, catalog_of, set_up
-from dragoman.cli.words import say
+from dragoman.base.words import say
 from dragoman.providers.catalog import Catalog
 from dragoman.values.errors import InputError, Unauthorized
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
-    from dragoman.cli.probe import Running
+    from dragoman.app.probe import Running
 
 NAME_CHARS = 44
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.cli.words import say
+from dragoman.base.words import say
 from dragoman.values.errors import DragomanError
 from dragoman.values.usage import Usage
 

@@ -10,7 +10,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING
+
+from dragoman.app.console import descriptor_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -19,28 +21,12 @@ FLUSH_EVERY_S = 0.02
 PIECE_BYTES = 4_096
 """PIPE_BUF on Linux: what a pipe that is ready for writing takes without blocking."""
 
-# What a terminal would act on. Line ends and tabs stay; a carriage return would let a line be overwritten.
-_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)])
-_CONTROLS.pop(ord("\n"))
-_CONTROLS.pop(ord("\t"))
-
-
-def harmless(text: str) -> str:
-    """The text without control characters: an answer must not be able to move the cursor, set a title or fill the clipboard."""
-    return text if text.isprintable() else text.translate(_CONTROLS)
-
-
-def one_line(text: str, limit: int = 2_000) -> str:
-    """For messages: one line, harmless and of bounded length, whatever a service or a file name put into it."""
-    line = harmless(" ".join(text.split()))
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
-
 
 class Output:
     """Standard output. `write` never blocks; `finish` writes what is left and may wait for the reader."""
 
     def __init__(self, encoding: str = "") -> None:
-        self._fd = _descriptor(sys.stdout)
+        self._fd = descriptor_of(sys.stdout)
         self._encoding = encoding or getattr(sys.stdout, "encoding", None) or "utf-8"
         self.is_terminal = self._fd >= 0 and os.isatty(self._fd)
         self.gone = self._fd < 0
@@ -151,51 +137,6 @@ class Output:
         if self._waiting and self._loop is not None:
             self._loop.remove_writer(self._fd)
         self._waiting = False
-
-
-class Messages:
-    """Standard error: one line per message. In a terminal a line may be dim, and a countdown may rewrite itself."""
-
-    def __init__(self, *, color: bool = True) -> None:
-        self._stream = sys.stderr
-        descriptor = _descriptor(self._stream)
-        self.is_terminal = descriptor >= 0 and os.isatty(descriptor)
-        self.color = color and self.is_terminal
-        self._passing = False
-
-    def choose_color(self, wanted: Literal["auto", "always", "never"]) -> None:
-        self.color = self.color if wanted == "auto" else wanted == "always"
-
-    def line(self, text: str, *, dim: bool = False) -> None:
-        text = one_line(text)
-        self._write((f"\x1b[2m{text}\x1b[22m" if dim and self.color else text) + "\n")
-
-    def passing(self, text: str) -> None:
-        """A line that the next one takes the place of. Only a terminal can do that."""
-        if self.is_terminal:
-            self._write(f"{one_line(text, 200)}")
-            self._passing = True
-
-    def clear(self) -> None:
-        if self._passing:
-            self._write("")
-
-    def _write(self, text: str) -> None:
-        start = "\r\x1b[K" if self._passing else ""
-        self._passing = False
-        try:
-            self._stream.write(start + text)
-            self._stream.flush()
-        except (AttributeError, OSError, ValueError):
-            pass  # nobody to tell
-
-
-def _descriptor(stream: TextIO | None) -> int:
-    """-1 where there is none: a closed descriptor's number may by now be a socket's."""
-    try:
-        return -1 if stream is None else stream.fileno()
-    except (OSError, ValueError):
-        return -1
 
 
 def _reader_left(error: OSError) -> bool:

@@ -13,7 +13,6 @@ from dragoman.cli.screen import Style, styled
 from dragoman.sessions.titles import clusters, fit, one_line, width_of
 
 Piece = str | tuple[str, Style]
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _PLAIN = str.maketrans(
     {"…": "...", "·": "-", "–": "-", "→": "->", "░": ".", "█": "#", **dict.fromkeys("▏▎▍", " "), **dict.fromkeys("▌▋▊▉", "#")}
 )
@@ -89,13 +88,6 @@ def table(page: Page, rows: Sequence[Sequence[Piece]], *, right: Sequence[int], 
             if not last:
                 pieces.append("  ")
         page.line(*pieces)
-
-
-def bar(share: float, columns: int) -> str:
-    """A bar of so many columns at most, to an eighth of one; something is never shown as nothing."""
-    eighths = round(max(min(share, 1.0), 0.0) * columns * 8)
-    eighths = max(eighths, 1) if share > 0 else eighths
-    return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:

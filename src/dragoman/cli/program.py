@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from dragoman.cli.arguments import BadArguments, Options, parse
-from dragoman.cli.words import choose_language, help_for, say
+from dragoman.app.options import Options
+from dragoman.base.words import choose_language, say
+from dragoman.cli.arguments import BadArguments, parse
+from dragoman.cli.help_texts import help_for
 from dragoman.values.errors import DragomanError, InputError
 
 
@@ -98,7 +100,7 @@ def _failed(options: Options, error: Exception) -> int:
     from dragoman.cli.outcome import failed
 
     if options.debug and not isinstance(error, DragomanError):
-        from dragoman.cli.debug_log import print_traceback
+        from dragoman.app.debug_log import print_traceback
 
         print_traceback(error)
     outcome = failed(error)
@@ -112,7 +114,7 @@ def _failed(options: Options, error: Exception) -> int:
 
         _print(jsontext.dumps({"error": told}) + "\n")
     else:
-        from dragoman.cli.output import Messages
+        from dragoman.app.console import Messages
 
         Messages().line(say("failed", message=told["message"]))
     return outcome.exit_code

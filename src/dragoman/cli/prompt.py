@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from dragoman.cli.words import say
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 MAX_STDIN_BYTES = 10_000_000

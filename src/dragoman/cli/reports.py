@@ -9,12 +9,14 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from dragoman.app.console import Messages
+from dragoman.app.options import Options
 from dragoman.base import jsontext
+from dragoman.base.text import harmless
+from dragoman.base.words import say
 from dragoman.cli import call_lines, stream_json
-from dragoman.cli.arguments import Options
-from dragoman.cli.output import Messages, Output, harmless
+from dragoman.cli.output import Output
 from dragoman.cli.startup import all_is_told
-from dragoman.cli.words import say
 from dragoman.values.events import (
     ContentAdded,
     ContextCompressed,

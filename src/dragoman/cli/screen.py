@@ -8,7 +8,8 @@ import sys
 import unicodedata
 from typing import Literal
 
-from dragoman.cli.output import FLUSH_EVERY_S, Output, harmless, one_line
+from dragoman.base.text import harmless, one_line
+from dragoman.cli.output import FLUSH_EVERY_S, Output
 
 Style = Literal["", "dim", "red", "green", "yellow", "cyan", "bold"]
 _CODES = {"dim": ("2", "22"), "bold": ("1", "22"), "red": ("31", "39"), "green": ("32", "39"), "yellow": ("33", "39"), "cyan": ("36", "39")}

@@ -7,9 +7,9 @@ import socket
 import threading
 from typing import Any
 
-from dragoman.cli.arguments import Options
-from dragoman.cli.setup import catalog_of, set_up
-from dragoman.cli.words import say
+from dragoman.app.options import Options
+from dragoman.app.setup import catalog_of, set_up
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 PORT = 8080
@@ -34,7 +34,7 @@ def serve(options: Options) -> int:
 
 def start(options: Options) -> tuple[Any, str]:
     """The running server and the model's name. Raises InputError or Unsupported, saying what to do."""
-    from dragoman.cli.first_use import require_weights
+    from dragoman.app.first_use import require_weights
     from dragoman.local.engine import EngineSettings, check_weights, serve_on
     from dragoman.local.provider import weights_of
     from dragoman.loop.agent import find_weights

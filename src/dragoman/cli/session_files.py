@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
-from dragoman.cli.output import harmless, one_line
-from dragoman.cli.session_list import size
-from dragoman.cli.words import say
+from dragoman.base.text import harmless, one_line, size
+from dragoman.base.words import say
 from dragoman.sessions.projects import new_session_id
 from dragoman.values.errors import InputError
 

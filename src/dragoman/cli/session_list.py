@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.cli.output import harmless, one_line
-from dragoman.cli.words import say
+from dragoman.base.text import harmless, one_line, size
+from dragoman.base.words import say
 from dragoman.sessions.titles import clusters, fit, width_of
 
 if TYPE_CHECKING:
@@ -59,16 +59,6 @@ def age(ms: int) -> str:
         if seconds < length * most:
             return f"{seconds // length}{unit}"
     return f"{seconds // 31_556_952}y"
-
-
-def size(count: int) -> str:
-    """`812 B`, `4.1 kB`, `60 MB`."""
-    amount = float(count)
-    for unit in ("B", "kB", "MB"):
-        if amount < 999.5:
-            return f"{amount:.1f} {unit}" if unit != "B" and amount < 9.95 else f"{amount:.0f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
 
 
 def _cells(summary: Summary, now_ms: int, everywhere: bool) -> tuple[str, ...]:

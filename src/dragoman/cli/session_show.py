@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.output import harmless, one_line
-from dragoman.cli.words import say
+from dragoman.base.text import harmless, one_line
+from dragoman.base.words import say
 from dragoman.sessions.export_words import heading, note_words, outcome_words, time_of
 from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript
 from dragoman.values.messages import Blob, FileRef, Part

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.cli.output import one_line
-from dragoman.cli.words import say
+from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
 from dragoman.values.errors import InputError

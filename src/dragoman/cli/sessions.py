@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from dragoman.app.console import Messages, confirm
+from dragoman.app.options import Options
+from dragoman.app.setup import set_up
 from dragoman.base import jsontext
-from dragoman.cli.arguments import Options
-from dragoman.cli.output import Messages, one_line
-from dragoman.cli.setup import set_up
-from dragoman.cli.words import say
+from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _rewind(desk: Desk) -> str:
 def _delete(desk: Desk) -> str:
     found = desk.find()
     if not desk.options.yes:
-        ask(say("delete_it", id=found.session_id, title=one_line(found.title, 60)))
+        confirm(say("delete_it", id=found.session_id, title=one_line(found.title, 60)))
     desk.store.delete(found.path)
     return say("session_deleted", id=found.session_id) + "\n"
 
@@ -218,16 +218,6 @@ def _require_seq(entries: tuple[Entry, ...], seq: int, flag: str, found: Summary
     if not any(entry.seq == seq for entry in entries):
         last = entries[-1].seq if entries else 0
         raise InputError(say("session_no_seq", flag=flag, seq=seq, last=last, id=found.session_id))
-
-
-def ask(question: str) -> None:
-    """Returns where the answer is yes."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise InputError(say("nobody_to_ask"))
-    sys.stderr.write(f"{one_line(question)} ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise InputError(say("left_alone"))
 
 
 def session_id_of(path: str) -> str:

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from dragoman.app.config import ConfigFile, Source, keys, value_of
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.cli.arguments import Options
-from dragoman.cli.config import ConfigFile, Source, keys, value_of
-from dragoman.cli.output import harmless
-from dragoman.cli.setup import Setup, catalog_of, set_up
-from dragoman.cli.words import say
+from dragoman.base.text import harmless
+from dragoman.base.words import say
 from dragoman.providers.redact import SECRET_HEADERS, redact
 
 _MAX_VALUE_CHARS = 60

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.cli.arguments import Options
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, set_up, settled
+from dragoman.base.words import say
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
-from dragoman.cli.setup import Setup, set_up, settled
-from dragoman.cli.words import say
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:

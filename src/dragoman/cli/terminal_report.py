@@ -6,10 +6,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.cli import call_lines
-from dragoman.cli.output import Output, one_line
+from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen, fitting
-from dragoman.cli.words import say
 from dragoman.values.events import (
     CitationShown,
     ContentAdded,

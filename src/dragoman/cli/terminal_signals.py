@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from dragoman.app.signals import Interrupted, Interrupts
 from dragoman.cli.keys import Keyboard
-from dragoman.cli.signals import Interrupted, Interrupts
 
 EXIT_INTERRUPTED, EXIT_QUIT = 130, 131
 PATIENCE_S = 0.05

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.cli.arguments import Options
-from dragoman.cli.choice import Choice, choose_model, named_choice
-from dragoman.cli.config import Config, Loaded, TextToolsTable, load
-from dragoman.cli.places import Places, find_places
-from dragoman.cli.words import choose_language, say
+from dragoman.app.choice import Choice, choose_model, named_choice
+from dragoman.app.config import Config, Loaded, TextToolsTable, load
+from dragoman.app.options import Options
+from dragoman.base.places import Places, find_places
+from dragoman.base.words import choose_language, say
 from dragoman.values.errors import ConfigError, DragomanError, InputError, SandboxError, Unauthorized
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def catalog_of(setup: Setup) -> Catalog:
     rows = setup.config.deployments
     if not rows:
         return catalog
-    from dragoman.cli.config_faults import place_row_error
+    from dragoman.app.config_faults import place_row_error
 
     for name, row in rows.items():
         try:
@@ -85,7 +85,7 @@ def settled(setup: Setup, *, may_ask: bool) -> Setup:
     choice = named_choice(setup, catalog)
     if choice is not None and not catalog.find(choice.model)[0].in_process:
         return msgspec.structs.replace(setup, choice=choice)
-    from dragoman.cli.first_use import settle
+    from dragoman.app.first_use import settle
 
     return settle(setup, catalog, choice, may_ask=may_ask)
 
@@ -187,7 +187,7 @@ def connected(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> 
     retry = setup.config.retry
     policy = RetryPolicy(retry.attempts, retry.first_delay_s, retry.max_delay_s, deadline_s=retry.deadline_s)
     if setup.options.debug:
-        from dragoman.cli.debug_log import log_to_stderr
+        from dragoman.app.debug_log import log_to_stderr
 
         log_to_stderr(auth.secrets)
     connection = connect(
@@ -302,7 +302,7 @@ def _system(setup: Setup) -> str | None:
     path = setup.config.system_file
     if not path:
         return None
-    from dragoman.cli.text_files import FileProblem, read_text
+    from dragoman.app.text_files import FileProblem, read_text
 
     folder = os.path.dirname(setup.loaded.source("system_file").name)
     path = os.path.join(folder, os.path.expanduser(path))

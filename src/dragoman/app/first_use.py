@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dragoman.cli.choice import Choice, choose_model, key_variables, local_choice, no_model, running_servers, server_choice
-from dragoman.cli.output import Messages, one_line
-from dragoman.cli.setup import Setup, catalog_of
-from dragoman.cli.words import say
+from dragoman.app.choice import Choice, choose_model, key_variables, local_choice, no_model, running_servers, server_choice
+from dragoman.app.console import Messages
+from dragoman.app.setup import Setup, catalog_of
+from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.values.errors import InputError, Unauthorized
 
 if TYPE_CHECKING:
-    from dragoman.cli.probe import Running
+    from dragoman.app.probe import Running
     from dragoman.providers.catalog import Catalog
 
 
@@ -43,7 +44,7 @@ def require_weights(setup: Setup, model: str, *, may_ask: bool) -> None:
     """Pull the weights of a model in this process, where it is one and they are not here. Raises InputError where nobody agreed."""
     if not needs_weights(setup, model):
         return
-    from dragoman.cli.pulling import agree, fetch
+    from dragoman.app.pulling import agree, fetch
     from dragoman.local.engine import unusable
     from dragoman.local.weights.models import named
 
@@ -81,7 +82,7 @@ def _pull_for(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) 
     """As `require_weights`, for a model nobody named: there are other ways out, and they are told."""
     if not needs_weights(setup, choice.model):
         return
-    from dragoman.cli.session_list import size
+    from dragoman.base.text import size
     from dragoman.local.weights.models import named
 
     model = named(choice.model)
@@ -146,7 +147,7 @@ def _ask(server: Running) -> str:
 def keep(setup: Setup, model: str) -> str:
     """Put the model into the user's file, before everything else in it; and say so."""
     from dragoman.base import jsontext
-    from dragoman.cli.places import make_private
+    from dragoman.base.places import make_private
 
     file = setup.loaded.files[0]
     aside = f"{file.path}.{os.getpid()}.new"

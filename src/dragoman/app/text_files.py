@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from dragoman.cli.words import say
+from dragoman.base.words import say
 
 
 class FileProblem(Exception):

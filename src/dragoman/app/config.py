@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from dragoman.cli.arguments import Options
-from dragoman.cli.places import Places
-from dragoman.cli.words import say
+from dragoman.app.options import Options
+from dragoman.base.places import Places
+from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
@@ -234,7 +234,7 @@ def _project_file(options: Options, user: ConfigFile, workspace: str) -> tuple[C
 
 
 def _read(path: str, kind: Literal["user", "project"]) -> ConfigFile:
-    from dragoman.cli.text_files import FileProblem, read_text
+    from dragoman.app.text_files import FileProblem, read_text
 
     try:
         return ConfigFile(path, kind, "read", read_text(path, MAX_FILE_BYTES))
@@ -287,7 +287,7 @@ def _from_environment(env: Mapping[str, str]) -> Iterator[tuple[Source, dict[str
         try:
             msgspec.convert(values, Config)
         except msgspec.ValidationError as error:
-            from dragoman.cli.config_faults import explain
+            from dragoman.app.config_faults import explain
 
             raise ConfigError(f"{name}: {explain(error, Config).message}") from error
         yield Source("env", name), values
@@ -334,14 +334,14 @@ def _converted(values: dict[str, Any], file: ConfigFile) -> Config:
     try:
         return msgspec.convert(values, Config)
     except msgspec.ValidationError as error:
-        from dragoman.cli.config_faults import explain
+        from dragoman.app.config_faults import explain
 
         fault = explain(error, Config)
         raise ConfigError(_at(file, fault.path, fault.message)) from error
 
 
 def _at(file: ConfigFile, path: Sequence[str], message: str) -> str:
-    from dragoman.cli.toml_lines import line_of
+    from dragoman.app.toml_lines import line_of
 
     line = line_of(file.text, path)
     return f"{file.path}:{line}: {message}" if line else f"{file.path}: {message}"
