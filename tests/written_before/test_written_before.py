@@ -1,0 +1,375 @@
+"""What was written before opens as it did: session logs, exports, the configuration and the grants of an earlier version.
+
+Everything goes through the command line, whose words and files outlive the inside. README.md says what the fixtures are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from dragoman.cli.main import main
+from program import Done, Place, service
+
+# --- the one function that knows the inside
+
+
+def next_request(log: Path) -> dict[str, Any]:
+    """The request that would be sent next, as JSON. When the inside moves, this changes and nothing else here does."""
+    import msgspec
+
+    from dragoman.loop.history import History
+    from dragoman.sessions.log import read_log
+
+    return json.loads(msgspec.json.encode(History(entries=read_log(log).entries).request))
+
+
+# --- the fixtures
+
+HERE = Path(__file__).parent
+NAMES: dict[str, str] = json.loads((HERE / "sessions.json").read_text())
+"""What a session is about → its id."""
+EXPORTED = ("compressed", "model-changed")
+"""Those whose exports are kept as files, too."""
+FORMS = {"markdown": "md", "html": "html", "json": "json", "record": "record.json"}
+VOYAGE = "/home/user/voyage"
+"""The workspace in which the sessions were held."""
+SERVICES = ("voyage-gemini/big", "voyage-chat/big", "voyage-responses/big", "voyage-anthropic/big")
+SETTINGS = {"text-seed": '[text_tools]\nmode = "text"\ndialect = "seed"\n'}
+"""What a session needs in the configuration beside the services."""
+ANSWERS = {"asked-again": 'text: "{\\"reply\\": {\\"answer\\": \\"Done.\\"}}"'}
+"""What a service says to a session that goes on, where the form of answers is bound."""
+LOG = {"log.txt": "3 May: left Basra.\n19 May: reached Muscat.\n", "notes/crew.txt": "Zarif, pilot\nYusuf, cook\n"}
+DAYS = {"days.txt": "Basra 3 May\nMuscat 19 May\n"}
+LEFT_BEHIND = {
+    "program-native": LOG | DAYS,
+    "going-back": LOG | DAYS | {"log.txt": LOG["log.txt"].replace("19 May", "20 May")},
+    "interrupted": LOG | {"days.txt": "Basra\n"},
+}
+"""The files a session left in its workspace; the others changed none."""
+KINDS = (
+    "started configured said answer_rejected tool_started tool_finished files_changed files_restored pruned compressed not_compressed"
+    " spent model_changed rewound titled sung"
+)
+"""Every kind of entry there was, and one of a later version."""
+NOTES = (
+    "This is Dragoman. We are setting up the context for our chat.",
+    "This is Dragoman. Something in the context of our chat has changed:\\n\\nToday's date is",
+    "This is Dragoman. Something in the context of our chat has changed:\\n\\nI'm working in these directories:",
+    "Your last answer was cut off at the output limit.",
+    "Your last answer held a tool call that could not be read (",
+    "You seem to be going in circles: ",
+    "Answer my question now, in a short sentence,",
+    "My question was: ",
+    "A tool call in your last answer could not be read",
+    "[A summary, and not a new message from the person.]",
+)
+"""How everything begins that the program told the model, as it stands in a log."""
+
+
+class Desk:
+    """A home with the fixtures in it, and the program to open them with."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.place = Place(folder)
+        self.home = self.place.home / "dragoman"
+        self.work = self.place.work
+        self.env = self.place.env | {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"}
+        self.home.mkdir()
+        self.configure("")
+
+    def configure(self, settings: str) -> None:
+        (self.home / "config.toml").write_text((HERE / "services.toml").read_text() + settings)
+
+    def take_all(self) -> None:
+        """Every session, to the byte."""
+        shutil.copytree(HERE / "sessions", self.home / "data" / "sessions")
+
+    def take(self, name: str) -> Path:
+        """One session, moved to this workspace with the files that it left there. Returns its log."""
+        source = log_of(name, HERE / "sessions")
+        log = self.home / "data" / "sessions" / source.parent.name / source.name
+        shutil.copytree(source.parent / "blobs", log.parent / "blobs")
+        log.write_bytes(b"".join(map(self._moved, source.read_bytes().splitlines(keepends=True))))
+        self.configure(SETTINGS.get(name, ""))
+        for path, text in LEFT_BEHIND.get(name, LOG).items():
+            (self.work / path).parent.mkdir(exist_ok=True)
+            (self.work / path).write_text(text)
+        return log
+
+    def _moved(self, line: bytes) -> bytes:
+        """A line of a log, with its checksum made anew; what is no whole line stays as it is."""
+        checked, crc, _ = line.rpartition(b',"crc":"')
+        if not crc:
+            return line
+        moved = checked.replace(VOYAGE.encode(), os.fsencode(self.work))
+        return b'%b,"crc":"%08x"}\n' % (moved, zlib.crc32(moved))
+
+    def dragoman(self, *arguments: str) -> str:
+        """What a command prints. In this process: hundreds of processes would take a minute."""
+        done = self.run(*arguments)
+        assert done.code == 0, done
+        return done.out
+
+    def run(self, *arguments: str) -> Done:
+        out, err = io.BytesIO(), io.BytesIO()
+        with (
+            patch.dict(os.environ, self.env, clear=True),
+            chdir(self.work),
+            redirect_stdout(io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)),
+            redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", newline="", write_through=True)),
+        ):
+            code = main(list(arguments))
+            return Done(code, out.getvalue(), err.getvalue())
+
+    def run_apart(self, url: str, *arguments: str) -> Done:
+        """In a process of its own, with a service to talk to."""
+        return self.place.run(*arguments, env=self.env | {"SERVICE_URL": url, "CORP_KEY": "secret"})
+
+    def at_voyage(self, value: Any) -> Any:
+        """The value without what differs from day to day and from machine to machine."""
+        if isinstance(value, dict):
+            return {key: self.at_voyage(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self.at_voyage(each) for each in value]
+        if not isinstance(value, str):
+            return value
+        text = (
+            value.replace(os.path.realpath(self.work), VOYAGE)
+            .replace(str(self.work), VOYAGE)
+            .replace(str(self.home), "/home/user/.dragoman")
+        )
+        text = re.sub(r"(Today's date is ).*?( \(formatted)", r"\1…\2", text)
+        return re.sub(r"My operating system is: [^\n]*\n\n", "", text)
+
+
+def log_of(name: str, sessions: Path) -> Path:
+    (log,) = sessions.glob(f"*/{NAMES[name]}.jsonl")
+    return log
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- how a session opens: all of it is in expected/, written by write_expected.py
+
+
+def as_opened(desk: Desk, name: str) -> dict[str, Any]:
+    """What there is to see of a session without changing it."""
+    session_id = NAMES[name]
+    desk.configure(SETTINGS.get(name, ""))
+    shown = json.loads(desk.dragoman("sessions", "show", session_id, "--output-format", "json"))
+    (row,) = (row for row in rows(desk) if row["session_id"] == session_id)
+    request = next_request(log_of(name, desk.home / "data" / "sessions"))
+    return {
+        "row": row,
+        "shown": shown | {"steps": [step_line(step) for step in shown["steps"]]},
+        "prompts": [step["seq"] for step in shown["steps"] if step["type"] == "prompt"],
+        "plan": plan(desk, session_id),
+        "request": request | {"tools": [f"{tool['name']} {sha256(json.dumps(tool))}" for tool in request.get("tools", ())]},
+        "bodies": {service: sha256(desk.dragoman("context", session_id, *which)) for service, which in SENT_TO.items()},
+        "exports": {form: sha256(exported(desk, name, form)) for form in FORMS},
+    }
+
+
+SENT_TO = {"its own service": ("--request",)} | {service: ("--request", service) for service in SERVICES}
+
+
+def rows(desk: Desk) -> list[dict[str, Any]]:
+    return desk.at_voyage(json.loads(desk.dragoman("sessions", "list", "--all", "--output-format", "json"))["sessions"])
+
+
+def plan(desk: Desk, session_id: str) -> list[str]:
+    """A line for each thing in the context, at the moment of the last entry: then it does not depend on the clock."""
+    last_seq = max(entry["seq"] for entry in entries(desk.home / "data" / "sessions", session_id))
+    found = json.loads(desk.dragoman("context", session_id, "--at", str(last_seq), "--json"))
+    return [" ".join(str(item.get(key, "-")) for key in ("seq", "kind", "state", "tokens", "by_seq")) for item in found["items"]]
+
+
+def entries(sessions: Path, session_id: str) -> list[dict[str, Any]]:
+    (log,) = sessions.glob(f"*/{session_id}.jsonl")
+    return [json.loads(line) for line in log.read_bytes().splitlines() if line.endswith(b'"}')]
+
+
+def step_line(step: Mapping[str, Any]) -> str:
+    """`12 prompt`, `15 call finished, taken back`."""
+    marks = [step[key] for key in ("outcome", "kind", "rejected", "broken_off") if step.get(key)]
+    return ", ".join([" ".join([str(step["seq"]), step["type"], *marks]), *(["taken back"] if step["taken_back"] else [])])
+
+
+def exported(desk: Desk, name: str, form: str) -> str:
+    text = desk.dragoman("sessions", "export", NAMES[name], "--as", form)
+    return re.sub(r"(?s)<style>.*?</style>", "", text)  # how a page looks may change
+
+
+def as_undone(desk: Desk, name: str) -> list[dict[str, Any]]:
+    """What each `undo` says and leaves in the workspace, until there is nothing to undo or it is refused."""
+    desk.take(name)
+    seen: list[dict[str, Any]] = []
+    before, after = None, files_in(desk.work)
+    while before != after:
+        done = desk.run("sessions", "undo", NAMES[name])
+        before, after = after, files_in(desk.work)
+        seen.append(desk.at_voyage({"code": done.code, "out": done.out, "err": done.err, "files": after}))
+    return seen
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def as_rewound(desk: Desk, name: str) -> dict[str, Any]:
+    """What would be sent after going back to before the last prompt."""
+    log = desk.take(name)
+    shown = json.loads(desk.dragoman("sessions", "show", NAMES[name], "--output-format", "json"))
+    to_seq = max(step["seq"] for step in shown["steps"] if step["type"] == "prompt" and not step["taken_back"]) - 1
+    desk.dragoman("sessions", "rewind", NAMES[name], "--to", str(to_seq))
+    messages = desk.at_voyage(next_request(log)["messages"]) if to_seq > 2 else []
+    return {"to_seq": to_seq, "messages": len(messages), "sha256": sha256(json.dumps(messages))}
+
+
+def as_resumed(desk: Desk, name: str) -> dict[str, Any]:
+    """What the service is sent when somebody goes on with a session; but not what the program says of itself and its tools today."""
+    log = desk.take(name)
+    before = log.read_bytes()
+    before = before[: before.rindex(b"\n") + 1]
+    with service(ANSWERS.get(name, "text: Done.")) as served:
+        done = desk.run_apart(served.url, "--resume", NAMES[name], "-p", "Go on from here.")
+        assert (done.code, done.out) == (0, "Done.\n"), done
+        (body,) = served.requests
+    assert log.read_bytes().startswith(before), "a log only grows"
+    ours = {"system", "systemInstruction", "instructions", "tools", "response_format"}
+    kept = {key: value for key, value in body.items() if key not in ours}
+    if "messages" in kept:
+        kept["messages"] = [message for message in kept["messages"] if message["role"] != "system"]
+    return desk.at_voyage(kept)
+
+
+# --- the tests
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """All sessions, to be looked at."""
+    made = Desk(tmp_path_factory.mktemp("desk"))
+    made.take_all()
+    yield made
+    made.place.close()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Desk]:
+    """A desk for one session, which may be changed."""
+    made = Desk(tmp_path / "own")
+    yield made
+    made.place.close()
+
+
+def expected(name: str) -> dict[str, Any]:
+    return json.loads((HERE / "expected" / f"{name}.json").read_text())
+
+
+def test_the_fixtures_hold_every_kind_of_entry_and_of_note() -> None:
+    logs = [log_of(name, HERE / "sessions").read_text() for name in NAMES]
+    found = {entry["kind"] for session_id in NAMES.values() for entry in entries(HERE / "sessions", session_id)}
+    assert found == set(KINDS.split())
+    assert [note for note in NOTES if not any(f'"text":"{note}' in log for log in logs)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_session_opens_as_it_did(name: str, desk: Desk) -> None:
+    wanted = expected(name)
+    for key, value in as_opened(desk, name).items():
+        assert value == wanted[key], key
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_session_is_shown_as_it_was(name: str, desk: Desk) -> None:
+    assert desk.dragoman("sessions", "show", NAMES[name]) == (HERE / "expected" / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_session_goes_on_as_it_did(name: str, own: Desk) -> None:
+    assert as_resumed(own, name) == expected(name)["resumed"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_files_are_put_back(name: str, own: Desk) -> None:
+    assert as_undone(own, name) == expected(name)["undone"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_going_back_leads_to_the_same_place(name: str, own: Desk) -> None:
+    assert as_rewound(own, name) == expected(name)["rewound"]
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("form", FORMS)
+def test_an_export_is_what_it_was(name: str, form: str, desk: Desk) -> None:
+    desk.configure("")
+    assert exported(desk, name, form) == (HERE / "exports" / f"{name}.{FORMS[form]}").read_text()
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_an_export_can_be_taken_in_again(name: str, own: Desk) -> None:
+    said = own.dragoman("sessions", "import", str(HERE / "exports" / f"{name}.json"))
+    (row,) = rows(own)
+    assert row["session_id"] in said
+    shown = own.dragoman("sessions", "show", row["session_id"])
+    shown = shown.replace(row["session_id"], NAMES[name])
+    assert own.at_voyage(shown) == (HERE / "expected" / f"{name}.txt").read_text()
+
+
+def test_a_session_of_another_program_is_taken_in_as_it_was(own: Desk) -> None:
+    own.dragoman("sessions", "import", str(HERE / "foreign-pi.jsonl"))
+    (row,) = rows(own)
+    (log,) = (own.home / "data" / "sessions").glob(f"*/{row['session_id']}.jsonl")
+    assert next_request(log)["messages"] == expected("imported")["request"]["messages"][:4]
+
+
+def test_the_configuration_is_read_as_it_was(own: Desk) -> None:
+    found = json.loads(own.dragoman("config", "--config", str(HERE / "config.toml"), "--output-format", "json"))
+    wanted = expected("config")
+    assert {key: found["values"][key]["value"] for key in wanted} == wanted
+    assert {found["values"][key]["source"]["kind"] for key in wanted} == {"user"}
+
+
+def test_the_configuration_still_has_its_effect(own: Desk) -> None:
+    with service("text: Done.") as served:
+        done = own.run_apart(served.url, "--config", str(HERE / "config.toml"), "-p", "Who is the cook?")
+        assert (done.code, done.out) == (0, "Done.\n"), done
+        (body,) = served.requests
+    sent = {key: body[key] for key in ("model", "temperature", "top_p", "max_tokens")}
+    assert sent == {"model": "big", "temperature": 0.25, "top_p": 0.5, "max_tokens": 900}
+    system = body["messages"][0]["content"]
+    assert system.startswith("You keep the books of the ship Halcyon.")
+    assert 'respond with JSON in this exact format:\n\n```json\n{\n  "tool_call": {' in system
+    assert "**read_file**" in system
+    assert "**run_shell**" not in system
+
+
+def test_what_was_granted_runs_unasked(own: Desk) -> None:
+    own.take("program-native")
+    grants = (HERE / "grants.jsonl").read_text().replace(VOYAGE, os.path.realpath(own.work))
+    (own.home / "data" / "grants.jsonl").write_text(grants)
+    script = 'call id=a: run_shell {"command": "wc -l log.txt"}\ncall id=b: run_shell {"command": "wc -c log.txt"}\n---\ntext: Done.'
+    with service(script) as served:
+        done = own.run_apart(served.url, "-m", "voyage-chat/big", "-p", "How long is the log?")
+        assert (done.code, done.out) == (0, "Done.\n"), done
+        results = [message["content"] for message in served.requests[-1]["messages"] if message["role"] == "tool"]
+    assert json.loads(results[0])["exitCode"] == 0
+    assert results[1].startswith("Error: not run: run_shell needs a person's approval")
