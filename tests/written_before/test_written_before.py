@@ -6,22 +6,17 @@ Everything goes through the command line, whose words and files outlive the insi
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
-import shutil
-import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from dragoman.cli.main import main
-from program import Done, Place, service
+from program import service
+from written_before.desk import HERE, NAMES, SETTINGS, VOYAGE, Desk, log_of
 
 # --- the one function that knows the inside
 
@@ -36,29 +31,14 @@ def next_request(log: Path) -> dict[str, Any]:
     return json.loads(msgspec.json.encode(History(entries=read_log(log).entries).request))
 
 
-# --- the fixtures
+# --- what is in the fixtures
 
-HERE = Path(__file__).parent
-NAMES: dict[str, str] = json.loads((HERE / "sessions.json").read_text())
-"""What a session is about → its id."""
 EXPORTED = ("compressed", "model-changed")
 """Those whose exports are kept as files, too."""
 FORMS = {"markdown": "md", "html": "html", "json": "json", "record": "record.json"}
-VOYAGE = "/home/user/voyage"
-"""The workspace in which the sessions were held."""
 SERVICES = ("voyage-gemini/big", "voyage-chat/big", "voyage-responses/big", "voyage-anthropic/big")
-SETTINGS = {"text-seed": '[text_tools]\nmode = "text"\ndialect = "seed"\n'}
-"""What a session needs in the configuration beside the services."""
 ANSWERS = {"asked-again": 'text: "{\\"reply\\": {\\"answer\\": \\"Done.\\"}}"'}
 """What a service says to a session that goes on, where the form of answers is bound."""
-LOG = {"log.txt": "3 May: left Basra.\n19 May: reached Muscat.\n", "notes/crew.txt": "Zarif, pilot\nYusuf, cook\n"}
-DAYS = {"days.txt": "Basra 3 May\nMuscat 19 May\n"}
-LEFT_BEHIND = {
-    "program-native": LOG | DAYS,
-    "going-back": LOG | DAYS | {"log.txt": LOG["log.txt"].replace("19 May", "20 May")},
-    "interrupted": LOG | {"days.txt": "Basra\n"},
-}
-"""The files a session left in its workspace; the others changed none."""
 KINDS = (
     "started configured said answer_rejected tool_started tool_finished files_changed files_restored pruned compressed not_compressed"
     " spent model_changed rewound titled sung"
@@ -79,93 +59,11 @@ NOTES = (
 """How everything begins that the program told the model, as it stands in a log."""
 
 
-class Desk:
-    """A home with the fixtures in it, and the program to open them with."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self.place = Place(folder)
-        self.home = self.place.home / "dragoman"
-        self.work = self.place.work
-        self.env = self.place.env | {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TMPDIR": "/tmp"}
-        self.home.mkdir()
-        self.configure("")
-
-    def configure(self, settings: str) -> None:
-        (self.home / "config.toml").write_text((HERE / "services.toml").read_text() + settings)
-
-    def take_all(self) -> None:
-        """Every session, to the byte."""
-        shutil.copytree(HERE / "sessions", self.home / "data" / "sessions")
-
-    def take(self, name: str) -> Path:
-        """One session, moved to this workspace with the files that it left there. Returns its log."""
-        source = log_of(name, HERE / "sessions")
-        log = self.home / "data" / "sessions" / source.parent.name / source.name
-        shutil.copytree(source.parent / "blobs", log.parent / "blobs")
-        log.write_bytes(b"".join(map(self._moved, source.read_bytes().splitlines(keepends=True))))
-        self.configure(SETTINGS.get(name, ""))
-        for path, text in LEFT_BEHIND.get(name, LOG).items():
-            (self.work / path).parent.mkdir(exist_ok=True)
-            (self.work / path).write_text(text)
-        return log
-
-    def _moved(self, line: bytes) -> bytes:
-        """A line of a log, with its checksum made anew; what is no whole line stays as it is."""
-        checked, crc, _ = line.rpartition(b',"crc":"')
-        if not crc:
-            return line
-        moved = checked.replace(VOYAGE.encode(), os.fsencode(self.work))
-        return b'%b,"crc":"%08x"}\n' % (moved, zlib.crc32(moved))
-
-    def dragoman(self, *arguments: str) -> str:
-        """What a command prints. In this process: hundreds of processes would take a minute."""
-        done = self.run(*arguments)
-        assert done.code == 0, done
-        return done.out
-
-    def run(self, *arguments: str) -> Done:
-        out, err = io.BytesIO(), io.BytesIO()
-        with (
-            patch.dict(os.environ, self.env, clear=True),
-            chdir(self.work),
-            redirect_stdout(io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)),
-            redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", newline="", write_through=True)),
-        ):
-            code = main(list(arguments))
-            return Done(code, out.getvalue(), err.getvalue())
-
-    def run_apart(self, url: str, *arguments: str) -> Done:
-        """In a process of its own, with a service to talk to."""
-        return self.place.run(*arguments, env=self.env | {"SERVICE_URL": url, "CORP_KEY": "secret"})
-
-    def at_voyage(self, value: Any) -> Any:
-        """The value without what differs from day to day and from machine to machine."""
-        if isinstance(value, dict):
-            return {key: self.at_voyage(each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [self.at_voyage(each) for each in value]
-        if not isinstance(value, str):
-            return value
-        text = (
-            value.replace(os.path.realpath(self.work), VOYAGE)
-            .replace(str(self.work), VOYAGE)
-            .replace(str(self.home), "/home/user/.dragoman")
-        )
-        text = re.sub(r"(Today's date is ).*?( \(formatted)", r"\1…\2", text)
-        return re.sub(r"My operating system is: [^\n]*\n\n", "", text)
-
-
-def log_of(name: str, sessions: Path) -> Path:
-    (log,) = sessions.glob(f"*/{NAMES[name]}.jsonl")
-    return log
+# --- how a session opens: all of it is in expected/, written by write_expected.py
 
 
 def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-# --- how a session opens: all of it is in expected/, written by write_expected.py
 
 
 def as_opened(desk: Desk, name: str) -> dict[str, Any]:
@@ -205,6 +103,15 @@ def entries(sessions: Path, session_id: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_bytes().splitlines() if line.endswith(b'"}')]
 
 
+SOUGHT = ("muscat", "days of the voyage", "dragoman", "going in circles", "日記")
+
+
+def found(desk: Desk, words: str) -> list[str]:
+    """A line for each session in which these words are found."""
+    hits = json.loads(desk.dragoman("sessions", "search", words, "--all", "--output-format", "json"))["hits"]
+    return [f"{hit['session']['session_id']} {hit['matches']} {hit['seq']} {hit['role']}" for hit in hits]
+
+
 def step_line(step: Mapping[str, Any]) -> str:
     """`12 prompt`, `15 call finished, taken back`."""
     marks = [step[key] for key in ("outcome", "kind", "rejected", "broken_off") if step.get(key)]
@@ -240,6 +147,18 @@ def as_rewound(desk: Desk, name: str) -> dict[str, Any]:
     desk.dragoman("sessions", "rewind", NAMES[name], "--to", str(to_seq))
     messages = desk.at_voyage(next_request(log)["messages"]) if to_seq > 2 else []
     return {"to_seq": to_seq, "messages": len(messages), "sha256": sha256(json.dumps(messages))}
+
+
+def as_compressed(desk: Desk, name: str) -> dict[str, Any]:
+    """What comes of a compression: with the summary stand the person's own words, and none of the program's."""
+    desk.take_all()
+    desk.configure(SETTINGS.get(name, ""))
+    with service('text: "<snapshot>We reached Muscat.</snapshot>"') as served:
+        desk.env["SERVICE_URL"] = served.url
+        desk.run("context", "compress", NAMES[name])
+    last = entries(desk.home / "data" / "sessions", NAMES[name])[-1]
+    kept = ("kind", "after_seq", "through_seq", "summary") if last["kind"] == "compressed" else ("kind", "status")
+    return {key: last[key] for key in kept if key in last}
 
 
 def as_resumed(desk: Desk, name: str) -> dict[str, Any]:
@@ -315,6 +234,15 @@ def test_the_same_files_are_put_back(name: str, own: Desk) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_going_back_leads_to_the_same_place(name: str, own: Desk) -> None:
     assert as_rewound(own, name) == expected(name)["rewound"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_summary_keeps_the_same_words(name: str, own: Desk) -> None:
+    assert as_compressed(own, name) == expected(name)["compressed"]
+
+
+def test_the_same_is_found(desk: Desk) -> None:
+    assert {words: found(desk, words) for words in SOUGHT} == expected("search")
 
 
 @pytest.mark.parametrize("name", EXPORTED)

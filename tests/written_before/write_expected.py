@@ -13,9 +13,21 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[0] = str(HERE.parent)
 
-from test_written_before import EXPORTED, FORMS, NAMES, Desk, as_opened, as_resumed, as_rewound, as_undone, exported  # noqa: E402
+from written_before.desk import NAMES, Desk  # noqa: E402
+from written_before.test_written_before import (  # noqa: E402
+    EXPORTED,
+    FORMS,
+    SOUGHT,
+    as_compressed,
+    as_opened,
+    as_resumed,
+    as_rewound,
+    as_undone,
+    exported,
+    found,
+)
 
 
 def main() -> None:
@@ -27,12 +39,14 @@ def main() -> None:
             opened = as_opened(desk, name)
             opened |= {"resumed": as_resumed(desks.another(), name)}
             opened |= {"undone": as_undone(desks.another(), name), "rewound": as_rewound(desks.another(), name)}
+            opened |= {"compressed": as_compressed(desks.another(), name)}
             write(f"expected/{name}.json", as_json(opened))
             write(f"expected/{name}.txt", desk.dragoman("sessions", "show", NAMES[name]))
         desk.configure("")
         for name in EXPORTED:
             for form, ending in FORMS.items():
                 write(f"exports/{name}.{ending}", exported(desk, name, form))
+        write("expected/search.json", as_json({words: found(desk, words) for words in SOUGHT}))
         config = json.loads(desk.dragoman("config", "--config", str(HERE / "config.toml"), "--output-format", "json"))
         write("expected/config.json", as_json({key: each["value"] for key, each in config["values"].items()}))
 
