@@ -123,6 +123,11 @@ def exported(desk: Desk, name: str, form: str) -> str:
     return re.sub(r"(?s)<style>.*?</style>", "", text)  # how a page looks may change
 
 
+def configured(desk: Desk) -> dict[str, dict[str, Any]]:
+    """Every key of config.toml with its value and source. In a process of its own, because it chooses another language."""
+    return desk.run_apart("", "config", "--config", str(HERE / "config.toml"), "--output-format", "json").json["values"]
+
+
 def as_undone(desk: Desk, name: str) -> list[dict[str, Any]]:
     """What each `undo` says and leaves in the workspace, until there is nothing to undo or it is refused."""
     desk.take(name)
@@ -270,10 +275,9 @@ def test_a_session_of_another_program_is_taken_in_as_it_was(own: Desk) -> None:
 
 
 def test_the_configuration_is_read_as_it_was(own: Desk) -> None:
-    found = json.loads(own.dragoman("config", "--config", str(HERE / "config.toml"), "--output-format", "json"))
-    wanted = expected("config")
-    assert {key: found["values"][key]["value"] for key in wanted} == wanted
-    assert {found["values"][key]["source"]["kind"] for key in wanted} == {"user"}
+    values, wanted = configured(own), expected("config")
+    assert {key: values[key]["value"] for key in wanted} == wanted
+    assert {values[key]["source"]["kind"] for key in wanted} == {"user"}
 
 
 def test_the_configuration_still_has_its_effect(own: Desk) -> None:

@@ -25,6 +25,7 @@ from written_before.test_written_before import (  # noqa: E402
     as_resumed,
     as_rewound,
     as_undone,
+    configured,
     exported,
     found,
 )
@@ -47,8 +48,7 @@ def main() -> None:
             for form, ending in FORMS.items():
                 write(f"exports/{name}.{ending}", exported(desk, name, form))
         write("expected/search.json", as_json({words: found(desk, words) for words in SOUGHT}))
-        config = json.loads(desk.dragoman("config", "--config", str(HERE / "config.toml"), "--output-format", "json"))
-        write("expected/config.json", as_json({key: each["value"] for key, each in config["values"].items()}))
+        write("expected/config.json", as_json({key: each["value"] for key, each in configured(desk).items()}))
 
 
 class Desks:
