@@ -25,7 +25,7 @@ CATALOG = builtin_catalog().with_rows(_MADE_UP, "the tests")
 
 class Destination(NamedTuple):
     name: str
-    """Of its folder in bodies/."""
+    """As the files in bodies/ head its section."""
     model: str
     like: str = ""
     """Another destination: bodies that differ from its bodies in the model alone are not pinned again."""
