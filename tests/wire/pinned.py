@@ -98,9 +98,10 @@ def pins(to: Destination) -> frozenset[str]:
 
 def _ways(body: Any, other: Any) -> set[str]:
     """In what two bodies differ: the fields, what the settings are, and the order of turns where that is another."""
-    mine, theirs = Counter(_leaves(body)), Counter(_leaves(other))
+    leaves, others = list(_leaves(body)), list(_leaves(other))
+    mine, theirs = Counter(leaves), Counter(others)
     fields = {path if path.startswith(_SAID) else f"{path} {value}" for path, value in (mine - theirs) + (theirs - mine)}
-    order, their_order = ([each for path, each in _leaves(value) if path.endswith(".role")] for value in (body, other))
+    order, their_order = ([each for path, each in found if path.endswith(".role")] for found in (leaves, others))
     return fields if order == their_order else {*fields, " ".join(order)}
 
 
