@@ -34,7 +34,7 @@ def test_the_users_own_memory_is_told_and_the_projects_only_where_it_is_trusted(
 
 
 def test_a_resumed_session_hears_what_changed(place: Place, serve: Serve) -> None:
-    """Spec 04: the first message stays as it was, what changed since follows as a new one; and its title stays what the person asked."""
+    """The first message stays as it was, what changed since follows as a new one; and its title stays what the person asked."""
     asked = serve(script("text: one", "text: two", "text: three"))
     place.ask("first prompt")
     (place.work / "new.txt").write_text("")

@@ -1,4 +1,4 @@
-"""`dragoman` in a terminal: the real program on a pty, key by key (S004 5: a user can always stop it, and sees what it does)."""
+"""`dragoman` in a terminal: the real program on a pty, key by key (TURN-6: a user can always stop it, and sees what it does)."""
 
 from __future__ import annotations
 

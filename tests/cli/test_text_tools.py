@@ -42,7 +42,7 @@ def test_configured_names_are_understood(place: Place, serve: Serve) -> None:
     assert "alpha" in json.dumps(asked.requests[1])
 
 
-def test_the_seeds_own_format(place: Place, serve: Serve) -> None:
+def test_the_format_of_the_seed_dialect(place: Place, serve: Serve) -> None:
     (place.work / "a.txt").write_text("alpha")
     (place.home / "dragoman").mkdir()
     (place.home / "dragoman" / "config.toml").write_text('[text_tools]\nmode = "text"\ndialect = "seed"\n')

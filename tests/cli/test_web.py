@@ -21,7 +21,7 @@ def configure(place: Place, text: str) -> None:
 
 
 def test_a_search_is_a_request_of_its_own_and_is_paid_for(place: Place, serve: Serve) -> None:
-    """S001: the model calls google_web_search; the service searches; the answer and its sources go back to the model."""
+    """SEARCH-2: the model calls google_web_search; the service searches; the answer and its sources go back to the model."""
     asked = serve(script(calls(("google_web_search", {"query": "北京天气"})), GROUNDED, "text: Sunny."))
     done = place.ask("Weather in Beijing?", "--output-format", "json", model=GEMINI)
     assert (done.code, done.json["response"]) == (0, "Sunny.")

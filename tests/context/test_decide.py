@@ -40,12 +40,12 @@ def first_ids(conversation: Conversation, count: int) -> tuple[str, ...]:
     return tuple(outcome.result.call_id for outcome in conversation.view.outcomes[:count])
 
 
-# The seed's examples, through the whole of it
+# The worked examples of PRUNE, through the whole of it
 
 
 @pytest.mark.parametrize("schedule", ["auto", "request", "turn", "economic"])
 def test_after_a_quarter_of_an_hour_all_but_the_five_newest_go(schedule: Schedule) -> None:
-    """S002 examples 1 and 2: after an idle gap the cache is cold, so every schedule comes out the same."""
+    """PRUNE-1 and PRUNE-3: after an idle gap the cache is cold, so every schedule comes out the same."""
     conversation = held(schedule)
     conversation.answer()
     conversation.wait(20 * MINUTE)
@@ -59,14 +59,14 @@ def test_after_a_quarter_of_an_hour_all_but_the_five_newest_go(schedule: Schedul
 
 @pytest.mark.parametrize(("age_ms", "goes"), [(15 * MINUTE, 0), (15 * MINUTE + 1, 1)])
 def test_the_boundary_is_strict(age_ms: int, goes: int) -> None:
-    """S002 examples 7 and 8."""
+    """PRUNE-2."""
     conversation = held("request")
     conversation.now_ms = conversation.view.outcomes[0].timestamp_ms + age_ms
     assert len(conversation.decide().prune) == goes
 
 
 def test_errors_and_other_tools_stay() -> None:
-    """S002 examples 3, 5 and 6: an error stays and takes no place; a file that was read stays and takes one."""
+    """PRUNE-4 and PRUNE-11: an error stays and takes no place; a file that was read stays and takes one."""
     conversation = Conversation(by("request"))
     conversation.prompt()
     conversation.command()
@@ -79,7 +79,7 @@ def test_errors_and_other_tools_stay() -> None:
 
 @pytest.mark.parametrize("schedule", ["request", "auto"])
 def test_storage_keeps_every_byte_and_a_resumed_session_prunes_again(schedule: Schedule, tmp_path: Path) -> None:
-    """S002 example 9, on disk: what was written stays as it was, before and after a resume; what is sent is shortened both times."""
+    """PRUNE-8, on disk: what was written stays as it was, before and after a resume; what is sent is shortened both times."""
     path, faults = tmp_path / "20261115-120000-0123abcd.jsonl", list[str]()
     journal = create(str(path), Started(0, NOW_MS, path.stem), faults.append)
     live = Conversation(by(schedule), journal=journal)
@@ -109,7 +109,7 @@ def test_storage_keeps_every_byte_and_a_resumed_session_prunes_again(schedule: S
 
 
 def test_a_session_resumed_before_anything_was_pruned_prunes_as_the_live_one_would() -> None:
-    """S002 2.3, scene 2."""
+    """PRUNE-9."""
     live = held()
     live.answer()
     live.wait(20 * MINUTE)
@@ -339,7 +339,7 @@ def test_a_prefix_too_short_to_be_cached_is_cold() -> None:
 
 
 def test_what_the_model_never_saw_does_not_go() -> None:
-    """A rule that keeps none and waits for nothing, and a cold cache: only what an answer came after goes, the letter of the seed aside."""
+    """A rule that keeps none and waits for nothing, and a cold cache: only what an answer came after goes, the letter of the rule aside."""
     rule = PruneRule(age_ms=0, keep=0)
     conversation = Conversation(ContextSettings(prune=PruneSettings("economic", rule)), cache_kind="breakpoints")
     conversation.prompt()

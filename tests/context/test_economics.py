@@ -1,4 +1,4 @@
-"""Spec 04, Economics: when taking something out of a cached prefix pays."""
+"""When taking something out of a cached prefix pays."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def but(**changes: object) -> Surroundings:
 
 
 def test_the_first_message_has_the_fragments_in_their_order() -> None:
-    """S003: greeting, date, operating system, temporary directory, directories, memory, reminder, setup complete."""
+    """START-1: greeting, date, operating system, temporary directory, directories, memory, reminder, setup complete."""
     assert environment_text(FACTS).split("\n\n") == [
         GREETING,
         "Today's date is Sunday, November 15, 2026 (formatted according to the user's locale).",

@@ -1,4 +1,4 @@
-"""S002: which command results are outdated. The rule alone; when it is applied is in test_decide.py."""
+"""Which command results are outdated. The rule alone; when it is applied is in test_decide.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILED = json.dumps({"stdout": "", "stderr": "Error: Cannot find module 'xxx'", 
 
 
 def at(clock: str) -> int:
-    """A time of 31 January 2026, as the seed writes it."""
+    """A time of 31 January 2026, the day of the worked examples."""
     return round(datetime.fromisoformat(f"2026-01-31 {clock}").replace(tzinfo=UTC).timestamp() * 1000)
 
 
@@ -35,23 +35,23 @@ NEWER = [result(f"01:1{minute}:00", "text", "filesystem-read") for minute in ran
 
 
 def test_an_old_success_behind_five_newer_goes() -> None:
-    """S002 example 1."""
+    """PRUNE-1."""
     assert prune_outdated([result("01:00:00"), *NEWER], at("01:20:00")) == [0]
 
 
 def test_one_of_the_five_newest_stays_however_old() -> None:
-    """S002 example 2."""
+    """PRUNE-3."""
     assert prune_outdated([result("01:00:00"), *NEWER[:4]], at("01:20:00")) == []
     assert prune_outdated([result("01:00:00"), *NEWER[:4]], at("23:00:00")) == []
 
 
 def test_an_error_stays() -> None:
-    """S002 example 3."""
+    """PRUNE-4."""
     assert prune_outdated([result("01:00:00", FAILED), *NEWER], at("01:20:00")) == []
 
 
 def test_a_young_one_stays() -> None:
-    """S002 example 4."""
+    """PRUNE-2."""
     newer = [result(f"01:3{minute}:00", "text", "filesystem-read") for minute in range(1, 5)]
     assert prune_outdated([result("01:30:00"), *newer], at("01:35:00")) == []
     assert prune_outdated([result("01:30:00"), *newer, result("01:34:30", "text", "read")], at("01:35:00")) == [], "age alone keeps it"
@@ -72,27 +72,27 @@ MIXED = [
 
 
 def test_of_ten_mixed_results_the_seventh_and_eighth_go() -> None:
-    """S002 example 5: right only because an error uses up none of the five places."""
+    """PRUNE-11: right only because an error uses up none of the five places."""
     assert [index + 1 for index in prune_outdated(MIXED, at("02:00:00"))] == [7, 8]
     oldest_first = MIXED[::-1]
     assert prune_outdated(oldest_first, at("02:00:00")) == [2, 3]
 
 
 def test_other_tools_are_left_alone() -> None:
-    """S002 example 6."""
+    """PRUNE-1."""
     newer = [result(f"00:4{minute}:00", "text", "filesystem-read") for minute in range(5)]
     assert prune_outdated([result("00:30:00", "much of a file", "filesystem-read"), *newer], at("01:00:00")) == []
 
 
 @pytest.mark.parametrize(("clock", "goes"), [("00:44:59.999", [0]), ("00:45:00.000", []), ("00:45:00.001", [])])
 def test_the_boundary_is_strict(clock: str, goes: list[int]) -> None:
-    """S002 examples 7 and 8: 15:00.001 goes, 15:00.000 stays."""
+    """PRUNE-2: 15:00.001 goes, 15:00.000 stays."""
     newer = [result(f"00:5{minute}:00", "text", "filesystem-read") for minute in range(5)]
     assert prune_outdated([result(clock), *newer], at("01:00:00.000")) == goes
 
 
 def test_nothing_is_changed() -> None:
-    """S002 example 9: only what is sent is shortened."""
+    """PRUNE-8: only what is sent is shortened."""
     before = copy.deepcopy(MIXED)
     prune_outdated(MIXED, at("02:00:00"))
     assert before == MIXED
@@ -134,7 +134,7 @@ def test_nothing_is_changed() -> None:
     ],
 )
 def test_what_is_taken_for_a_command(tool: str | None, content: str | None, is_command: bool) -> None:
-    """S002 3.3: by name where there is one; else by content that is a JSON object with one of the three fields."""
+    """PRUNE-6: by name where there is one; else by content that is a JSON object with one of the three fields."""
     assert prune_outdated([result("01:00:00", content, tool), *NEWER], at("01:20:00")) == ([0] if is_command else [])
 
 
@@ -171,7 +171,7 @@ def command(**fields: object) -> str:
     ],
 )
 def test_what_is_taken_for_an_error(content: str | None, is_error: bool, kept: bool, kept_unless_strict: bool) -> None:
-    """S002 3.4, and exit codes; anything on stderr counts unless the user says otherwise."""
+    """PRUNE-7, and exit codes; anything on stderr counts unless the user says otherwise."""
     results = [result("01:00:00", content, is_error=is_error), *NEWER]
     assert prune_outdated(results, at("01:20:00")) == ([] if kept else [0])
     assert prune_outdated(results, at("01:20:00"), PruneRule(strict_stderr=False)) == ([] if kept_unless_strict else [0])

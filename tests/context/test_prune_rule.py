@@ -1,4 +1,4 @@
-"""S002 as properties: the rule said plainly, and that time only ever takes more away."""
+"""Outdated results as properties: the rule said plainly, and that time only ever takes more away."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_another_model_reads_nothing_of_what_the_last_one_cached() -> None:
 
 
 def test_request_prunes_as_soon_as_the_rule_allows_it() -> None:
-    """Seed 002 at every request: a result older than 15 minutes that is not among the five newest."""
+    """PRUNE-1 to PRUNE-3 at every request: a result older than 15 minutes that is not among the five newest."""
     minute = 60 * SECOND
     added = tuple((Piece(10), result(str(number), 500, (number + 1) * minute)) for number in range(20))
     cost = replay_cost(growing(*added, every_ms=minute), "request", ANTHROPIC)

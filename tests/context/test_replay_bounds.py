@@ -1,4 +1,4 @@
-"""Spec 04: what pruning may cost at most, wherever a session ends. `DRAGOMAN_LONG=1` tries 10,000 random sessions."""
+"""What pruning may cost at most, wherever a session ends. `DRAGOMAN_LONG=1` tries 10,000 random sessions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_no_real_session_costs_more_than_stated_wherever_it_ends(trace: tuple[st
 
 @pytest.mark.parametrize("falls_back", [False, True])
 def test_on_the_long_session_economic_is_near_the_optimum(corpora: Path, falls_back: bool) -> None:
-    """Spec 04: every tool's results but the last five, Anthropic 5m: within 5 points of what could be done at best."""
+    """Every tool's results but the last five, Anthropic 5m: within 5 points of what could be done at best."""
     entries = import_session(corpora / "traces" / TRACES[0]).entries
     rates = Rates(0.1, 1.25, falls_back=falls_back)
     for calls in (calls_of(entries), calls_of(entries, by_clock=True)):

@@ -1,4 +1,4 @@
-"""Spec 04, Tokens: estimates offline, calibrated by what the service counts, and their error known."""
+"""Tokens: estimates offline, calibrated by what the service counts, and their error known."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_no_json_breaks_the_mapping(value: Any) -> None:
     ],
 )
 def test_every_status_has_its_error(status: int, kind: type[ProviderError], retryable: bool, exit_code: int) -> None:
-    """Spec 01 Errors: one tree; fatal ones carry exit codes; retry 429 and 5xx, never 400."""
+    """One tree; fatal ones carry exit codes; retry 429 and 5xx, never 400."""
     found = error(status, {"error": {"message": "No."}})
     assert (type(found), found.retryable, found.exit_code, found.status) == (kind, retryable, exit_code, status)
     assert isinstance(found, errors.DragomanError)
@@ -362,7 +362,7 @@ def test_a_rate_limit_in_tokens_is_not_mistaken_for_it() -> None:
     ],
 )
 def test_an_error_event_is_treated_like_its_status(event: Any, kind: type[ProviderError], status: int) -> None:
-    """Spec 01 Retry: error events inside a 200 stream are treated like their status; numbers that are no status are not."""
+    """Error events inside a 200 stream are treated like their status; numbers that are no status are not."""
     found = event_error(event)
     assert (type(found), found.status) == (kind, status)
     assert found.message

@@ -51,7 +51,7 @@ def by_the_letter(body: bytes) -> list[tuple[str, bytes]]:
     return events
 
 
-# --- by example: spec 02 Streaming, PV06 ------------------------------------------------------------------------------------
+# --- by example: the standard, and PV06 -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def by_the_letter(body: bytes) -> list[tuple[str, bytes]]:
     ids=["LF", "CRLF", "CR", "mixed", "more blank lines than needed"],
 )
 def test_lines_end_at_lf_crlf_and_cr(body: bytes, events: list[tuple[str, bytes]]) -> None:
-    """Spec 02 Streaming: events split on \\n, \\r\\n, \\r."""
+    """Events split on \\n, \\r\\n, \\r."""
     assert decoded(body) == decoded(*single_bytes(body)) == events
 
 
@@ -105,7 +105,7 @@ def test_event_names_are_kept_and_do_not_outlive_their_event() -> None:
 
 
 def test_the_last_event_counts_without_a_blank_line() -> None:
-    """Spec 02 Streaming: last event without a blank line."""
+    """Last event without a blank line."""
     assert decoded(b"data: a\n\ndata: b\n") == [("", b"a"), ("", b"b")]
     assert decoded(b"data: a\n\nevent: x\ndata: b") == [("", b"a"), ("x", b"b")]
     assert decoded(b"data: a\r\n\r\ndata: b\r") == [("", b"a"), ("", b"b")]
@@ -169,7 +169,7 @@ BODIES = st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join) | st.binar
 
 @given(BODIES, CUTS)
 def test_any_cutting_gives_what_the_standard_says(body: bytes, cuts: list[int]) -> None:
-    """Spec 02 Streaming: any chunking of the same bytes gives the same events, and they are those of the standard."""
+    """Any chunking of the same bytes gives the same events, and they are those of the standard."""
     expected = by_the_letter(body)
     assert decoded(body) == expected
     assert decoded(*cut_at(body, cuts)) == expected

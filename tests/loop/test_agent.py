@@ -254,7 +254,7 @@ def test_builtin_tools_may_be_chosen() -> None:
 
 
 def test_the_fixed_part_of_a_first_request_is_small(tmp_path: Path) -> None:
-    """Spec 08: system prompt, tools and environment in at most 4,000 tokens."""
+    """System prompt, tools and environment in at most 4,000 tokens."""
 
     async def go() -> None:
         for name in "abcdefgh":

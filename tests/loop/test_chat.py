@@ -65,7 +65,7 @@ def test_an_answer_is_streamed_and_recorded_once() -> None:
 
 @pytest.mark.parametrize("empty", ["finish: stop", 'text: "  \\n "', "thought: hm"])
 def test_an_empty_answer_is_tried_again_once_at_temperature_one(empty: str) -> None:
-    """S004 4.4: one attempt and one retry after 500 ms, the retry at temperature 1. White space alone counts as empty."""
+    """CHAT-7: one attempt and one retry after 500 ms, the retry at temperature 1. White space alone counts as empty."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

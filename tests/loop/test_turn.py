@@ -1,4 +1,4 @@
-"""One model round as the rest of the program sees it (S004 5.2: the events of a turn)."""
+"""One model round as the rest of the program sees it (TURN-1)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def commands(clock: Clock, count: int = 9) -> History:
 
 
 def test_outdated_results_go_before_the_request_and_it_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """S002 6: the log says how many, and what that saved; totals are kept."""
+    """PRUNE-10: the log says how many, and what that saved; totals are kept."""
 
     async def go() -> None:
         clock = Clock()

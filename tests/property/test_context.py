@@ -209,7 +209,7 @@ def folded(entries: list[Entry]) -> tuple[View, Cache]:
 @pytest.mark.parametrize("where", MAIN)
 @given(data=st.data())
 def test_a_session_resumed_anywhere_decides_and_sends_the_same(where: str, data: st.DataObject) -> None:
-    """S002 2.3, scene 2: carry, learned cache life, pressure and what was tried are all in the record."""
+    """PRUNE-9: carry, learned cache life, pressure and what was tried are all in the record."""
     session = Session(data).live()
     provider = connection(where)
     for moment in session.moments:
@@ -296,7 +296,7 @@ def test_an_entry_is_made_only_where_something_goes(data: st.DataObject) -> None
 
 @given(data=st.data())
 def test_the_record_is_never_touched(data: st.DataObject) -> None:
-    """S002 example 9."""
+    """PRUNE-8."""
     session = Session(data)
     before: list[bytes] = []
     for _ in range(3):

@@ -471,7 +471,7 @@ CUT_OFF = re.compile(r"(v((ac)?(s(eo*)?)?)?)?")
 
 
 def check_states(story: Story) -> None:
-    """S004 6.2: validating → awaiting_approval → scheduled → executing → success | error | cancelled, each told once."""
+    """TOOLS-1: validating → awaiting_approval → scheduled → executing → success | error | cancelled, each told once."""
     world = story.world
     for call_id, plan in world.plans.items():
         steps = "".join(STEPS[what] for what, each in world.trace if each == call_id and what in STEPS)

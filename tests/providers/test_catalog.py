@@ -93,7 +93,7 @@ def test_a_model_that_is_not_found_says_what_would_be(name: str, message: str) -
 
 
 def test_an_unknown_model_gets_a_small_window_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    """spec 02: it never silently gets a million tokens"""
+    """It never silently gets a million tokens"""
     with caplog.at_level("INFO", "dragoman"):
         provider = connect("anthropic/claude-of-tomorrow", key="k")
     profile = provider.profile(provider.model)

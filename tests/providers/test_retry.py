@@ -59,7 +59,7 @@ def test_no_retry_after_output_was_shown_without_a_retry_event() -> None:
 
 
 def test_attempts_are_bounded() -> None:
-    """S004 7.2: three attempts, five seconds first, doubling, at most thirty."""
+    """RETRY-1: three attempts, five seconds first, doubling, at most thirty."""
     waits = Waits()
     with pytest.raises(ServerError):
         stream("answer: times=20\nerror: 500", waits, jitter=0.0)
@@ -72,7 +72,7 @@ def test_attempts_are_bounded() -> None:
 
 @given(failures=st.integers(1, 12), draw=st.floats(0, 1), hint=st.none() | st.floats(0, 500))
 def test_a_wait_is_never_shorter_than_the_server_said(failures: int, draw: float, hint: float | None) -> None:
-    """PV03; S004 7.4: thirty per cent of jitter either way, but never below a hint."""
+    """PV03; RETRY-2: thirty per cent of jitter either way, but never below a hint."""
     rules = RetryPolicy(draw=lambda: draw)
     wait = rules.delay_s(failures, RateLimited("slow down", retry_after_s=hint))
     if hint is not None:
@@ -133,7 +133,7 @@ def test_the_predicate_for_errors_is_injectable() -> None:
 
 
 def test_the_predicate_for_content_is_injectable() -> None:
-    """S004 7.2: shouldRetryOnContent."""
+    """RETRY-4."""
     waits = Waits()
     provider = ScriptedProvider("text: bad\n---\ntext: good")
     wrapped = Retry(provider, policy(waits, retry_on_content=lambda response: response.message.text == "bad"))
@@ -149,7 +149,7 @@ def test_content_that_stays_bad_is_handed_over_in_the_end() -> None:
 
 
 def test_a_persistent_429_may_switch_the_model() -> None:
-    """S004 7.2: onPersistent429."""
+    """RETRY-5."""
     waits, asked = Waits(), []
 
     async def choose(error: RateLimited) -> str | None:

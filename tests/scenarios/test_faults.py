@@ -169,8 +169,8 @@ def test_a_wait_that_is_too_long_fails_at_once_with_the_time(desk: Desk) -> None
     assert time.time() - start < 10
 
 
-def test_the_seeds_own_delays_are_the_default(gemini: Desk) -> None:
-    """PV03: without a config the first wait is the seed's 5 s; the countdown says so, and Ctrl-C is not kept waiting by it."""
+def test_the_default_delays(gemini: Desk) -> None:
+    """PV03: without a config the first wait is 5 s; the countdown says so, and Ctrl-C is not kept waiting by it."""
 
     async def go() -> None:
         async with gemini.server("error: 503\n---\ntext: Good.") as service:

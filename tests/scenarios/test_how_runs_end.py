@@ -175,7 +175,7 @@ def test_there_must_be_something_to_go_on_from() -> None:
 
 
 def test_a_tool_that_cannot_work_at_all_ends_the_run() -> None:
-    """Spec 01: exit code 54; every call is closed, and what was finished stays."""
+    """Exit code 54; every call is closed, and what was finished stays."""
 
     async def full(args: Mapping[str, Any], show: Show) -> str:
         raise ToolBroken("the disk is full")

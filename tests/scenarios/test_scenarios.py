@@ -265,7 +265,7 @@ def test_project_config_is_ignored_with_a_notice_unless_the_folder_is_trusted(on
 
 @pytest.mark.parametrize("text", ["--version", "-m nonsense", "$(touch ran)", "models", "--help"])
 def test_whatever_follows_p_is_the_prompt(one_desk: Desk, text: str) -> None:
-    """Spec 07: no flag found in a prompt is ever an option."""
+    """No flag found in a prompt is ever an option."""
     ended = one_desk.run("text: Hello.", prompt=text)
     assert (ended.code, ended.out) == (0, "Hello.\n")
     assert prompts(ended.requests[0].body, text) == 1

@@ -47,7 +47,7 @@ def serving(place: Place) -> Iterator[Service]:
 
 
 def test_a_conversation(place: Place, serving: Service) -> None:
-    """S004 5.2 and 6.2 as a user sees them; issue: a write approved, one refused, one cancelled."""
+    """TURN-1 and TOOLS-1 as a user sees them: a write approved, one refused, one cancelled."""
     story = place.work / "story.txt"
     story.write_text(OLD)
     with tmux(place) as pane:

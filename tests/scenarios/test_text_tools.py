@@ -1,6 +1,6 @@
 """Tools as text over real HTTP, on all four protocols: rounds of calls, a call that cannot be read, and the model's own thinking.
 
-The seed's four modes: Gemini native, OpenAI native, text over Gemini, text over OpenAI (S000 section 6); and the same over Responses and
+The four modes of TEXT-10: Gemini native, OpenAI native, text over Gemini, text over OpenAI; and the same over Responses and
 Anthropic. The agent holds the wrapped provider in its hand; nothing else of it knows that calls are text.
 """
 
@@ -156,14 +156,14 @@ def test_three_rounds_of_calls_in_text(protocol: str, dialect: str, tmp_path: Pa
 
 @pytest.mark.parametrize("protocol", ["gemini", "openai_chat"])
 def test_the_same_rounds_where_the_service_knows_tools(protocol: str, tmp_path: Path) -> None:
-    """The other two of the seed's four modes."""
+    """The other two of the four modes."""
     ended = run(tmp_path, protocol, native_rounds(), Wrap())
     assert ended.calls == READ
     assert all("tools" in body for body in ended.bodies)
 
 
-def test_over_gemini_the_seeds_guidance_is_the_first_user_content(tmp_path: Path) -> None:
-    """S000 section 2.3, way 1: contents, and no tools in the config."""
+def test_over_gemini_the_guidance_of_the_seed_dialect_is_the_first_user_content(tmp_path: Path) -> None:
+    """TEXT-2: contents, and no tools in the config."""
     ended = run(tmp_path, "gemini", three_rounds("seed"), Wrap("seed"))
     for body in ended.bodies:
         first = body["contents"][0]
@@ -172,8 +172,8 @@ def test_over_gemini_the_seeds_guidance_is_the_first_user_content(tmp_path: Path
         assert SEED_GUIDANCE not in told_text(body.get("systemInstruction", ""))
 
 
-def test_over_openai_the_seeds_guidance_is_in_the_one_system_message(tmp_path: Path) -> None:
-    """S000 section 2.3, way 2."""
+def test_over_openai_the_guidance_of_the_seed_dialect_is_in_the_one_system_message(tmp_path: Path) -> None:
+    """TEXT-2."""
     ended = run(tmp_path, "openai_chat", three_rounds("seed"), Wrap("seed"))
     for body in ended.bodies:
         systems = [message for message in body["messages"] if message["role"] in ("system", "developer")]

@@ -47,8 +47,8 @@ async def agent_of(model: Any, folder: Path, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("protocol", MODELS)
-def test_s001_a_model_searches_and_answers(protocol: str, tmp_path: Path) -> None:
-    """S001 flow: the model calls google_web_search, another request searches, the result with its sources goes back to the model."""
+def test_a_model_searches_and_answers(protocol: str, tmp_path: Path) -> None:
+    """SEARCH-2: the model calls google_web_search, another request searches, the result with its sources goes back to the model."""
 
     async def run() -> None:
         script = 'call: google_web_search {"query": "北京天气"}\n---\ntext: It is sunny.'
@@ -76,7 +76,7 @@ def test_s001_a_model_searches_and_answers(protocol: str, tmp_path: Path) -> Non
 
 
 def test_a_model_that_cannot_search_is_served_by_one_that_can(tmp_path: Path) -> None:
-    """Spec 06: when the chat model is not a search-capable one, a configured search model serves the tool."""
+    """When the chat model is not a search-capable one, a configured search model serves the tool."""
 
     async def run() -> None:
         script = 'call: google_web_search {"query": "weather"}\n---\ntext: Done.'
@@ -93,7 +93,7 @@ def test_a_model_that_cannot_search_is_served_by_one_that_can(tmp_path: Path) ->
 
 
 def test_a_keyless_search_serves_it_too(tmp_path: Path) -> None:
-    """Spec 06: a SearXNG server gives the same shape."""
+    """A SearXNG server gives the same shape."""
 
     async def run() -> None:
         results = {"results": [{"title": "T", "url": "https://a.example/", "content": "Sunny."}]}
@@ -111,7 +111,7 @@ def test_a_keyless_search_serves_it_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_grounding_in_the_conversation_itself(protocol: str, tmp_path: Path) -> None:
-    """Spec 06: server-side search on the chat model renders citations; tools on each request; the metadata stays in the record."""
+    """Server-side search on the chat model renders citations; tools on each request; the metadata stays in the record."""
 
     async def run() -> None:
         async with MockServer(f"{SEARCHED}\n---\ntext: You are welcome.") as server:

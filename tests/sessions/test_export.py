@@ -350,11 +350,11 @@ def test_what_is_no_export_is_refused(text: str) -> None:
         from_json(text)
 
 
-# --- the seed's record
+# --- gemini-cli's ConversationRecord
 
 
-def test_conversation_record_has_the_seeds_fields() -> None:
-    """S003 1: sessionId, projectHash, startTime, lastUpdated, messages[id, timestamp, type, content, thoughts, tokens, model]."""
+def test_conversation_record_has_all_its_fields() -> None:
+    """SESSIONS-4: sessionId, projectHash, startTime, lastUpdated, messages[id, timestamp, type, content, thoughts, tokens, model]."""
     record = to_conversation_record(lived().entries)
     assert list(record) == ["sessionId", "projectHash", "startTime", "lastUpdated", "messages"]
     assert (record["sessionId"], record["projectHash"]) == (ID, "f00d")

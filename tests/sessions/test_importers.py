@@ -362,8 +362,8 @@ def conversation_record() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_the_conversation_record_of_the_seed_is_imported(tmp_path: Path, indent: int | None) -> None:
-    """S003: sessionId, projectHash, startTime, lastUpdated, messages[id, timestamp, type, content, thoughts, tokens, model]."""
+def test_a_conversation_record_of_gemini_cli_is_imported(tmp_path: Path, indent: int | None) -> None:
+    """SESSIONS-4: sessionId, projectHash, startTime, lastUpdated, messages[id, timestamp, type, content, thoughts, tokens, model]."""
     path = tmp_path / "session-2025-10-01.json"
     path.write_text(json.dumps(conversation_record(), indent=indent, ensure_ascii=False))
     blobs = MemoryBlobs()

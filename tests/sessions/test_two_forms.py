@@ -1,4 +1,4 @@
-"""A session in both forms, one against the other: as a person saw it, and as the model sees it (S003: resuming yields both)."""
+"""A session in both forms, one against the other: as a person saw it, and as the model sees it (SESSIONS-3)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ HALF = {
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", HALF)
 def test_a_stream_that_is_garbled_or_has_no_end_is_broken(protocol: str, name: str) -> None:
-    """PV06: an invalid event is a stream error, never skipped. Spec 02: no terminal event = error, even when the body closes cleanly."""
+    """PV06: an invalid event is a stream error, never skipped. No terminal event = error, even when the body closes cleanly."""
     # An array is how Gemini wraps errors: one that holds none is a failure of the service all the same.
     kind = ServerError if (protocol, name) == ("gemini", "JSON of another shape") else StreamBroken
     with pytest.raises(kind) as caught:
@@ -147,7 +147,7 @@ def test_a_stream_that_is_garbled_or_has_no_end_is_broken(protocol: str, name: s
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_pings_comments_and_unknown_events_say_nothing(protocol: str) -> None:
-    """PV06: unknown event types are ignored; spec 02: comments and pings ignored."""
+    """PV06: unknown event types are ignored; so are comments and pings."""
     noise = (Ping(2), Raw(b'event: news\ndata: {"type": "news", "text": "x"}\n\n'), Raw(b": comment\n\n"))
     noisy = answer(*noise, "a", *noise, Call("f", '{"a":1}', id="c"), *noise)
     assert answered(protocol, recorded(protocol, noisy)) == answered(
@@ -171,7 +171,7 @@ def test_what_follows_the_end_does_not_count(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_ids_are_unique_in_the_answer_and_in_the_conversation(protocol: str) -> None:
-    """PV10 and spec 02 (23): duplicate, empty, and re-used from an earlier turn; each call keeps its own arguments."""
+    """PV10, and rule 23 of docs/wire.md: duplicate, empty, and re-used from an earlier turn; each call keeps its own arguments."""
     calls = [Call("f", f'{{"n":{n}}}', id=call_id) for n, call_id in enumerate(["x", "x", "", "", "x-2", "old"])]
     earlier = ToolCall("old", "f")
     history = (user("hello"), assistant(earlier), user(result(earlier, "done")))

@@ -86,7 +86,7 @@ def whole(*blocks: Event, stop: str = "end_turn") -> Response:
 
 
 def test_pings_and_unknown_events_are_nothing() -> None:
-    """Spec 02 Streaming: pings ignored; unknown event types ignored, known ones in any block read on."""
+    """Pings ignored; unknown event types ignored, known ones in any block read on."""
     noise: list[Event] = [{"type": "ping"}, {"type": "something_new", "index": 0}]
     one = block(0, TEXT, text("a"), {"type": "new_delta", "x": 1}, text("b"))
     events = [part for event in one for part in (*noise, event)]
@@ -102,7 +102,7 @@ def test_blocks_of_unknown_kinds_are_kept_where_they_stood() -> None:
 
 
 def test_thinking_goes_back_byte_for_byte_and_first() -> None:
-    """Spec 02 (6): thinking and redacted_thinking of the latest turn byte-identical, first in the turn."""
+    """Rule 6 of docs/wire.md: thinking and redacted_thinking of the latest turn byte-identical, first in the turn."""
     response = claude(
         *block(0, THINKING, thinking("Let me "), thinking("see\u2028é"), signature("c2ln"), signature("bmVk")),
         *block(1, {"type": "redacted_thinking", "data": "ZW5j"}),
@@ -217,7 +217,7 @@ def test_a_block_that_opens_with_its_content() -> None:
 
 
 def test_an_empty_text_block_is_no_part() -> None:
-    """Spec 02 (5): no empty text blocks."""
+    """Rule 5 of docs/wire.md: no empty text blocks."""
     assert claude(*block(0, TEXT), *block(1, TEXT, text("")), *block(2, TEXT, text("a"))).message.parts == (Text("a"),)
 
 
@@ -340,7 +340,7 @@ def test_a_refusal_says_why() -> None:
 
 @pytest.mark.parametrize("missing", ["message_stop", "message_delta"])
 def test_both_ends_must_be_there(missing: str) -> None:
-    """Spec 02 Streaming: no terminal event = error."""
+    """No terminal event = error."""
     events = [event for event in (START, *block(0, TEXT, text("a")), *end()) if event["type"] != missing]
     with pytest.raises(StreamBroken, match="broke off"):
         streamed("anthropic", typed(*events))

@@ -151,7 +151,7 @@ def test_chunks_without_choices_say_nothing() -> None:
     ],
 )
 def test_an_error_inside_the_stream_is_treated_like_its_status(event: Any, kind: type[Exception]) -> None:
-    """Spec 01 Retry. A code that is no HTTP status (GLM numbers its own) is not taken for one."""
+    """A code that is no HTTP status (GLM numbers its own) is not taken for one."""
     with pytest.raises(kind) as caught:
         streamed("openai_chat", sse(chunk({"content": "a"}), event))
     assert caught.value.status in (429, 500, 502, 503)  # type: ignore[attr-defined]
@@ -183,7 +183,7 @@ def test_an_error_inside_the_stream_is_treated_like_its_status(event: Any, kind:
     ids=["plain", "OpenAI", "cache writes", "DeepSeek", "Kimi", "null details", "reasoning", "more cached than sent", "nulls"],
 )
 def test_usage_of_every_service(usage: dict[str, Any], expected: Usage) -> None:
-    """Spec 02: fresh + cache read + cache write = input. In a chunk of its own, with the finish, or in every chunk."""
+    """Fresh + cache read + cache write = input. In a chunk of its own, with the finish, or in every chunk."""
     alone = sse(chunk({"content": "a"}, usage=None), chunk(finish="stop"), {"choices": [], "usage": usage}, DONE)
     beside = sse(chunk({"content": "a"}, usage=usage), chunk(finish="stop", usage=usage), DONE)
     assert answered("openai_chat", alone).usage == answered("openai_chat", beside).usage == expected

@@ -43,7 +43,7 @@ def test_names_that_come_late_are_taken() -> None:
 
 
 def test_an_object_of_an_unknown_kind_is_no_sign_of_progress() -> None:
-    """Spec 02 Streaming: unknown event types are ignored and counted."""
+    """Unknown event types are ignored and counted."""
     wire = provider_over("gemini", None)._wire
     decoder = wire.decoder(provider_over("gemini", None)._to("m"), set)
     assert decoder.feed("", b"{}") is None
@@ -86,7 +86,7 @@ def test_of_several_candidates_the_first_is_the_answer() -> None:
 
 
 def test_grounding_is_kept_whole_and_never_sent() -> None:
-    """Spec 01 Values: Citation; the service's own record rides on it, and prepare() leaves it out."""
+    """Citation; the service's own record rides on it, and prepare() leaves it out."""
     grounding = {
         "webSearchQueries": ["a"],
         "searchEntryPoint": {"renderedContent": "<b>é</b>"},
@@ -134,7 +134,7 @@ def test_grounding_spread_over_chunks_is_gathered() -> None:
     ],
 )
 def test_a_signature_goes_back_on_the_part_it_came_with(parts: list[dict[str, Any]], shown: list[tuple[str, str]]) -> None:
-    """Spec 02 (19): signatures ride as siblings on the part, byte for byte, however the parts are spread over chunks."""
+    """Rule 19 of docs/wire.md: signatures ride as siblings on the part, byte for byte, however the parts are spread over chunks."""
     for chunks in ([chunk(*parts, finish="STOP")], [*map(chunk, parts), STOP]):
         message = gemini(*chunks).message
         assert texts_of(message) == shown
@@ -146,7 +146,7 @@ def test_a_signature_goes_back_on_the_part_it_came_with(parts: list[dict[str, An
 
 
 def test_the_first_of_parallel_calls_carries_the_signature() -> None:
-    """Spec 02 (19): parallel calls stay in one content, the first carries it; ids that are empty become unique."""
+    """Rule 19 of docs/wire.md: parallel calls stay in one content, the first carries it; ids that are empty become unique."""
     calls: list[dict[str, Any]] = [{"functionCall": {"name": "f", "args": {"n": n}}} for n in range(3)]
     calls[0]["thoughtSignature"] = SIGNATURE
     message = gemini(chunk(*calls[:1]), chunk(*calls[1:], finish="STOP")).message
@@ -194,7 +194,7 @@ def test_feedback_without_a_block_blocks_nothing() -> None:
     ],
 )
 def test_every_finish_reason_and_unknown_ones(word: str, reason: FinishReason) -> None:
-    """Spec 01: finish reasons are a closed enum, the raw reason kept beside it."""
+    """Finish reasons are a closed enum, the raw reason kept beside it."""
     response = gemini(chunk({"text": "a"}), chunk(finish=word, candidate={"finishMessage": "Because."}))
     assert (response.finish, response.raw_finish, response.detail, response.message) == (reason, word, "Because.", assistant("a"))
 
@@ -222,7 +222,7 @@ def test_calls_without_arguments_and_with_odd_ones() -> None:
 
 
 def test_ids_of_gemini_are_kept_and_made_unique_in_the_conversation() -> None:
-    """PV10 and spec 02 (23): empty, repeated, and re-used in a later turn."""
+    """PV10, and rule 23 of docs/wire.md: empty, repeated, and re-used in a later turn."""
     calls = [{"functionCall": {"name": "f", "id": call_id}} for call_id in ("x", "", "x", "y")]
     earlier = assistant(ToolCall("x", "f"))
     body = sse(chunk(*calls, finish="STOP"))
@@ -241,7 +241,7 @@ def test_thoughts_with_headlines_are_told_with_subject_and_description() -> None
 
 
 def test_an_error_inside_the_stream_is_treated_like_its_status() -> None:
-    """Spec 01 Retry: error events inside a 200 stream; as an object and, as Gemini sometimes has it, in an array."""
+    """Error events inside a 200 stream; as an object and, as Gemini sometimes has it, in an array."""
     error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
     for event in (error, [error]):
         with pytest.raises(Overloaded, match="overloaded") as caught:
@@ -250,7 +250,7 @@ def test_an_error_inside_the_stream_is_treated_like_its_status() -> None:
 
 
 def test_a_stream_without_a_finish_reason_is_broken() -> None:
-    """Spec 02 Streaming: no terminal event = error, even when the body closes cleanly."""
+    """No terminal event = error, even when the body closes cleanly."""
     for body in (b"", sse(chunk({"text": "a"})), sse({"usageMetadata": {"promptTokenCount": 1}}), b"data: [DONE]\n\n"):
         with pytest.raises(StreamBroken, match="broke off"):
             streamed("gemini", body)

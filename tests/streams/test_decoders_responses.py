@@ -328,7 +328,7 @@ def test_a_refusal_is_shown_and_named() -> None:
     ],
 )
 def test_a_failure_is_treated_like_its_status(code: str, said: str, kind: type[Exception]) -> None:
-    """Spec 01 Retry: `response.failed` and `error` events, and a whole response that failed."""
+    """`response.failed` and `error` events, and a whole response that failed."""
     failed = completed(status="failed", error={"code": code, "message": said})
     shapes: list[Event] = [failed, {"type": "error", "code": code, "message": said, "param": None}]
     shapes.append({"type": "error", "error": {"type": "x", "code": code, "message": said}})
@@ -341,7 +341,7 @@ def test_a_failure_is_treated_like_its_status(code: str, said: str, kind: type[E
 
 
 def test_no_end_is_no_answer() -> None:
-    """Spec 02 Streaming: no terminal event = error."""
+    """No terminal event = error."""
     with pytest.raises(StreamBroken, match="broke off"):
         streamed("openai_responses", typed(CREATED, *text(0, "a")))
 

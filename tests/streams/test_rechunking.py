@@ -70,7 +70,7 @@ def test_every_single_byte_on_its_own(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cuts=CUTS)
 def test_any_cutting_gives_the_same_events(protocol: str, cuts: list[int]) -> None:
-    """Spec 02 Streaming: UTF-8 split across chunks, events split anywhere."""
+    """UTF-8 split across chunks, events split anywhere."""
     body = recorded(protocol, RICH)
     assert streamed(protocol, cut_at(body, cuts)) == streamed(protocol, body)
 
@@ -108,7 +108,7 @@ HALVES = st.text(st.sampled_from("ab\ud83d\ude00\ud800\udfff\U0001f642é"), min_
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_pair_split_over_two_deltas_is_joined_and_a_lone_half_replaced(protocol: str) -> None:
-    """Spec 01 Values: text is valid Unicode; spec 02 (24): lone surrogates never reach the wire."""
+    """Text is valid Unicode; rule 24 of docs/wire.md: lone surrogates never reach the wire."""
     split = "a\ud83d\ude00b\ud83dc\ude00d\ud83d"
     said = answer(Think(split, piece_chars=1), Say(split, piece_chars=1), Call("f", '{"a":1}'))
     response = checked(streamed(protocol, recorded(protocol, said)))

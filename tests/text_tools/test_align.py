@@ -1,4 +1,4 @@
-"""What a call was meant to be: the seed's parameter mapping, done by schema (S000 section 4.2; spec, alignment)."""
+"""What a call was meant to be: parameter mapping, done by schema (TEXT-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seed's own format, exact, and where its parser is known to fail."""
+"""The dialect `seed`, exact (TEXT-1, TEXT-3), and where a simpler parser of it is known to fail."""
 
 # ruff: noqa: E501 - what models and prompts say stands as they say it
 
@@ -55,8 +55,8 @@ def calls(text: str, tools: Any = (LIST,), **options: Any) -> list[tuple[str, di
     return [(call.name, call.args) for call in parse(text, tools, **options).calls]
 
 
-def test_the_guidance_is_the_seeds_word_for_word() -> None:
-    """Seed 2.3."""
+def test_the_guidance_is_word_for_word_as_required() -> None:
+    """TEXT-1."""
     assert render_prompt([LIST], "seed") == GUIDANCE
 
 

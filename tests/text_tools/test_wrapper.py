@@ -1,4 +1,4 @@
-"""A service that knows no tools, seen as one that does (S000 section 2.3: text over any protocol; spec, the wrapper)."""
+"""A service that knows no tools, seen as one that does (TEXT-2, TEXT-10: text over any protocol)."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def test_tools_leave_the_request_and_are_told_in_the_system_message() -> None:
     assert request.cache_key == "session"
 
 
-def test_over_gemini_the_seeds_guidance_is_the_first_user_content() -> None:
-    """S000 section 2.3, way 1."""
+def test_over_gemini_the_guidance_of_the_seed_dialect_is_the_first_user_content() -> None:
+    """TEXT-2."""
     assert place_for("seed", "gemini") == "user"
     assert place_for("seed", "openai_chat") == place_for("hermes", "gemini") == "system"
     provider = wrapped("Hi.", dialect="seed", place="user")
@@ -209,7 +209,7 @@ def test_arguments_that_are_no_object_can_still_be_told() -> None:
 
 
 def test_thinking_is_switched_off_in_words_where_the_server_has_no_switch() -> None:
-    """S000 section 4.3: the seed puts `<no_think>` before what the user says."""
+    """TEXT-9: `<no_think>` before what the user says, as an option."""
     off = Thinking("off")
     qwen = TextTools(scripted("x", profile=Profile(thinking="switch")), TextOptions("hermes"))
     assert qwen.rewritten(ask(thinking=off)).messages[0].text == "Read a.txt.\n/no_think"
@@ -217,10 +217,10 @@ def test_thinking_is_switched_off_in_words_where_the_server_has_no_switch() -> N
     assert qwen.rewritten(ask(thinking=Thinking("low"))).messages[0].text == "Read a.txt."
     served = TextTools(scripted("x", profile=Profile(thinking="switch", thinking_switch="enable_thinking")), TextOptions("hermes"))
     assert served.rewritten(ask(thinking=off)).messages[0].text == "Read a.txt."
-    seed = wrapped("x", no_think="<no_think>")
-    assert seed.rewritten(ask(thinking=off)).messages[0].text == "<no_think>\n\nRead a.txt."
+    prefixed = wrapped("x", no_think="<no_think>")
+    assert prefixed.rewritten(ask(thinking=off)).messages[0].text == "<no_think>\n\nRead a.txt."
     call = ToolCall("1", "read_file", "{}")
-    assert "no_think" not in seed.rewritten(ask(user(result(call, "x")), thinking=off)).messages[0].text
+    assert "no_think" not in prefixed.rewritten(ask(user(result(call, "x")), thinking=off)).messages[0].text
 
 
 # --- what comes back
@@ -311,13 +311,13 @@ def test_with_tool_choice_none_text_is_text() -> None:
 
 
 def test_words_beside_calls_can_be_dropped() -> None:
-    """S000 section 4.2: preserveContext."""
+    """TEXT-6."""
     response = answered(f"Let me look.\n{CALL}\nThat is all.", preserve_context=False)
     assert [type(part) for part in response.message.parts] == [ToolCall]
     assert answered("No call.", preserve_context=False).message.text == "No call."
 
 
-def test_the_seeds_own_format_is_read() -> None:
+def test_the_format_of_the_seed_dialect_is_read() -> None:
     written = '{\n  "tool_call": {\n    "name": "read_file",\n    "arguments": {"file_path": "a.txt"}\n  }\n}'
     for text in (f"```json\n{written}\n```", f"Let me look. {written}", f"One:\n```json\n{written}\n```\nTwo:\n```json\n{written}\n```"):
         response = answered(text, dialect="seed")

@@ -70,7 +70,7 @@ def test_a_plain_url_is_read(url: str, sent: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_plain_url_is_refused(url: str) -> None:
-    """Spec 06: http and https, no user-info, no NUL. Nothing that two programs could read in two ways."""
+    """HTTP and HTTPS, no user-info, no NUL. Nothing that two programs could read in two ways."""
     with pytest.raises(Refused) as caught:
         read_url(url)
     assert caught.value.error_type == "invalid"
@@ -92,7 +92,7 @@ def test_a_user_name_is_named_as_the_reason() -> None:
     ],
 )  # fmt: skip
 def test_odd_forms_of_addresses_are_refused(host: str) -> None:
-    """Spec 06: `0x7f.1`, `2130706433`, full-width digits … whatever they stand for."""
+    """`0x7f.1`, `2130706433`, full-width digits … whatever they stand for."""
     if host == "1.2.3.4.":  # one dot at the end is only a fully qualified name
         assert read_url(f"http://{host}/").address == "1.2.3.4"
         return
@@ -134,7 +134,7 @@ def test_reading_a_url_ends_in_a_target_or_a_refusal(url: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_public_is_refused(address: str) -> None:
-    """Spec 06: loopback, private, link-local, CGNAT, multicast, unspecified; mapped, NAT64 and 6to4 of those."""
+    """Loopback, private, link-local, CGNAT, multicast, unspecified; mapped, NAT64 and 6to4 of those."""
     assert refusal_of(address)
 
 
@@ -205,7 +205,7 @@ def test_local_names_are_refused_before_anything_is_looked_up(host: str) -> None
 
 
 def test_an_allowed_host_may_be_anywhere() -> None:
-    """Spec 06: a setting allows named hosts."""
+    """A setting allows named hosts."""
     rules = HostRules(allowed=("localhost", "intern.example", "10.0.0.7"))
     for url in (
         "http://localhost:3000/",

@@ -30,11 +30,11 @@ def marked(text: str | list[str], *supports: Any) -> str:
     return cite(text, supports, PAGES).text
 
 
-# --- the examples of the seed ------------------------------------------------------------------------------------------------
+# --- the worked examples of SEARCH-4 and SEARCH-5 -----------------------------------------------------------------------------
 
 
-def test_s001_the_weather_in_beijing() -> None:
-    """S001 response: offsets that are neither bytes nor characters; the segments' own texts say where the markers go."""
+def test_the_weather_in_beijing() -> None:
+    """SEARCH-4: offsets that are neither bytes nor characters; the segments' own texts say where the markers go."""
     supports = [
         support(12, 0, text="今天北京天气晴朗") | {"confidenceScores": [0.95]},
         support(22, 1, start=13, text="最高温度25度") | {"confidenceScores": [0.92]},
@@ -47,8 +47,8 @@ def test_s001_the_weather_in_beijing() -> None:
     )
 
 
-def test_s001_the_list_of_sources() -> None:
-    """S001 output: `[n] Title (uri)`, with words of our own where either is missing."""
+def test_the_list_of_sources() -> None:
+    """SEARCH-5: `[n] Title (uri)`, with words of our own where either is missing."""
     cited = cite("x", [], [{"web": {"uri": "https://a.example", "title": "A"}}, {"web": {}}, {}, None, {"web": {"title": "two\nlines"}}])
     assert source_list(cited.sources).splitlines() == [
         "Sources:",
@@ -155,7 +155,7 @@ def test_offsets_in_characters_are_put_right_by_the_texts() -> None:
 
 
 def test_offsets_count_in_the_part_they_name() -> None:
-    """Spec 06: `partIndex` respected."""
+    """`partIndex` respected."""
     parts = ["Zürich ", "Genève"]
     assert marked(parts, support(7, 0), support(7, 1, part=1)) == "Zürich[1] Genève[2]"
     assert marked(parts, support(99, 0, part=1, text="Zürich")) == "Zürich Genève", "the text of another part is not its own"
@@ -219,7 +219,7 @@ def grounded(draw: st.DrawFn) -> tuple[list[str], list[Any]]:
 
 @given(grounded())
 def test_without_the_markers_it_is_the_text(answer: tuple[list[str], list[Any]]) -> None:
-    """Spec 06: removing the markers gives back the text."""
+    """Removing the markers gives back the text."""
     parts, supports = answer
     assert re.sub(r"\[[123]\]", "", cite(parts, supports, PAGES).text) == "".join(parts)
 

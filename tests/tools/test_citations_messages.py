@@ -54,7 +54,7 @@ def test_gemini_names_each_source_in_a_citation_of_its_own() -> None:
 
 
 def test_gemini_counts_from_the_part_it_names() -> None:
-    """Spec 06: `partIndex` respected, though parts of one kind are joined when an answer is read."""
+    """`partIndex` respected, though parts of one kind are joined when an answer is read."""
     told = grounding(({"endIndex": 5, "text": "same."}, [0]), ({"partIndex": 2, "startIndex": 0, "endIndex": 5, "text": "same."}, [1]))
     message = gemini([{"text": "same."}, {"text": "same."}, {"text": "same."}], told).message
     assert cited_message(message).text == "same.[1]same.same.[2]"
@@ -146,7 +146,7 @@ def _whole(protocol: str, said: Answer) -> Message:
 
 
 def test_grounding_stays_out_of_the_history() -> None:
-    """S001 note 3: groundingMetadata is not needed in the history; only the text goes back."""
+    """SEARCH-6: groundingMetadata is not needed in the history; only the text goes back."""
     message = gemini([{"text": "sunny"}], grounding(({"endIndex": 5, "text": "sunny"}, [0]))).message
     body = json.dumps(prepared("gemini", user("Weather?"), message, user("Thanks.")))
     assert "sunny" in body

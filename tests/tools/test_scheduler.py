@@ -1,4 +1,4 @@
-"""Calls → results (S004 6.1–6.3): what each call goes through, what the model is told, what is written down."""
+"""Calls → results (TOOLS-1 to TOOLS-5): what each call goes through, what the model is told, what is written down."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def later(answer: Allow | Deny) -> Awaitable[Allow | Deny]:
     return asked()
 
 
-# --- states (S004 6.2)
+# --- states (TOOLS-1)
 
 
 def test_a_call_goes_from_validating_to_success() -> None:
@@ -267,7 +267,7 @@ def test_arguments_written_differently_are_not_changed() -> None:
     assert (text_of(report), bench.ledger.starts) == ("done", {})
 
 
-# --- what a result holds (S004 6.3; the wire layer adds "Tool execution succeeded." and the like)
+# --- what a result holds (TOOLS-4; the wire layer adds "Tool execution succeeded." and the like)
 
 
 def test_content_goes_as_it_is() -> None:

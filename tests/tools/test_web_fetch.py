@@ -96,7 +96,7 @@ def page_of(output: ToolOutput) -> str:
 
 
 def test_a_page_becomes_markdown_and_is_marked_as_untrusted() -> None:
-    """Spec 06 Fetch: HTML to readable Markdown, marked as untrusted content."""
+    """HTML to readable Markdown, marked as untrusted content."""
     output = fetched(answer(b"<title>A page</title><h1>Hello</h1><p>See <a href='/more'>more</a>.<script>x</script>", headers=HTML))
     assert not output.is_error
     assert re.fullmatch(r"# Hello\n\nSee \[more\]\(http://public\.example:\d+/more\)\.", page_of(output))
@@ -159,7 +159,7 @@ def test_text_of_every_kind(headers: str, body: bytes, expected: str) -> None:
     ],
 )
 def test_character_sets_right_wrong_and_strange(headers: str, body: bytes, expected: str) -> None:
-    """Spec 06 Fetch: charset handled."""
+    """Charset handled."""
     assert page_of(fetched(answer(body, headers=headers))) == expected
 
 
@@ -207,7 +207,7 @@ def test_a_status_that_is_no_page_is_told(status: str) -> None:
 
 
 def test_a_long_page_is_capped_and_kept_whole_in_a_file(tmp_path: Path) -> None:
-    """Spec 06 Fetch: result capped. The whole is where the model can read it."""
+    """Result capped. The whole is where the model can read it."""
     outputs = Outputs(tmp_path, max_chars=40_000)
     body = "".join(f"line {number}\n" for number in range(20_000)).encode()
     output = fetched(answer(body, headers="Content-Type: text/plain\r\n"), outputs=outputs)
@@ -227,7 +227,7 @@ LIMITS = FetchLimits(total_s=20.0, max_bytes=1_000_000)
 
 @pytest.mark.parametrize("packing", ["plain", "length", "chunked", "gzip", "deflate", "gzip-members"])
 def test_no_more_than_the_limit_is_read(packing: str) -> None:
-    """Spec 06 Fetch: 10 MB after decompression. A megabyte here; the bomb is a thousand times its size."""
+    """10 MB after decompression. A megabyte here; the bomb is a thousand times its size."""
     size = 50_000_000
 
     async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
@@ -263,7 +263,7 @@ async def endless_zeros(writer: asyncio.StreamWriter, *, chunked: bool = False) 
 
 @pytest.mark.parametrize("where", ["head", "body", "drip"])
 def test_a_server_that_never_ends_is_left(where: str) -> None:
-    """Spec 06 Fetch: 30 s in all; a slow body does not start the clock again."""
+    """30 s in all; a slow body does not start the clock again."""
 
     async def handler(request: Received, writer: asyncio.StreamWriter) -> None:
         if where != "head":
@@ -352,7 +352,7 @@ def test_a_redirect_is_followed(status: str) -> None:
 
 
 def test_five_redirects_are_followed_and_no_more() -> None:
-    """Spec 06 Fetch: 5 redirects."""
+    """5 redirects."""
     hops = [(f"/{number}", f"/{number + 1}") for number in range(6)]
     assert page_of(fetching(redirecting(*hops[1:]), lambda web: web.fetch(web.url("/1")))) == "at /6"
     output = fetching(redirecting(*hops), lambda web: web.fetch(web.url("/0")))
@@ -495,7 +495,7 @@ def test_when_one_address_does_not_answer_the_next_is_tried() -> None:
 
 
 def test_an_allowed_host_on_this_machine_is_fetched() -> None:
-    """Spec 06: a setting allows named hosts."""
+    """A setting allows named hosts."""
 
     async def test(web: Fetching) -> ToolOutput:
         return await web.fetch(web.url(host="localhost"))

@@ -105,11 +105,11 @@ def over_script(protocol: str, script: str, query: str = "weather in Beijing", *
     return asyncio.run(run())
 
 
-# --- the seed: Gemini ---------------------------------------------------------------------------------------------------------
+# --- Gemini -------------------------------------------------------------------------------------------------------------------
 
 
-def test_s001_output_text_markers_and_sources() -> None:
-    """S001 output example, from the seed's own response."""
+def test_output_text_markers_and_sources() -> None:
+    """SEARCH-3: the worked example, from its own response."""
 
     async def test(server: Server, provider: Connection) -> ToolOutput:
         return await ask(ModelSearch(provider, provider.model))
@@ -126,8 +126,8 @@ def test_s001_output_text_markers_and_sources() -> None:
     assert not output.is_error
 
 
-def test_s001_sources_and_grounding_are_kept_for_the_record_alone() -> None:
-    """S001 return value: `sources` as data; groundingMetadata is in the record and not in what the model reads."""
+def test_sources_and_grounding_are_kept_for_the_record_alone() -> None:
+    """SEARCH-6: `sources` as data; groundingMetadata is in the record and not in what the model reads."""
 
     async def test(server: Server, provider: Connection) -> ToolOutput:
         return await ask(ModelSearch(provider, provider.model))
@@ -139,8 +139,8 @@ def test_s001_sources_and_grounding_are_kept_for_the_record_alone() -> None:
     assert "confidenceScores" not in said(output)
 
 
-def test_s001_the_request_to_gemini() -> None:
-    """S001 request: generateContent, the query alone, googleSearch, temperature 0 and topP 1."""
+def test_the_request_to_gemini() -> None:
+    """SEARCH-2: generateContent, the query alone, googleSearch, temperature 0 and topP 1."""
     _, (exchange,) = over_script("gemini", "text: Sunny.")
     assert exchange.path.startswith("/v1beta/models/gemini-2.5-pro:generateContent")
     assert exchange.body["contents"] == [{"role": "user", "parts": [{"text": "weather in Beijing"}]}]
@@ -150,8 +150,8 @@ def test_s001_the_request_to_gemini() -> None:
     assert exchange.headers["x-goog-api-key"] == KEY
 
 
-def test_s001_with_a_bearer_token() -> None:
-    """S001 auth: OAuth instead of a key."""
+def test_with_a_bearer_token() -> None:
+    """SEARCH-10: OAuth instead of a key."""
 
     async def test(server: Server, provider: Connection) -> Received:
         await ask(ModelSearch(provider, provider.model))
@@ -163,8 +163,8 @@ def test_s001_with_a_bearer_token() -> None:
     assert "key=" not in request.target
 
 
-def test_s001_tools_are_declared_on_every_request() -> None:
-    """S001 multi-turn: the API forgets; each request of a searching conversation declares its tools again."""
+def test_tools_are_declared_on_every_request() -> None:
+    """SEARCH-11: the API forgets; each request of a searching conversation declares its tools again."""
     from dragoman.values.messages import Request, Settings
 
     async def run() -> list[Any]:
@@ -187,8 +187,8 @@ def test_s001_tools_are_declared_on_every_request() -> None:
 
 
 @pytest.mark.parametrize("status", SEED_ERRORS)
-def test_s001_api_errors(status: int) -> None:
-    """S001 errors 400, 401, 429: told in plain words, as a result, with a type a program can key on."""
+def test_api_errors(status: int) -> None:
+    """SEARCH-8: 400, 401 and 429 are told in plain words, as a result, with a type a program can key on."""
     name, message, error_type = SEED_ERRORS[status]
 
     async def test(server: Server, provider: Connection) -> ToolOutput:
@@ -204,8 +204,8 @@ def test_s001_api_errors(status: int) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\n\t", None])
-def test_s001_an_empty_query_is_not_sent(query: Any) -> None:
-    """S001 parameters: the query must not be empty."""
+def test_an_empty_query_is_not_sent(query: Any) -> None:
+    """SEARCH-7: the query must not be empty."""
 
     async def never(query: str) -> Found:
         raise AssertionError("it was sent")
@@ -263,8 +263,8 @@ def test_a_service_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("protocol", MODELS)
-def test_s001_a_cancel_ends_the_request(protocol: str) -> None:
-    """S001 signal: a search can be cancelled, and then nothing is left open."""
+def test_a_cancel_ends_the_request(protocol: str) -> None:
+    """SEARCH-9: a search can be cancelled, and then nothing is left open."""
 
     async def test(server: Server) -> None:
         provider = connected(protocol, server.url)
@@ -291,7 +291,7 @@ def test_s001_a_cancel_ends_the_request(protocol: str) -> None:
     ],
 )
 def test_the_same_search_over_every_service(protocol: str, tool: dict[str, Any]) -> None:
-    """Spec 06: OpenAI's and Anthropic's own search, mapped to the same citations."""
+    """OpenAI's and Anthropic's own search, mapped to the same citations."""
     script = 'text: It is sunny in Beijing.\ncite title="A page" text="It is sunny in Beijing.": https://a.example/x'
     output, (exchange,) = over_script(protocol, script)
     assert exchange.protocol == protocol
@@ -414,8 +414,8 @@ def test_searxng_can_be_cancelled() -> None:
 # --- what the model and the user are told ---------------------------------------------------------------------------------------
 
 
-def test_s001_the_tool_as_it_is_declared() -> None:
-    """S001 definition: name, display name, kind, one required string."""
+def test_the_tool_as_it_is_declared() -> None:
+    """SEARCH-1: name, display name, kind, one required string."""
 
     async def nothing(query: str) -> Found:
         return Found(Cited(""))

@@ -1,4 +1,4 @@
-"""The helpers the seeds name: parts to text, text from anything, merging, curation."""
+"""Working with messages: parts to text, text from anything, merging, curation."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ CALL = ToolCall("c1", "read_file", '{"path":"a"}')
 
 
 def test_part_to_string_is_silent_about_what_is_not_text() -> None:
-    """S004 9: partToString"""
+    """VALUES-4"""
     parts = [Text("a"), Thought("hm"), CALL, Blob("image/png", "0" * 64, 3), FileRef("text/csv", "gs://x"), Citation("https://e"), "b"]
     assert part_to_string(parts) == "ab"
 
 
 def test_part_to_string_can_name_everything() -> None:
-    """S004 9: partToString, verbose"""
+    """VALUES-4"""
     parts = [Thought("hm"), CALL, result(CALL, "out"), Blob("image/png", "0" * 64, 3), FileRef("text/csv", "gs://x"), Citation("https://e")]
     assert part_to_string(parts, verbose=True) == (
         "[Thought: hm][Function Call: read_file][Function Response: read_file] out[image/png, 3 bytes][text/csv: gs://x][Citation: https://e]"
@@ -56,18 +56,18 @@ def test_part_to_string_can_name_everything() -> None:
 
 
 def test_request_text_joins_all_text() -> None:
-    """S000 1.3: _getRequestTextFromContents"""
+    """VALUES-5"""
     assert request_text([user("a", "b"), assistant(Thought("x"), "c"), user(result(CALL, "not text of the talk"))]) == "abc"
 
 
 def test_response_text_leaves_thinking_out() -> None:
-    """S004 9: getResponseText"""
+    """VALUES-5"""
     message = assistant(Thought("x"), "one ", CALL, "two")
     assert response_text(message) == response_text(Response(message, FinishReason.STOP)) == "one two"
 
 
 def test_map_text_parts_replaces_text_and_keeps_the_rest_in_order() -> None:
-    """S004 9: flatMapTextParts"""
+    """VALUES-6"""
 
     async def double(text: str) -> list[Part]:
         return [Text(text), Text(text.upper())]
@@ -77,7 +77,7 @@ def test_map_text_parts_replaces_text_and_keeps_the_rest_in_order() -> None:
 
 
 def test_append_to_last_text_part() -> None:
-    """S004 9: appendToLastTextPart"""
+    """VALUES-6"""
     assert append_to_last_text((Text("a"),), "b") == (Text("a\n\nb"),)
     assert append_to_last_text((Text("a"),), "b", " ") == (Text("a b"),)
     assert append_to_last_text((Text("a"), CALL), "b") == (Text("a"), CALL, Text("b"))
@@ -86,7 +86,7 @@ def test_append_to_last_text_part() -> None:
 
 
 def test_anything_a_person_writes_becomes_messages() -> None:
-    """S004 10: toContents, toContent, toParts, toPart"""
+    """VALUES-7"""
     assert to_messages("hello") == (user("hello"),)
     assert to_messages(Text("hello")) == (user("hello"),)
     assert to_messages(["look at", Blob("image/png", "0" * 64, 3)]) == (user("look at", Blob("image/png", "0" * 64, 3)),)
@@ -96,13 +96,13 @@ def test_anything_a_person_writes_becomes_messages() -> None:
 
 
 def test_a_wrong_role_is_named() -> None:
-    """S003 3: validateHistory"""
+    """VALUES-9"""
     with pytest.raises(InputError, match=r"Role must be user or assistant, but got 'model' in message 1\."):
         check_roles([user("a"), Message("model", ())])  # type: ignore[arg-type]
 
 
 def test_adjacent_assistant_text_is_merged_and_nothing_else() -> None:
-    """S000 3.3: consolidateModelResponses"""
+    """VALUES-8"""
     messages = [user("q"), assistant("a"), assistant("b"), assistant("c", CALL), assistant("d")]
     assert merge_assistant_text(messages) == (user("q"), assistant("ab"), assistant("c", CALL), assistant("d"))
     signed = Message("assistant", (Text("x", Opaque("gemini", '"s"')),))
@@ -122,12 +122,12 @@ def test_adjacent_assistant_text_is_merged_and_nothing_else() -> None:
     ],
 )
 def test_what_makes_an_answer_invalid(message: Message, valid: bool) -> None:
-    """S003 4: isValidContent; empty text beside a call does not invalidate the call"""
+    """CHAT-4; empty text beside a call does not invalidate the call"""
     assert is_valid(message) is valid
 
 
 def test_curation_keeps_the_user_and_drops_a_bad_run_whole() -> None:
-    """S003 4: extractCuratedHistory"""
+    """CHAT-3"""
     history = [user("1"), assistant("a"), assistant(""), user("2"), assistant("b"), user("3"), assistant()]
     assert curated(history) == (user("1"), user("2"), assistant("b"), user("3"))
     assert curated([]) == ()

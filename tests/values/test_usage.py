@@ -22,7 +22,7 @@ def test_usages_add_up(first: Usage, second: Usage) -> None:
 
 @given(total=counts, read=st.integers(-5, 10**7), write=counts, output=counts, thought=counts)
 def test_the_parts_of_the_input_always_make_the_input(total: int, read: int, write: int, output: int, thought: int) -> None:
-    """spec 02, Streaming: fresh + cache read + cache write = input"""
+    """Fresh + cache read + cache write = input"""
     usage = Usage.from_total(total, cache_read=read, cache_write=write, output=output, thought=thought)
     assert min(usage.fresh_tokens, usage.cache_read_tokens, usage.cache_write_tokens) >= 0
     assert usage.fresh_tokens + usage.cache_read_tokens + usage.cache_write_tokens == usage.input_tokens

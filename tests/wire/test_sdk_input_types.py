@@ -67,7 +67,7 @@ def settled(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_the_sdk_types_accept_every_body(name: str) -> None:
-    """Spec 02: the official SDKs are oracles."""
+    """The official SDKs are oracles."""
     to = BY_NAME[name]
     for case in [*SENT, *(["search"] if to.protocol != "openai_chat" else [])]:
         body = described(name, to.body(CASES[case]))
@@ -266,7 +266,7 @@ def ours(to: Destination, url: str, key: str = KEY) -> Provider:
 
 @pytest.mark.parametrize("name", ["anthropic", "openai", "responses", "gemini"])
 def test_refusals_are_told_in_the_words_of_the_service(name: str) -> None:
-    """S001, error handling: 400, 401, 429. A Request that did not come through `compose` can still break a rule."""
+    """SEARCH-8: 400, 401, 429. A Request that did not come through `compose` can still break a rule."""
     to = BY_NAME[name]
     unanswered = Request(to.row[1], (user("Read."), assistant(call()), user("Well?")))
 

@@ -37,7 +37,7 @@ def ids(destinations: tuple[Destination, ...]) -> list[str]:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("to", DESTINATIONS, ids=ids(DESTINATIONS))
 def test_the_service_would_take_it(to: Destination, name: str) -> None:
-    """Spec 02: what must hold on the wire, with the rules that fit the destination's profile."""
+    """What must hold on the wire, with the rules that fit the destination's profile."""
     if cannot(to, name):
         with pytest.raises(Unsupported):
             to.prepare(CASES[name])
@@ -112,8 +112,8 @@ def test_a_message_is_rendered_once_whatever_stands_around_it(to: Destination) -
         assert provider.provider.messages_rendered(request.model) == end  # type: ignore[attr-defined]
 
 
-def test_the_request_has_the_shape_of_the_seed() -> None:
-    """S001: `contents`, `tools`, `generationConfig` and `systemInstruction` beside each other, the key in a header."""
+def test_the_request_has_the_documented_shape() -> None:
+    """PROVIDERS-4: `contents`, `tools`, `generationConfig` and `systemInstruction` beside each other, the key in a header."""
     to = DESTINATIONS[3]
     prepared = to.prepare(CASES["full_featured_request"])
     body = msgspec.json.decode(prepared.body)

@@ -56,7 +56,7 @@ def blocks(body: Json, kind: str) -> list[Json]:
 
 
 def test_line_01_every_tool_use_is_answered_first_thing_in_the_next_message() -> None:
-    """Spec 02 line 1."""
+    """docs/wire.md, rule 1."""
     answered = 0
     for to, name, body in sent("anthropic"):
         for index, message in enumerate(body["messages"]):
@@ -81,7 +81,7 @@ def test_line_01_every_tool_use_is_answered_first_thing_in_the_next_message() ->
 
 
 def test_line_02_no_result_is_an_orphan() -> None:
-    """Spec 02 line 2."""
+    """docs/wire.md, rule 2."""
     for to, name, body in sent("anthropic"):
         calls = {block["id"] for block in blocks(body, "tool_use")}
         assert {block["tool_use_id"] for block in blocks(body, "tool_result")} == calls, f"{to.name} {name}"
@@ -94,7 +94,7 @@ def test_line_02_no_result_is_an_orphan() -> None:
 
 
 def test_line_03_ids_are_unique_and_have_one_result_each() -> None:
-    """Spec 02 line 3."""
+    """docs/wire.md, rule 3."""
     for to, name, body in sent("anthropic"):
         calls = [block["id"] for block in blocks(body, "tool_use")]
         results = [block["tool_use_id"] for block in blocks(body, "tool_result")]
@@ -112,7 +112,7 @@ def test_line_03_ids_are_unique_and_have_one_result_each() -> None:
 
 
 def test_line_04_ids_are_of_the_accepted_characters_and_do_not_collide() -> None:
-    """Spec 02 line 4: sanitised injectively."""
+    """docs/wire.md, rule 4: sanitised injectively."""
     for to, name, body in sent("anthropic"):
         for block in blocks(body, "tool_use"):
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", block["id"]), f"{to.name} {name}"
@@ -127,7 +127,7 @@ def test_line_04_ids_are_of_the_accepted_characters_and_do_not_collide() -> None
 
 
 def test_line_05_no_text_is_blank_and_no_user_message_empty() -> None:
-    """Spec 02 line 5."""
+    """docs/wire.md, rule 5."""
     for to, name, body in sent("anthropic"):
         assert all(block["text"].strip() for block in blocks(body, "text")), f"{to.name} {name}"
         assert all(message["content"] for message in body["messages"]), f"{to.name} {name}"
@@ -144,7 +144,7 @@ def test_line_05_no_text_is_blank_and_no_user_message_empty() -> None:
 
 
 def test_line_06_thinking_comes_first_and_byte_for_byte() -> None:
-    """Spec 02 line 6."""
+    """docs/wire.md, rule 6."""
     for name in ("anthropic_thinking", "anthropic_redacted_thinking", "anthropic_thinking_in_two_steps"):
         prepared = ANTHROPIC.prepare(CASES[name])
         for message in CASES[name].messages:
@@ -171,7 +171,7 @@ def test_line_06_thinking_comes_first_and_byte_for_byte() -> None:
 
 
 def test_line_06_a_loop_keeps_its_thinking_mode_though_later_steps_think_no_more() -> None:
-    """Spec 02 line 6: a model of the older kind thinks before the first call only; thinking may not be switched within a turn."""
+    """docs/wire.md, rule 6: a model of the older kind thinks before the first call only; thinking may not be switched within a turn."""
     budget = BY_NAME["anthropic-budget"]
     assert budget.body(CASES["anthropic_thinking_only_before_the_first_step"])["thinking"] == {"type": "enabled", "budget_tokens": 24_576}
     for name in ("a_loop_without_thinking", "a_loop_without_thinking_and_a_word", "another_provider_in_mid_loop"):
@@ -184,7 +184,7 @@ def test_line_06_a_loop_keeps_its_thinking_mode_though_later_steps_think_no_more
 
 
 def test_line_07_the_user_has_the_last_word() -> None:
-    """Spec 02 line 7."""
+    """docs/wire.md, rule 7."""
     for to, name, body in sent("anthropic"):
         roles = [message["role"] for message in body["messages"]]
         assert (roles[0], roles[-1]) == ("user", "user"), f"{to.name} {name}"
@@ -205,7 +205,7 @@ def marks(value: object) -> Iterator[Json]:
 
 
 def test_line_08_at_most_four_blocks_are_marked_for_the_cache() -> None:
-    """Spec 02 line 8: tools, system, environment, last message."""
+    """docs/wire.md, rule 8: tools, system, environment, last message."""
     for to, name, body in sent("anthropic"):
         assert 1 <= len(list(marks(body))) <= 4, f"{to.name} {name}"
     body = ANTHROPIC.body(CASES["full_featured_request"])
@@ -226,7 +226,7 @@ def test_line_08_at_most_four_blocks_are_marked_for_the_cache() -> None:
 
 
 def test_line_09_system_is_a_field_of_its_own() -> None:
-    """Spec 02 line 9."""
+    """docs/wire.md, rule 9."""
     for to, name, body in sent("anthropic"):
         assert {message["role"] for message in body["messages"]} <= {"user", "assistant"}, f"{to.name} {name}"
         assert ("system" in body) == bool(CASES[name].system.strip()), f"{to.name} {name}"
@@ -241,7 +241,7 @@ def test_line_09_system_is_a_field_of_its_own() -> None:
 
 
 def test_line_10_tool_messages_follow_their_calls_in_order() -> None:
-    """Spec 02 line 10; S000: a functionResponse becomes a `tool` message."""
+    """docs/wire.md, rule 10; PROVIDERS-5: a functionResponse becomes a `tool` message."""
     for to, name, body in sent("openai_chat"):
         expected: list[str] = []
         for message in body["messages"]:
@@ -265,7 +265,7 @@ def test_line_10_tool_messages_follow_their_calls_in_order() -> None:
 
 
 def test_line_11_ids_have_at_most_40_characters() -> None:
-    """Spec 02 line 11."""
+    """docs/wire.md, rule 11."""
     for to, name, body in sent("openai_chat"):
         made = [call["id"] for message in body["messages"] for call in message.get("tool_calls", [])]
         assert all(1 <= len(each) <= 40 for each in made), f"{to.name} {name}"
@@ -279,7 +279,7 @@ def test_line_11_ids_have_at_most_40_characters() -> None:
 
 
 def test_line_12_reasoning_goes_back_where_the_profile_says_so() -> None:
-    """Spec 02 line 12."""
+    """docs/wire.md, rule 12."""
     for to, name, body in sent("openai_chat"):
         field, back = to.profile.reasoning_field, to.profile.reasoning_back
         for message in body["messages"]:
@@ -303,7 +303,7 @@ def test_line_12_reasoning_goes_back_where_the_profile_says_so() -> None:
 
 
 def test_line_13_strict_templates_get_one_system_message_and_turns_that_alternate() -> None:
-    """Spec 02 line 13."""
+    """docs/wire.md, rule 13."""
     checked = 0
     for to, name, body in sent("openai_chat"):
         if not to.profile.strict_template:
@@ -337,7 +337,7 @@ def test_line_13_strict_templates_get_one_system_message_and_turns_that_alternat
 
 
 def test_line_14_no_text_is_empty_and_silence_says_so() -> None:
-    """Spec 02 line 14."""
+    """docs/wire.md, rule 14."""
     for to, name, body in sent("openai_chat"):
         for message in body["messages"]:
             content = message["content"]
@@ -361,7 +361,7 @@ def items(body: Json, kind: str) -> list[Json]:
 
 
 def test_line_15_calls_and_outputs_meet_by_call_id() -> None:
-    """Spec 02 line 15."""
+    """docs/wire.md, rule 15."""
     for to, name, body in sent("openai_responses"):
         calls = [item["call_id"] for item in items(body, "function_call")]
         assert [item["call_id"] for item in items(body, "function_call_output")] == calls, f"{to.name} {name}"
@@ -380,7 +380,7 @@ def test_line_15_calls_and_outputs_meet_by_call_id() -> None:
 
 
 def test_line_16_reasoning_stays_with_the_item_it_led_to_or_leaves() -> None:
-    """Spec 02 line 16."""
+    """docs/wire.md, rule 16."""
     for to, name, body in sent("openai_responses"):
         for index, item in enumerate(body["input"]):
             if item["type"] == "reasoning":
@@ -404,7 +404,7 @@ def test_line_16_reasoning_stays_with_the_item_it_led_to_or_leaves() -> None:
 
 
 def test_line_17_encrypted_content_goes_to_nobody_but_the_model_that_made_it() -> None:
-    """Spec 02 line 17."""
+    """docs/wire.md, rule 17."""
     name = "responses_reasoning_and_call"
     prepared = RESPONSES.prepare(CASES[name])
     assert json.dumps(cases.REASONING, separators=(",", ":")).encode() in prepared.body
@@ -428,7 +428,7 @@ def parts(body: Json, kind: str) -> list[Json]:
 
 
 def test_line_18_a_turn_of_calls_is_followed_by_one_content_of_their_responses() -> None:
-    """Spec 02 line 18; S001: the functionCall / functionResponse loop."""
+    """docs/wire.md, rule 18; PROVIDERS-6."""
     for to, name, body in sent("gemini"):
         contents = body["contents"]
         roles = [content["role"] for content in contents]
@@ -455,7 +455,7 @@ def test_line_18_a_turn_of_calls_is_followed_by_one_content_of_their_responses()
 
 
 def test_line_19_signatures_are_siblings_on_their_part_and_the_first_call_has_one() -> None:
-    """Spec 02 line 19; spec 01: the documented skip value where one is missing, at every position."""
+    """docs/wire.md, rule 19; PROVIDERS-8: the documented skip value where one is missing, at every position."""
     for to, name, body in sent("gemini"):
         for content in body["contents"]:
             calls = [part for part in content["parts"] if "functionCall" in part]
@@ -485,7 +485,7 @@ def test_line_19_signatures_are_siblings_on_their_part_and_the_first_call_has_on
 
 
 def test_line_20_schemas_go_whole_where_the_model_takes_them_and_reduced_where_not() -> None:
-    """Spec 02 line 20."""
+    """docs/wire.md, rule 20."""
     declared = GEMINI.body(CASES["full_schema"])["tools"][0]["functionDeclarations"]
     assert declared[0]["parametersJsonSchema"] == cases.FULL_SCHEMA
     subset = BY_NAME["gemini-subset"]
@@ -519,7 +519,7 @@ def test_line_20_schemas_go_whole_where_the_model_takes_them_and_reduced_where_n
 
 
 def test_line_20_a_schema_that_refers_to_itself_stays_small() -> None:
-    """Spec 02 line 20: references are followed, but never round and round."""
+    """docs/wire.md, rule 20: references are followed, but never round and round."""
     every = {f"n{i}": {"type": "object", "properties": {f"p{j}": {"$ref": f"#/$defs/n{j}"} for j in range(6)}} for i in range(6)}
     knot = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n0"}}, "$defs": every, "allOf": [{"$ref": "#"}]}
     tool = msgspec.structs.replace(cases.NOW, parameters=json.dumps(knot))
@@ -532,7 +532,7 @@ def test_line_20_a_schema_that_refers_to_itself_stays_small() -> None:
 
 @pytest.mark.parametrize("to", DESTINATIONS, ids=[to.name for to in DESTINATIONS])
 def test_line_21_tools_are_declared_on_every_request(to: Destination) -> None:
-    """Spec 02 line 21; S001: the service remembers nothing, so every request of a loop declares them, byte for byte the same."""
+    """docs/wire.md, rule 21; PROVIDERS-7: the service remembers nothing, so every request declares them, byte for byte the same."""
     request = CASES["several_steps"]
     said = set()
     for end in range(1, len(request.messages) + 1):
@@ -549,7 +549,7 @@ def test_line_21_tools_are_declared_on_every_request(to: Destination) -> None:
 
 
 def test_line_22_a_response_is_output_or_error_under_the_id_of_its_call() -> None:
-    """Spec 02 line 22; S004: never the tool's name for an id."""
+    """docs/wire.md, rule 22; VALUES-2: never the tool's name for an id."""
     for to, name, body in sent("gemini"):
         results = [part for message in CASES[name].messages for part in message.results]
         for given, answer in zip(results, parts(body, "functionResponse"), strict=True):
@@ -596,7 +596,7 @@ def wire(to: Destination) -> WireDestination:
 
 @pytest.mark.parametrize("read", [read_chat, read_responses, read_anthropic, read_gemini])
 def test_line_23_duplicate_and_empty_ids_become_unique_when_they_are_read(read: Callable[..., Any]) -> None:
-    """Spec 02 line 23."""
+    """docs/wire.md, rule 23."""
     stored = [call.id for call in read("call_1", "", "x", "x", "").message.calls]
     assert len(set(stored)) == 5
     assert all(stored)
@@ -606,7 +606,7 @@ def test_line_23_duplicate_and_empty_ids_become_unique_when_they_are_read(read: 
 
 
 def test_line_23_wire_ids_are_a_function_of_the_id_alone() -> None:
-    """Spec 02 line 23."""
+    """docs/wire.md, rule 23."""
     odd = ["functions.Bash:0", "functions.Bash:1", "a.b", "a:b", "a_b", "", "c" * 99, "c" * 100, "dx-1", "日本", "\ud83d"]
     for made in (lambda each: wire_id(each, 40), lambda each: wire_id(each, 64), mistral_id):
         assert len({made(each) for each in odd}) == len(odd)
@@ -647,7 +647,7 @@ LONE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD
 
 
 def test_line_24_lone_surrogates_never_reach_the_wire() -> None:
-    """Spec 02 line 24: neither as bytes nor as escapes, nor as escapes within arguments."""
+    """docs/wire.md, rule 24: neither as bytes nor as escapes, nor as escapes within arguments."""
     for to in DESTINATIONS:
         for name, request in CASES.items():
             if name not in UNSENT:

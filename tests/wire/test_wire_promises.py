@@ -1,4 +1,4 @@
-"""What the seeds and the values promise of the wire beyond the numbered lines: roles, forms of a result, search, nothing lost or leaked."""
+"""What the wire keeps beyond the numbered rules of docs/wire.md: roles, forms of a result, search, nothing lost or leaked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ UNSENT = {"search", "search_and_tools", "json_schema_and_tools"}
 """Cases that some destinations say they cannot do."""
 
 
-def test_roles_map_as_in_the_seed() -> None:
-    """S000, role mapping: user → user, model → assistant, functionResponse → tool, with the call's id and not the tool's name."""
+def test_roles_map_to_those_of_the_service() -> None:
+    """PROVIDERS-5: user → user, model → assistant, functionResponse → tool, with the call's id and not the tool's name."""
     messages = OPENAI.body(CASES["one_call_and_the_answer"])["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant", "user"]
     assert messages[2] == {"role": "tool", "tool_call_id": "call_1", "content": "content of call_1"}
@@ -40,22 +40,22 @@ def test_roles_map_as_in_the_seed() -> None:
         ("result_of_text_and_image", "A picture:as asked", ["functionResponse", "inlineData"]),
     ],
 )
-def test_a_result_takes_one_of_the_three_forms_of_the_seed(name: str, output: str, kinds: list[str]) -> None:
-    """S004 convertToFunctionResponse: a string is the output; binary is said to have been processed; parts follow a success."""
+def test_a_result_takes_one_of_three_forms(name: str, output: str, kinds: list[str]) -> None:
+    """TOOLS-4: a string is the output; binary is said to have been processed; parts follow a success."""
     found = GEMINI.body(CASES[name])["contents"][-1]["parts"]
     assert [next(iter(part)) for part in found] == kinds
     assert found[0]["functionResponse"] == {"id": "call_1", "name": "read_file", "response": {"output": output}}
 
 
-def test_search_is_a_tool_of_the_service_and_declared_as_the_seed_says() -> None:
-    """S001: `tools: [{googleSearch: {}}]`, and no functionCall of ours."""
+def test_search_is_declared_as_a_tool_of_the_service() -> None:
+    """SEARCH-11: `tools: [{googleSearch: {}}]`, and no functionCall of ours."""
     assert GEMINI.body(CASES["search"])["tools"] == [{"googleSearch": {}}]
     both = GEMINI.body(CASES["search_and_tools"])
     assert [next(iter(tool)) for tool in both["tools"]] == ["functionDeclarations", "googleSearch"]
 
 
 def test_the_opaque_of_one_provider_is_sent_to_no_other() -> None:
-    """Spec 01, values: sent back byte-identical to the provider that made it, left out for any other."""
+    """Sent back byte-identical to the provider that made it, left out for any other."""
     secrets = {
         "anthropic": [cases.ANTHROPIC_THINKING["signature"], cases.ANTHROPIC_REDACTED["data"], "srvtoolu_01"],
         "responses": ["gAAAAABfirst", "gAAAAABsecond", "ws_1", "commentary"],
