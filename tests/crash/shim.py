@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.sessions import blobs, journal, opening, private
+from dragoman.base import atomic, private
+from dragoman.sessions import blobs, journal, opening
 
 WATCHED = ("write", "fdatasync", "ftruncate", "fsync", "open", "mkdir", "replace")
 """The calls that can be made to fail."""
@@ -72,7 +73,7 @@ class Disk:
     """How much of its data a failing write leaves behind, as the share of a line."""
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> Disk:
-        for module in (private, journal, opening, blobs):
+        for module in (private, atomic, journal, opening, blobs):
             monkeypatch.setattr(module, "os", self)
         return self
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crash.shim import Acknowledge, Create, Disk, Files, Rename, Sync, Truncate, Write, crashes
-from dragoman.sessions import private
+from dragoman.base import private
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.opening import create, open_for_writing
 from dragoman.values.errors import InputError

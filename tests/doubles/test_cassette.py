@@ -398,7 +398,7 @@ def test_recording_again_replaces_the_whole_file_and_a_failure_leaves_it(tape: P
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", full)
+        broken.setattr("dragoman.base.atomic.sync_file", full)
         with pytest.raises(InputError, match=r"cannot write the cassette .*: No space left on device"):
             record(tape, take)
     assert tape.read_bytes() == before

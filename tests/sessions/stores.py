@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,11 +66,11 @@ def store(tmp_path: Path) -> Store:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The logs that were opened to be read, in order."""
     names: list[str] = []
-    open_file: Callable[[str], int] = summary.open_file
+    open_file = summary.open_file
 
-    def noting(path: str) -> int:
+    def noting(path: str, **options: Any) -> int:
         names.append(os.path.basename(path))
-        return open_file(path)
+        return open_file(path, **options)
 
     monkeypatch.setattr(summary, "open_file", noting)
     return names

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -190,10 +191,10 @@ def test_a_file_that_cannot_be_opened_is_left_out(store: Store, workspace: Path,
 
     open_file = summary.open_file
 
-    def refusing(path: str) -> int:
+    def refusing(path: str, **options: Any) -> int:
         if path == str(bad):
             raise PermissionError(13, "Permission denied", path)
-        return open_file(path)
+        return open_file(path, **options)
 
     monkeypatch.setattr(summary, "open_file", refusing)
     assert titles(store, workspace) == ["Question 1"]

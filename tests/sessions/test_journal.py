@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from crash.shim import FAULTS, Acknowledge, Disk, Sync, Write
-from dragoman.sessions import private
+from dragoman.base import private
 from dragoman.sessions.journal import SessionJournal
 from dragoman.sessions.log import read_log
 from dragoman.sessions.opening import create

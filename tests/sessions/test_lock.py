@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.sessions.lock import InUse, held, holder_of, lock
+from dragoman.base.lock import holder_of
+from dragoman.sessions.lock import InUse, held, lock
 from dragoman.sessions.log import read_log
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
 from dragoman.values.errors import InputError

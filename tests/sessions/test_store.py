@@ -302,7 +302,7 @@ def test_a_fork_that_cannot_be_written_leaves_nothing(store: Store, workspace: P
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dragoman.sessions.copies.sync_file", full)
+    monkeypatch.setattr("dragoman.base.atomic.sync_file", full)
     with pytest.raises(InputError, match="No space left"):
         store.fork(path)
     assert os.listdir(path.parent) == [path.name]

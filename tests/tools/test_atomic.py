@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools import atomic, beneath
-from dragoman.tools.atomic import write_atomically
+from dragoman.base import atomic, beneath
+from dragoman.base.atomic import write_atomically
 from dragoman.tools.worker import Stopped, in_thread, never_stop
 from dragoman.tools.workspace import PathRefused
 from file_tools import Desk, done, refused
@@ -58,12 +58,12 @@ class Faults:
 
 def write(desk: Desk, name: str, data: bytes, *, stop: Callable[[], None] = never_stop) -> None:
     path = desk.workspace.resolve(name, writing=True)
-    with desk.workspace.directory(os.path.dirname(path), create=True) as directory:
+    with desk.workspace.directory(os.path.dirname(path), create=True) as directory, desk.workspace.refusing(path):
         try:
             old = directory.stat(os.path.basename(path))
         except FileNotFoundError:
             old = None
-        write_atomically(directory, os.path.basename(path), data, old, stop, name)
+        write_atomically(directory, os.path.basename(path), data, old, stop)
 
 
 @pytest.mark.parametrize("by_descriptor", [True, False])
@@ -197,8 +197,8 @@ def test_a_file_that_would_change_hands_is_refused(desk: Desk, monkeypatch: pyte
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "fchown", deny)
-    with desk.workspace.directory(str(desk.root)) as directory, pytest.raises(PathRefused) as caught:
-        write_atomically(directory, "a.txt", b"new", Foreign(), never_stop, "a.txt")  # type: ignore[arg-type]
+    with desk.workspace.directory(str(desk.root)) as directory, pytest.raises(PathRefused) as caught, desk.workspace.refusing(str(path)):
+        write_atomically(directory, "a.txt", b"new", Foreign(), never_stop)  # type: ignore[arg-type]
     assert caught.value.error_type == "permission"
     assert "change hands" in caught.value.message
     assert path.read_text() == "old"

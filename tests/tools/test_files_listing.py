@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.tools import beneath, files
+from dragoman.base import beneath
+from dragoman.tools import files
 from file_tools import Desk, done, refused
 
 

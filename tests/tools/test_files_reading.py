@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools import beneath, window
+from dragoman.base import beneath
+from dragoman.tools import window
 from dragoman.tools.files import MAX_CHARS
 from dragoman.tools.seen import state_of
 from dragoman.tools.textfile import decode

@@ -244,7 +244,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told_and_nothing_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "create_private_file", lambda path: os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb"))
+    monkeypatch.setattr(output, "create_file", lambda path: os.open("/dev/full", os.O_WRONLY))
     monkeypatch.setattr(output, "_remove", lambda path: None)
     outputs = Outputs(tmp_path, 10)
     for capped in (outputs.cap("x" * 100_000, "run"), spooled(outputs, b"x" * 100_000, [5, 50, 20_000]), spooled(outputs, b"x" * 20, [])):
@@ -274,4 +274,4 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     capped = Outputs(tmp_path / "file" / "kept", 10).cap("x" * 100, "run")
     assert "could not be kept: Not a directory" in capped.text
-    assert "could not be kept: its directory is a file" in Outputs(tmp_path / "file", 10).cap("x" * 100, "run").text
+    assert "could not be kept: Not a directory" in Outputs(tmp_path / "file", 10).cap("x" * 100, "run").text

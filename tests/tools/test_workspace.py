@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools import beneath
+from dragoman.base import beneath
 from dragoman.tools.names import escaped, unescaped
 from dragoman.tools.workspace import PathRefused, Workspace
 from file_tools import Desk, refused, text_of

@@ -147,18 +147,15 @@ def _ask(server: Running) -> str:
 def keep(setup: Setup, model: str) -> str:
     """Put the model into the user's file, before everything else in it; and say so."""
     from dragoman.base import jsontext
-    from dragoman.base.places import make_private
+    from dragoman.base.atomic import replace_file
+    from dragoman.base.private import make_directory
 
     file = setup.loaded.files[0]
-    aside = f"{file.path}.{os.getpid()}.new"
+    path = os.path.realpath(file.path)  # whoever keeps it elsewhere by a link goes on doing so
     try:
-        make_private(os.path.dirname(file.path))
-        mode = os.stat(file.path).st_mode & 0o777 if os.path.exists(file.path) else 0o600
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as out:
-            out.write(f"model = {jsontext.dumps(model)}\n{file.text}")
-        os.replace(aside, os.path.realpath(file.path))
+        make_directory(os.path.dirname(path))
+        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o600
+        replace_file(path, f"model = {jsontext.dumps(model)}\n{file.text}".encode(), mode=mode)
     except OSError as error:
-        if os.path.exists(aside):
-            os.unlink(aside)
         return say("not_kept", path=file.path, reason=error.strerror or error)
     return say("kept", path=file.path, model=model)

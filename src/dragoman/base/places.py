@@ -12,7 +12,7 @@ APP = "dragoman"
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Folders as absolute paths. They need not exist: `make_private` makes one when something is written."""
+    """Folders as absolute paths. They need not exist: `private.make_directory` makes one when something is written."""
 
     config: str
     data: str
@@ -65,18 +65,6 @@ def find_places(env: Mapping[str, str] | None = None, platform: str = sys.platfo
         _xdg(env, "XDG_DATA_HOME", os.path.join(user, ".local", "share")),
         _xdg(env, "XDG_CACHE_HOME", os.path.join(user, ".cache")),
     )
-
-
-def make_private(folder: str) -> str:
-    """The folder, made if need be: it, and whatever had to be made above it, for the user's eyes alone."""
-    missing: list[str] = []
-    at = folder
-    while at and not os.path.isdir(at) and at != os.path.dirname(at):
-        missing.append(at)
-        at = os.path.dirname(at)
-    for each in reversed(missing):
-        os.makedirs(each, mode=0o700, exist_ok=True)
-    return folder
 
 
 def _xdg(env: Mapping[str, str], name: str, otherwise: str) -> str:

@@ -59,41 +59,13 @@ def exported(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None
 
 def _write(path: str, data: bytes, *, over: bool) -> None:
     """For the user's eyes alone. Written aside and put in its place at once: nothing half is ever there, and no link is followed."""
-    from dragoman.sessions.private import create_file, sync_file, write_whole
+    from dragoman.base.atomic import replace_file
 
     if os.path.isdir(path):
         raise IsADirectoryError(None, say("is_a_directory"))
     if not over and os.path.lexists(path):
         raise FileExistsError
-    aside = f"{path}.{os.urandom(6).hex()}.tmp"
-    descriptor = create_file(aside)
-    try:
-        try:
-            write_whole(descriptor, data)
-            sync_file(descriptor)
-        finally:
-            os.close(descriptor)
-        if over:
-            os.replace(aside, path)
-        else:
-            _put_in_place(aside, path)
-    except BaseException:
-        os.unlink(aside)
-        raise
-
-
-def _put_in_place(aside: str, path: str) -> None:
-    """Never over what has come to be there meanwhile."""
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.lexists(path):
-            raise FileExistsError from None
-        os.rename(aside, path)
-        return
-    os.unlink(aside)
+    replace_file(path, data, over=over)
 
 
 # --- in

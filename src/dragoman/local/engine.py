@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.base.private import make_directory
 from dragoman.base.turnstile import Turnstile
 from dragoman.values.errors import InputError, ProviderError, ServerError, Unsupported
 
@@ -139,7 +140,7 @@ class Engine:
 
         try:
             made = os.stat(self.settings.path)
-            os.makedirs(self.settings.kept, mode=0o700, exist_ok=True)
+            make_directory(self.settings.kept)
             identity = (self.settings.path, made.st_size, made.st_mtime_ns, self.settings.context_window, _engine_version())
             Beginnings(self.settings.kept, identity, self.post, read).recall(body, alike)
         except Exception as error:  # the request will tell what is wrong

@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from dragoman.base.beneath import open_beneath
 from dragoman.loop.surroundings import repository_root
-from dragoman.tools.beneath import open_beneath
 from dragoman.tools.names import clipped, escaped
 
 MEMORY_FILES = ("AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md")

@@ -6,6 +6,8 @@ import os
 
 import msgspec
 
+from dragoman.base.private import make_directory
+
 _MAX_FILE_BYTES = 1_000_000
 
 
@@ -46,10 +48,10 @@ class Grants:
         return found
 
     def _save(self, key: str) -> None:
-        os.makedirs(os.path.dirname(self._file), mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         line = b"\n" + msgspec.json.encode(_Saved(self._folder, key)) + b"\n"  # never glued to a torn line
         try:
+            make_directory(os.path.dirname(self._file))
             descriptor = os.open(self._file, flags, 0o600)
         except OSError:
             return  # it holds for this session

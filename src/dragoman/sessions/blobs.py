@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from dragoman.base.atomic import replace_file
+from dragoman.base.private import make_directory, open_file, sync_directory
 from dragoman.sessions.journal import OnFault
-from dragoman.sessions.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
-from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob
 
 _HEX = frozenset("0123456789abcdef")
@@ -65,18 +65,7 @@ class FileBlobs:
     def _write(self, digest: str, data: bytes) -> None:
         changed = make_directory(self.directory)
         if self._read(digest) != data:  # there already: from this session, or another of the same folder
-            temporary = os.path.join(self.directory, f".{digest[:16]}-{os.urandom(6).hex()}.tmp")
-            descriptor = create_file(temporary)
-            try:
-                try:
-                    write_whole(descriptor, data)
-                    sync_file(descriptor)
-                finally:
-                    os.close(descriptor)
-                os.replace(temporary, self.path_of(digest))
-            except BaseException:
-                _remove(temporary)
-                raise
+            replace_file(self.path_of(digest), data)
         for directory in changed:
             sync_directory(directory)
 
@@ -84,7 +73,7 @@ class FileBlobs:
         try:
             with os.fdopen(open_file(self.path_of(digest)), "rb") as file:
                 return file.read()
-        except (OSError, InputError):
+        except (OSError, ValueError):
             return None
 
     def _note(self, fault: str) -> None:
@@ -114,10 +103,3 @@ def _sha256(data: bytes) -> str:
     from hashlib import sha256
 
     return sha256(data).hexdigest()
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from dragoman.base.atomic import write_aside
+from dragoman.base.private import make_directory, sync_directory
 from dragoman.sessions.lock import session_id_of
 from dragoman.sessions.log import Damaged, encode_line, read_lines
-from dragoman.sessions.private import create_file, make_directory, sync_directory, sync_file
 from dragoman.sessions.projects import LISTED
 from dragoman.sessions.summary import open_log
 from dragoman.values.errors import InputError
@@ -37,26 +38,17 @@ def fork_log(path: str, target: str, upto: int | None = None) -> None:
 
 def write_log(path: str, lines: Iterable[bytes]) -> None:
     """A new log with all these lines, on disk before it has its name. Raises InputError where there is one, or it cannot be written."""
-    directory, session_id = os.path.dirname(path), session_id_of(path)
-    unfinished = os.path.join(directory, f".{session_id}-{os.urandom(4).hex()}.tmp")
+    session_id = session_id_of(path)
     if os.path.lexists(path):
         raise InputError(f"session {session_id} is there already: {LISTED}")
     try:
-        changed = make_directory(directory)
-        with os.fdopen(create_file(unfinished), "wb", buffering=1 << 18) as file:
+        changed = make_directory(os.path.dirname(path))
+        with write_aside(path) as descriptor, os.fdopen(descriptor, "wb", buffering=1 << 18, closefd=False) as file:
             file.writelines(lines)
-            file.flush()
-            sync_file(file.fileno())
-        os.rename(unfinished, path)
         for each in changed:
             sync_directory(each)
     except OSError as error:
         raise InputError(f"the session cannot be saved in {path}: {error.strerror or error}") from error
-    finally:
-        try:
-            os.unlink(unfinished)
-        except OSError:
-            pass  # it has its name, or was never made
 
 
 def _forked(

@@ -10,8 +10,8 @@ import asyncio
 import os
 from collections.abc import Callable
 
+from dragoman.base.private import sync_directory, sync_file, write_whole
 from dragoman.sessions.log import encode_line
-from dragoman.sessions.private import sync_directory, sync_file, write_whole
 from dragoman.values.record import Entry
 
 OnFault = Callable[[str], None]

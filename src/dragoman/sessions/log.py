@@ -14,7 +14,8 @@ from typing import BinaryIO
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.sessions.private import open_file
+from dragoman.base.private import open_file
+from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, Unknown, decode_entry, encode_entry
 
 _CRC = b',"crc":"'
@@ -115,7 +116,7 @@ class Misplaced(Damaged):
 
 def read_log(path: str | os.PathLike[str]) -> Loaded:
     """Everything that can be read. Raises OSError, or InputError where it is a link or no ordinary file."""
-    with os.fdopen(open_file(os.fspath(path)), "rb", buffering=1 << 18) as file:
+    with os.fdopen(open_file(os.fspath(path), refuse=InputError), "rb", buffering=1 << 18) as file:
         return read_file(file)
 
 

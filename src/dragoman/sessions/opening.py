@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from dragoman.base.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
 from dragoman.sessions.journal import OnFault, SessionJournal
 from dragoman.sessions.lock import lock, session_id_of
 from dragoman.sessions.log import Loaded, read_file, read_log
-from dragoman.sessions.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
 from dragoman.values.errors import InputError
 from dragoman.values.record import Started
 
@@ -68,7 +68,7 @@ def open_read_only(path: Path) -> Loaded:
 
 def _open(path: str, *, writing: bool) -> int:
     try:
-        return open_file(path, writing=writing)
+        return open_file(path, writing=writing, refuse=InputError)
     except FileNotFoundError as error:
         raise InputError(f"there is no session {path}: `dragoman sessions list` shows those there are") from error
     except OSError as error:

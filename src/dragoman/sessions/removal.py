@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
+from dragoman.base.private import sync_directory
 from dragoman.sessions.blobs import is_digest
 from dragoman.sessions.lock import InUse, held
-from dragoman.sessions.private import sync_directory
 from dragoman.sessions.projects import BLOBS, OUTPUTS, is_log_name
 from dragoman.sessions.summary import open_log
 from dragoman.values.errors import InputError

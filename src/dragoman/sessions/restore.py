@@ -6,12 +6,15 @@ What goes wrong on the way is taken back, so that there is all of it or nothing.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
-from dragoman.sessions.file_state import NOTHING, FileState, Place, look_at, open_place
+from dragoman.base.atomic import FileChanged, change_mode, keep_attributes, remove_surely, require_unchanged, temporary_name
+from dragoman.base.beneath import Directory, open_parent
+from dragoman.base.private import write_whole
+from dragoman.sessions.file_state import NOTHING, FileState, look_at
 from dragoman.sessions.undo import PRIVATE, Conflict, Plan, Step, kept_bytes, obstacle
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.record import FileChange
@@ -57,6 +60,8 @@ def restore(plan: Plan, *, force: bool = False) -> Restored:
         attempt.carry_out()
     except (OSError, UndoRefused) as error:
         stuck = attempt.take_back()
+        if isinstance(error, FileChanged) and not stuck:
+            raise UndoRefused([Conflict(attempt.at, "it was changed by somebody else just now")]) from error
         if isinstance(error, UndoRefused) and not stuck:
             raise
         raise UndoFailed(_told(error, attempt.at, stuck)) from error
@@ -88,6 +93,10 @@ class _Work:
         self.is_done = False
 
     @property
+    def name(self) -> str:
+        return os.path.basename(self.step.path)
+
+    @property
     def change(self) -> FileChange:
         return FileChange(self.step.path, self.now.content, self.step.content, self.now.mode)
 
@@ -115,27 +124,25 @@ class _Attempt:
         self.works.append(work)
         if step.content == NOTHING and now.content == NOTHING:
             return
-        with open_place(step.path, made=None if step.content == NOTHING or work.is_mode_only else self._made) as place:
-            work.status = place.stat() if now.content else None
-            if step.content != NOTHING and not work.is_mode_only:
-                self._write_beside(place, work)
+        is_written = step.content != NOTHING and not work.is_mode_only
+        with open_parent(step.path, create=is_written, made=self._made) as directory:
+            work.status = directory.stat(work.name) if now.content else None
+            if is_written:
+                self._write_beside(directory, work)
 
-    def _write_beside(self, place: Place, work: _Work) -> None:
+    def _write_beside(self, directory: Directory, work: _Work) -> None:
         data = kept_bytes(work.step.content, self._plan.blobs)
         if data is None:
             raise FileNotFoundError(2, "the copy that was kept of it is gone", work.step.path)
-        work.new = _temporary()
-        descriptor = place.create_beside(work.new)
+        work.new = temporary_name()
+        descriptor = directory.create(work.new, 0o600)
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            write_whole(descriptor, data)
             mode = work.step.mode
             if work.status is not None and work.now.is_regular:
-                _keep_attributes(place, descriptor, work.status)
+                keep_attributes(directory, work.name, descriptor, work.status)
                 mode = work.now.permissions if mode is None else mode
-            if hasattr(os, "fchmod"):
-                os.fchmod(descriptor, PRIVATE if mode is None else mode)
+            change_mode(descriptor, PRIVATE if mode is None else mode)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -147,24 +154,24 @@ class _Attempt:
             self.at = work.step.path
             if work.status is None and not work.new:
                 continue  # it was to be removed, and is gone
-            with open_place(work.step.path) as place:
-                _require_unchanged(place, work)
-                self._put_back(place, work)
+            with open_parent(work.step.path) as directory:
+                require_unchanged(directory, work.name, work.status)
+                self._put_back(directory, work)
         one_in_each = {os.path.dirname(path): path for path in (*self._made, *(work.step.path for work in self.works if work.is_done))}
         for path in one_in_each.values():
             _sync(path)
 
-    def _put_back(self, place: Place, work: _Work) -> None:
+    def _put_back(self, directory: Directory, work: _Work) -> None:
         if work.is_mode_only:
-            _change_mode(place, work.step.mode)
+            _change_mode(directory, work.name, work.step.mode)
         elif work.new:
             if work.status is not None:
-                work.aside = _second_name(place)
-            place.take_from(work.new)
+                work.aside = _second_name(directory, work.name)
+            directory.replace(work.new, work.name)
             work.new = ""
         else:
-            aside = _temporary()
-            place.move_to(aside)
+            aside = temporary_name()
+            directory.replace(work.name, aside)
             work.aside = aside
         work.is_done = True
 
@@ -176,8 +183,8 @@ class _Attempt:
         for work in reversed(self.works):
             try:
                 if work.is_done:
-                    with open_place(work.step.path) as place:
-                        _take_back(place, work)
+                    with open_parent(work.step.path) as directory:
+                        _take_back(directory, work)
             except OSError:
                 stuck.append(work.step.path)
                 work.aside = ""  # where it can still be found
@@ -193,102 +200,48 @@ class _Attempt:
         for work in self.works:
             for name in (work.new, work.aside):
                 if name:
-                    _remove_beside(work.step.path, name)
+                    remove_surely(partial(_remove_beside, work.step.path, name))
 
 
-def _remove_beside(path: str, name: str) -> None:
-    for _ in range(2):  # a passing fault must not leave it behind
-        try:
-            with open_place(path) as place:
-                return place.remove(name)
-        except FileNotFoundError:
-            return
-        except OSError:
-            continue
-
-
-def _take_back(place: Place, work: _Work) -> None:
+def _take_back(directory: Directory, work: _Work) -> None:
     if work.is_mode_only:
-        _change_mode(place, work.now.permissions)
+        _change_mode(directory, work.name, work.now.permissions)
     elif work.aside:
-        place.take_from(work.aside)
+        directory.replace(work.aside, work.name)
         work.aside = ""
     elif work.status is None:
-        place.remove()
+        directory.unlink(work.name)
     else:
         raise FileNotFoundError(work.step.path)
 
 
-def _require_unchanged(place: Place, work: _Work) -> None:
-    """A last look before the file is gone. The rest of the risk is the moment between this and the renaming."""
-    try:
-        now = place.stat()
-    except FileNotFoundError:
-        now = None
-    if (now and _identity(now)) != (work.status and _identity(work.status)):
-        raise UndoRefused([Conflict(work.step.path, "it was changed by somebody else just now")])
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+def _remove_beside(path: str, name: str) -> None:
+    with open_parent(path) as directory:
+        directory.unlink(name)
 
 
 def _sync(path: str) -> None:
     try:
-        with open_place(path) as place:
-            place.sync()
+        with open_parent(path) as directory:
+            directory.sync()
     except OSError:
         pass  # its folder was moved away meanwhile, with all that is in it
 
 
-def _second_name(place: Place) -> str:
-    name = _temporary()
+def _second_name(directory: Directory, name: str) -> str:
+    second = temporary_name()
     try:
-        place.link_as(name)
+        directory.link(name, second)
     except OSError:
         return ""  # then it could not be taken back; but it is in the blob store
-    return name
+    return second
 
 
-def _change_mode(place: Place, mode: int | None) -> None:
-    if mode is None or not hasattr(os, "fchmod"):
+def _change_mode(directory: Directory, name: str, mode: int | None) -> None:
+    if mode is None:
         return
-    descriptor = place.open_for_reading()
+    descriptor = directory.open_for_reading(name)
     try:
-        os.fchmod(descriptor, mode)
+        change_mode(descriptor, mode)
     finally:
         os.close(descriptor)
-
-
-def _keep_attributes(place: Place, descriptor: int, old: os.stat_result) -> None:
-    """Its owner, access lists and labels. Under another owner it would not be the same file."""
-    new = os.fstat(descriptor)
-    if hasattr(os, "fchown") and (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        os.fchown(descriptor, old.st_uid, old.st_gid)
-    if not hasattr(os, "listxattr"):
-        return
-    try:
-        source = place.open_for_reading()
-    except OSError:
-        return
-    try:
-        if not stat.S_ISREG(os.fstat(source).st_mode):
-            return
-        for name in os.listxattr(source):
-            if name != "security.capability":  # given to the other content
-                _copy_attribute(source, descriptor, name)
-    except OSError:
-        pass
-    finally:
-        os.close(source)
-
-
-def _copy_attribute(source: int, descriptor: int, name: str) -> None:
-    try:
-        os.setxattr(descriptor, name, os.getxattr(source, name))
-    except OSError:
-        pass  # as far as the system lets us
-
-
-def _temporary() -> str:
-    return f".dragoman-{os.urandom(6).hex()}.tmp"

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from dragoman.base.private import open_file
 from dragoman.sessions.log import Damaged, decode_line
-from dragoman.sessions.private import open_file
 from dragoman.sessions.titles import fit, one_line, title_of
 from dragoman.values.errors import InputError
 from dragoman.values.notes import is_setup
@@ -83,7 +83,7 @@ class Scanned(msgspec.Struct, frozen=True):
 def open_log(path: str) -> BinaryIO:
     """A log to read. Raises OSError, also for what is no plain file (a link, a pipe that would never end)."""
     try:
-        return os.fdopen(open_file(path), "rb", buffering=256 * 1024)
+        return os.fdopen(open_file(path, refuse=InputError), "rb", buffering=256 * 1024)
     except InputError as error:
         raise OSError(str(error)) from error
 

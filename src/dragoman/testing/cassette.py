@@ -171,21 +171,13 @@ def _decoded(decoder: msgspec.json.Decoder[Interaction], line: bytes, path: Path
 
 def write_cassette(path: Path, interactions: list[Interaction]) -> None:
     """All or nothing, and readable by its owner alone: what looked harmless to us may not be."""
-    import os
+    from dragoman.base.atomic import replace_file
 
-    # Two may save at once: each to a file of its own, and the last one stays.
-    data = b"".join(jsontext.encode(interaction) + b"\n" for interaction in interactions)
-    unfinished = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.unlink(missing_ok=True)
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        # Two may save at once: the last one stays.
+        replace_file(str(path), b"".join(jsontext.encode(interaction) + b"\n" for interaction in interactions))
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise InputError(f"cannot write the cassette {path}: {error.strerror}") from error
 
 

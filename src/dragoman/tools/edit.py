@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.tools.atomic import write_atomically
+from dragoman.base.atomic import write_atomically
 from dragoman.tools.description import described
 from dragoman.tools.diff import Diff, blocks_of_spans, diff_texts
 from dragoman.tools.names import clipped, escaped, size_shown
@@ -154,7 +154,7 @@ def _carry_out(workspace: Workspace, seen: SeenFiles, change: Change, stop: Stop
     stop()
     directory_path, name = os.path.split(change.path)
     with workspace.directory(directory_path, create=True) as directory, workspace.refusing(change.path):
-        write_atomically(directory, name, change.data, old.status if old else None, stop, change.shown)
+        write_atomically(directory, name, change.data, old.status if old else None, stop)
     seen.note(change.path, state_of(change.data))
     verb = "created" if old is None else "changed"
     told = f"{verb} {change.shown} ({change.diff.summary} lines){_in_brackets(change.notes)}"

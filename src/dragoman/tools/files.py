@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.tools.beneath import Directory
+from dragoman.base.beneath import Directory
 from dragoman.tools.description import described
 from dragoman.tools.names import as_path, clipped, escaped, size_shown
 from dragoman.tools.nearest import missing

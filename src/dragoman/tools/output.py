@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import codecs
 import os
-import stat
 from collections.abc import Callable
 from typing import BinaryIO
 
 import msgspec
 
 from dragoman.base.jsontext import valid_unicode
+from dragoman.base.private import create_file, make_directory, require_unshared
 
 Measure = Callable[[str], int]
 """What a text costs, in the unit of the cap: `len`, or its length once it is written as JSON."""
@@ -227,9 +227,10 @@ class _SpillFile:
         self._path = ""
         self._file: BinaryIO | None = None
         try:
-            make_private_directory(directory)
+            make_directory(directory)
+            require_unshared(directory)
             self._path = os.path.join(directory, f"{_plain(label)}-{os.urandom(8).hex()}.txt")
-            self._file = create_private_file(self._path)
+            self._file = os.fdopen(create_file(self._path), "wb")
         except OSError as error:
             self._give_up(error)
 
@@ -289,34 +290,6 @@ class _SpillFile:
         except OSError:
             pass
         _remove(self._path)
-
-
-def make_private_directory(path: str) -> None:
-    """Make sure of a directory that nobody else can put files into, whatever the umask. Raises OSError."""
-    missing: list[str] = []
-    parent = path
-    while not os.path.lexists(parent):
-        missing.append(parent)
-        parent = os.path.dirname(parent)
-    for each in reversed(missing):
-        try:
-            os.mkdir(each, 0o700)
-        except FileExistsError:
-            pass
-    found = os.stat(path)
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(20, "its directory is a file", path)
-    if not hasattr(os, "geteuid"):
-        return
-    shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
-    if shared or not {found.st_uid, os.lstat(path).st_uid} <= {0, os.geteuid()}:
-        raise PermissionError(13, "its directory belongs to others or is open to them", path)
-
-
-def create_private_file(path: str) -> BinaryIO:
-    """A new file, for its owner alone. Raises OSError, also where anything is there already."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 def _remove(path: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.tools.atomic import write_atomically
+from dragoman.base.atomic import write_atomically
+from dragoman.base.private import make_directory
 from dragoman.tools.description import described
 from dragoman.tools.edit import Existing, read_existing
 from dragoman.tools.names import clipped, escaped
@@ -108,14 +109,14 @@ class SaveMemory:
         folder, name = os.path.split(addition.path)
         workspace = Workspace(folder)
         with workspace.refusing(folder):
-            _make_private(folder)
+            make_directory(folder)
         with workspace.directory(folder) as directory, workspace.refusing(addition.path):
             if addition.old is not None:
-                write_atomically(directory, name, addition.data, addition.old.status, stop, self._shown)
+                write_atomically(directory, name, addition.data, addition.old.status, stop)
                 return
             os.close(directory.create(name, 0o600))  # what takes its place keeps its permissions
             try:
-                write_atomically(directory, name, addition.data, directory.stat(name), stop, self._shown)
+                write_atomically(directory, name, addition.data, directory.stat(name), stop)
             except BaseException:
                 if not directory.stat(name).st_size:
                     directory.unlink(name)
@@ -156,15 +157,3 @@ def with_line(text: str, line: str) -> str:
 
 def _folded(line: str) -> str:
     return line.strip(" \t\r-*.").casefold()
-
-
-def _make_private(folder: str) -> None:
-    """The folder, and whatever is missing above it, for the user alone."""
-    if os.path.isdir(folder):
-        return
-    _make_private(os.path.dirname(folder))
-    try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(folder):
-            raise

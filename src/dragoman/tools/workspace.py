@@ -8,8 +8,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from dragoman.base.atomic import FileChanged, WouldChangeOwner
+from dragoman.base.beneath import Directory, is_inside, open_beneath
 from dragoman.base.jsontext import valid_unicode
-from dragoman.tools.beneath import Directory, open_beneath
 from dragoman.tools.names import as_path, clipped, escaped, unescaped
 from dragoman.values.contracts import ToolOutput
 from dragoman.values.messages import Text
@@ -86,7 +87,7 @@ class Workspace:
         """A path as the model is told it: relative to the root where inside, one line, odd characters escaped. `resolve` takes it back."""
         if path == self.root:
             return "."
-        if _is_inside(path, self.root):
+        if is_inside(path, self.root):
             return as_path(os.path.relpath(path, self.root))
         return escaped(path)
 
@@ -152,11 +153,16 @@ class Workspace:
 
     def _base(self, path: str, writing: bool) -> str:
         """The outermost directory of ours that holds an absolute path; empty where none does."""
-        return next((base for base in (self._writable if writing else self._readable) if _is_inside(path, base)), "")
+        return next((base for base in (self._writable if writing else self._readable) if is_inside(path, base)), "")
 
 
 def refusal(error: OSError, shown: str) -> PathRefused:
     """What an error of the operating system means for the one who named the path."""
+    if isinstance(error, FileChanged):
+        return PathRefused(f"{shown} changed while it was being written: read it again", "stale")
+    if isinstance(error, WouldChangeOwner):
+        message = f"{shown} belongs to another user or group and would change hands: change it with run_shell, or ask the user"
+        return PathRefused(message, "permission")
     match error.errno:
         case errno.ENOENT:
             return PathRefused(f"{shown} does not exist", "not_found")
@@ -182,10 +188,6 @@ def file_kind(mode: int) -> str:
     """What a file that is neither regular nor a directory is."""
     kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
     return kinds.get(stat.S_IFMT(mode), "a special file")
-
-
-def _is_inside(path: str, base: str) -> bool:
-    return path == base or path.startswith(base if base.endswith(os.sep) else base + os.sep)
 
 
 def _is_encodable(path: str) -> bool:

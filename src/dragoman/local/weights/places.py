@@ -10,14 +10,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from dragoman.base.lock import Locked, lock
 from dragoman.local.weights.faults import NotPulled
 from dragoman.local.weights.models import MODELS, Model, named
 from dragoman.values.errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # Windows: files are not locked there
-    fcntl = None
 
 MAGIC = b"GGUF"
 _LOOK_AGAIN_S = 0.2
@@ -127,20 +123,17 @@ def _locked(path: Path) -> int | None:
     """A descriptor that holds the lock, or None where another does. The system gives it up with the process."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        if fcntl is None:
-            return descriptor
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if not lock(descriptor, ()) or os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except Locked:
             os.close(descriptor)
             return None
-        except OSError:
-            return descriptor  # a file system without locks: nobody is kept out
-        try:
-            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                return descriptor
         except FileNotFoundError:
             pass
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)  # whoever had it took the file away: that lock keeps nobody out
 
 

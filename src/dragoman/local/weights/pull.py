@@ -47,7 +47,7 @@ async def pull(
     folder = folder or weights_folder(env)
     if path := find(model.name, folder):
         return path
-    from dragoman.sessions.private import make_directory
+    from dragoman.base.private import make_directory
 
     meter = Meter(model.name, model.bytes, progress)
     try:
@@ -193,13 +193,13 @@ class _Pull:
             raise NotPulled(f"{self._model.name}: every part came, but the SHA-256 of the whole is another; it was thrown away, pull again")
         path = self._folder / self._model.file_name
         os.replace(self._file, path)
-        from dragoman.sessions.private import sync_directory
+        from dragoman.base.private import sync_directory
 
         sync_directory(str(self._folder))
         return path
 
     def _sync_and_read(self) -> str:
-        from dragoman.sessions.private import sync_file
+        from dragoman.base.private import sync_file
 
         with self._file.open("r+b") as file:
             sync_file(file.fileno())

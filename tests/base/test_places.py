@@ -6,7 +6,8 @@ import os
 import stat
 from pathlib import Path
 
-from dragoman.base.places import Places, find_places, make_private
+from dragoman.base.places import Places, find_places
+from dragoman.base.private import make_directory
 
 
 def test_dragoman_home_holds_everything(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_macos_and_windows_have_their_own() -> None:
 def test_nothing_is_made_until_something_is_written(tmp_path: Path) -> None:
     places = find_places({"DRAGOMAN_HOME": str(tmp_path / "home")})
     assert not (tmp_path / "home").exists()
-    assert make_private(places.data) == places.data
+    make_directory(places.data)
     for folder in (tmp_path / "home", tmp_path / "home" / "data"):
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
-    make_private(places.data)
+    make_directory(places.data)

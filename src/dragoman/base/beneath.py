@@ -7,7 +7,9 @@ plain paths.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -59,6 +61,13 @@ class Directory:
         where, keywords = self._at(name)
         os.unlink(where, **keywords)
 
+    def link(self, old: str, new: str) -> None:
+        """A second name for a file, or for a link itself. Not every file system can."""
+        if self._descriptor is None:
+            os.link(os.path.join(self.path, old), os.path.join(self.path, new), follow_symlinks=False)
+        else:
+            os.link(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
+
     def replace(self, old: str, new: str) -> None:
         if self._descriptor is None:
             os.replace(os.path.join(self.path, old), os.path.join(self.path, new))
@@ -108,44 +117,81 @@ class Directory:
         return name, {"dir_fd": self._descriptor}
 
 
-def open_beneath(base: str, parts: Sequence[str], *, create: bool = False) -> Directory:
-    """The directory `base/parts…`, each part a plain name. A part that is a link, or no directory, raises OSError."""
-    return _open_by_descriptor(base, parts, create) if BY_DESCRIPTOR else _open_plainly(base, parts, create)
+def open_beneath(base: str, parts: Sequence[str], *, create: bool = False, made: list[str] | None = None) -> Directory:
+    """The directory `base/parts…`, each part a plain name. A part that is a link, or no directory, raises NotADirectoryError.
 
-
-def _open_by_descriptor(base: str, parts: Sequence[str], create: bool) -> Directory:
-    descriptor = os.open(base, _STEP)
+    With `create`, missing directories are made; their paths are added to `made`.
+    """
+    made = [] if made is None else made
+    if not BY_DESCRIPTOR:
+        return _open_plainly(os.path.join(base, *parts), made if create else None)
+    descriptor = _open_step(base)
+    path = base
     try:
         for part in parts:
-            inner = _step_into(descriptor, part, create)
+            path = os.path.join(path, part)
+            inner = _step_into(descriptor, part, path, made if create else None)
             outer, descriptor = descriptor, inner
             _close(outer)
     except BaseException:
         _close(descriptor)
         raise
-    return Directory(os.path.join(base, *parts), descriptor)
+    return Directory(path, descriptor)
 
 
-def _step_into(descriptor: int, part: str, create: bool) -> int:
+def open_parent(path: str, *, create: bool = False, made: list[str] | None = None) -> Directory:
+    """The directory an absolute path lies in, no link followed on the whole way from the root. See `open_beneath`."""
+    drive, folder = os.path.splitdrive(os.path.dirname(path))
+    return open_beneath(drive + os.sep, [part for part in folder.split(os.sep) if part], create=create, made=made)
+
+
+def is_inside(path: str, base: str) -> bool:
+    """Whether an absolute path is `base` or lies beneath it, by whole components: `/w-evil` is not in `/w`. Both are taken as spelled."""
+    return path == base or path.startswith(base if base.endswith(os.sep) else base + os.sep)
+
+
+def _step_into(descriptor: int, part: str, path: str, made: list[str] | None) -> int:
     try:
-        return os.open(part, _STEP, dir_fd=descriptor)
+        return _open_step(part, dir_fd=descriptor)
     except FileNotFoundError:
-        if not create:
+        if made is None:
             raise
     try:
         os.mkdir(part, dir_fd=descriptor)
+        made.append(path)
     except FileExistsError:
         pass  # somebody was quicker; the next line says whether it will do
-    return os.open(part, _STEP, dir_fd=descriptor)
+    return _open_step(part, dir_fd=descriptor)
 
 
-def _open_plainly(base: str, parts: Sequence[str], create: bool) -> Directory:
-    path = os.path.join(base, *parts)
-    if create:
-        os.makedirs(path, exist_ok=True)
-    if os.path.realpath(path) != path:
-        raise NotADirectoryError(f"{path} is a link")
+def _open_step(name: str, *, dir_fd: int | None = None) -> int:
+    try:
+        return os.open(name, _STEP, dir_fd=dir_fd)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # what some systems say of a link; others say that it is not a directory
+            raise NotADirectoryError(errno.ENOTDIR, "is a link", name) from error
+        raise
+
+
+def _open_plainly(path: str, made: list[str] | None) -> Directory:
+    if made is not None:
+        _make_plainly(path, made)
+    if os.path.normcase(os.path.realpath(path)) != os.path.normcase(path):
+        raise NotADirectoryError(errno.ENOTDIR, "is reached through a link", path)
+    if not stat.S_ISDIR(os.stat(path).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     return Directory(path, None)
+
+
+def _make_plainly(path: str, made: list[str]) -> None:
+    if os.path.isdir(path):
+        return
+    _make_plainly(os.path.dirname(path), made)
+    try:
+        os.mkdir(path)
+        made.append(path)
+    except FileExistsError:
+        pass  # somebody was quicker, or it is no directory: the caller looks
 
 
 def _close(descriptor: int) -> None:

@@ -1,0 +1,64 @@
+"""Advisory locks on open files. The system gives a lock up with the process that holds it, so one that was killed blocks nobody."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+try:
+    import fcntl
+except ImportError:  # Windows: files are not locked there
+    fcntl = None
+
+PATIENCE_S = (0.02, 0.08)
+"""A process that was killed while it started another leaves the lock with that one for a moment."""
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+
+
+class Locked(BlockingIOError):
+    """Another process holds the lock."""
+
+
+def lock(descriptor: int, patience_s: tuple[float, ...] = PATIENCE_S) -> bool:
+    """Lock an open file until it is closed. Raises Locked, after waiting that long for whoever holds it; OSError where it cannot be done.
+
+    False where the file system knows no locks: then nobody is kept out.
+    """
+    if fcntl is None:
+        return False
+    for pause_s in (*patience_s, None):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError as error:
+            if pause_s is None:
+                raise Locked(error.errno, error.strerror) from error
+            time.sleep(pause_s)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return False
+            raise
+    return False
+
+
+def holder_of(descriptor: int) -> int:
+    """The process that holds the lock on an open file, or 0 where nobody does or the system does not tell."""
+    status = os.fstat(descriptor)
+    exact = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    same_number = f":{status.st_ino}"  # a subvolume's device is not the one the kernel lists
+    likely = 0
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
+            for line in locks:
+                # 1: FLOCK  ADVISORY  WRITE 4242 fe:00:131 0 EOF
+                fields = line.split()
+                if len(fields) < 6 or fields[1] != "FLOCK" or not fields[4].isdigit():
+                    continue
+                if fields[5] == exact:
+                    return int(fields[4])
+                if fields[5].endswith(same_number):
+                    likely = int(fields[4])
+    except OSError:
+        pass  # no such list on this system
+    return likely
