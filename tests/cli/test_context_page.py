@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from cli.test_context import Kept, worked
 from context.test_plan import plan
+from dragoman.base.graphemes import clusters, width_of
 from dragoman.base.text import bar
 from dragoman.cli.context_page import page_of
 from dragoman.cli.page import Look, Page, pad, table, width
 from dragoman.context.decide import Decision
 from dragoman.context.plan import Plan
 from dragoman.loop.history import History
-from dragoman.sessions.titles import clusters, width_of
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, assistant, result, user
 from dragoman.values.usage import Prices, Usage
 from program import Place

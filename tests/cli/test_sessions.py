@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from dragoman.app.console import confirm
+from dragoman.base.graphemes import clusters, width_of
 from dragoman.base.text import size
 from dragoman.cli.session_list import age, as_table
 from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.store import Session, Store
 from dragoman.sessions.summary import Summary
-from dragoman.sessions.titles import clusters, width_of
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, result, user
 from dragoman.values.record import Entry, FileChange, Rewound

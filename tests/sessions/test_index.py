@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.base.graphemes import clusters, width_of
 from dragoman.sessions.search_text import excerpt, fold, words_of
 from dragoman.sessions.store import Store
-from dragoman.sessions.titles import clusters, width_of
 from dragoman.values.messages import Text, ToolResult, assistant, user
 from dragoman.values.notes import GREETING
 from dragoman.values.record import ModelChanged, Said, Titled, ToolFinished

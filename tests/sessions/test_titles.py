@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.sessions.titles import MAX_COLUMNS, clusters, fit, title_of, width_of
+from dragoman.base.graphemes import clusters, width_of
+from dragoman.sessions.titles import MAX_COLUMNS, title_of
 
 FAMILY = "👨‍👩‍👧‍👦"
 WAVE = "👋🏽"
@@ -66,19 +67,6 @@ def test_a_long_prompt_is_cut_between_characters(unit: str) -> None:
     assert kept == whole[: len(kept)]
 
 
-def test_what_fits_exactly_is_not_cut() -> None:
-    assert fit("x" * 60, 60) == "x" * 60
-    assert fit("x" * 61, 60) == "x" * 59 + "…"
-    assert fit("字" * 30, 60) == "字" * 30
-    assert fit("字" * 31, 60) == "字" * 29 + "…"
-
-
-@pytest.mark.parametrize("one", [FAMILY, WAVE, FLAG, HEART, "e\u0301", "\u1112\u1161\u11ab", "क्ष", "नि", "1\ufe0f\u20e3"])
-def test_what_a_person_counts_as_one_is_one(one: str) -> None:
-    assert list(clusters(f"a{one}b")) == ["a", one, "b"]
-    assert list(clusters(one * 3)) == [one] * 3
-
-
 def test_marks_piled_up_without_end_do_not_make_a_title_endless() -> None:
     assert len(title_of("a" + "\u0301" * 100_000 + " b")) < 100
 
@@ -95,16 +83,6 @@ def test_any_text_makes_a_line_that_fits_and_acts_on_nothing(prompt: str) -> Non
     title.encode()
     assert not any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in title)
     assert not set(title) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
-
-
-@given(
-    st.text(
-        alphabet=st.sampled_from([*"ab 字", "\u0301", "\u200d", "\ufe0f", "👩", "🏽", "🇩", "🇪", "ᄒ", "ᅡ", "ᆫ", "क", "्", "ष"]), max_size=60
-    )
-)
-def test_clusters_lose_nothing(text: str) -> None:
-    assert "".join(clusters(text)) == text
-    assert all(clusters(text))
 
 
 @given(st.text(max_size=120))

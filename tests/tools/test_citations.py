@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.base.graphemes import next_boundary
 from dragoman.tools.citations import Cited, Source, cite, source_list
-from dragoman.tools.graphemes import next_boundary
 
 WEATHER = "今天北京天气晴朗，最高温度25度，适合户外活动。"
 WEATHER_CHUNKS = [

@@ -7,6 +7,7 @@ from itertools import groupby
 
 import msgspec
 
+from dragoman.base.graphemes import fit
 from dragoman.base.text import bar
 from dragoman.base.words import ENGLISH, say
 from dragoman.cli.page import Look, Page, Piece, pad, table, width
@@ -14,7 +15,6 @@ from dragoman.cli.session_list import age
 from dragoman.cli.terminal_report import spent_words
 from dragoman.context.plan import Plan, Total
 from dragoman.context.plan_items import PlanItem
-from dragoman.sessions.titles import fit
 
 FIRST_ROWS, LAST_ROWS = 6, 24
 """How many lines of the table are shown where it is long."""

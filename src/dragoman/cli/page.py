@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from dragoman.base.graphemes import clusters, fit, width_of
 from dragoman.cli.screen import Style, styled
-from dragoman.sessions.titles import clusters, fit, one_line, width_of
+from dragoman.sessions.titles import one_line
 
 Piece = str | tuple[str, Style]
 _PLAIN = str.maketrans(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.base.graphemes import clusters, fit, width_of
 from dragoman.base.text import harmless, one_line, size
 from dragoman.base.words import say
-from dragoman.sessions.titles import clusters, fit, width_of
 
 if TYPE_CHECKING:
     from dragoman.sessions.index import Hit

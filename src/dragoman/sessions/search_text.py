@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 from itertools import islice
 
-from dragoman.sessions.titles import clusters, fit, one_line
+from dragoman.base.graphemes import clusters, fit
+from dragoman.sessions.titles import one_line
 
 _EXCERPT_BEFORE = 30
 _EXCERPT_COLUMNS = 100

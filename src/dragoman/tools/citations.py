@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.tools.graphemes import next_boundary
+from dragoman.base.graphemes import next_boundary
 
 _KEY_BYTES = (32, 16, 8, 4, 2, 1)
 """A segment is looked for by its beginning: the longest of these that it has."""

@@ -1,4 +1,4 @@
-"""Where a text may be parted without cutting what a reader sees as one character.
+"""Where a text may be parted without cutting what a reader sees as one character, and how many columns such a character takes.
 
 Unicode's rules for grapheme clusters (UAX #29), by what `unicodedata` knows and a few ranges. Where Unicode's versions differ the
 wider cluster is taken: nothing that any of them calls one character is cut.
@@ -7,8 +7,12 @@ wider cluster is taken: nothing that any of them calls one character is cut.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
+_MAX_CLUSTER = 16
+"""Code points kept of one character: a family with skin tones has 11, marks piled up without end are cut."""
 _ZWJ = "\u200d"
+_EMOJI_STYLE = "\ufe0f"
 _PREPENDED = frozenset(
     "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd\U000111c2\U000111c3\U000113d1"
     "\U0001193f\U00011941\U00011a84\U00011a85\U00011a86\U00011a87\U00011a88\U00011a89\U00011d46\U00011f02"
@@ -34,6 +38,41 @@ def next_boundary(text: str, index: int, floor: int = 0) -> int:
     while 0 < index < len(text) and not _is_boundary(text, index, floor):
         index += 1
     return index
+
+
+def clusters(text: str) -> Iterator[str]:
+    """The characters as a person counts them: a letter with its marks, a joined emoji, a flag, a Hangul syllable, a conjunct."""
+    start = 0
+    while start < len(text):
+        end = next_boundary(text, start + 1, start)
+        yield text[start:end]
+        start = end
+
+
+def width_of(cluster: str) -> int:
+    """Columns one such character takes in a terminal."""
+    if len(cluster) > 1 and (_EMOJI_STYLE in cluster or _is_flag_letter(cluster[0]) or (_ZWJ in cluster and _is_wide(cluster[0]))):
+        return 2
+    if len(cluster) > 1 and _is_wide(cluster[0]):
+        return 2 + sum(unicodedata.category(char) == "Mc" for char in cluster[1:])
+    return sum(map(_width, cluster))
+
+
+def fit(line: str, columns: int) -> str:
+    """As much of a line as fits, ending in `…` where something was left out."""
+    if line.isascii():
+        return line if len(line) <= columns else line[: columns - 1].rstrip() + "…"
+    kept: list[str] = []
+    used = room_before_sign = 0
+    for cluster in clusters(line):
+        width = width_of(cluster)
+        if used + width > columns:
+            return "".join(kept[:room_before_sign]).rstrip() + "…"
+        kept.append(cluster[:_MAX_CLUSTER])
+        used += width
+        if used < columns:
+            room_before_sign = len(kept)
+    return "".join(kept)
 
 
 def _is_boundary(text: str, index: int, floor: int) -> bool:
@@ -122,3 +161,16 @@ def _hangul(char: str) -> str:
 def _in(ranges: tuple[tuple[int, int], ...], char: str) -> bool:
     code = ord(char)
     return any(first <= code <= last for first, last in ranges)
+
+
+def _width(char: str) -> int:
+    if char < "\u0300":
+        return 1
+    if unicodedata.category(char) in ("Mn", "Me", "Cf") or _hangul(char) in ("V", "T"):
+        return 0
+    return 2 if _is_wide(char) else 1
+
+
+def _is_wide(char: str) -> bool:
+    # Emoji that are younger than this Python count as unassigned, and as narrow.
+    return unicodedata.east_asian_width(char) in "WF" or ("\U0001f300" <= char <= "\U0001faff" and unicodedata.category(char) == "Cn")

@@ -1,4 +1,4 @@
-"""What is seen as one character is never parted."""
+"""What is seen as one character is never parted, and its width is known."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools.graphemes import next_boundary
+from dragoman.base.graphemes import clusters, fit, next_boundary, width_of
 
 WHOLE = [
     "e\u0301",  # a letter and its accent
@@ -61,3 +61,66 @@ def test_a_floor_changes_nothing(text: str, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(text)))
     floor = max(at for at in range(index + 1) if next_boundary(text, at) == at)
     assert next_boundary(text, index, floor) == next_boundary(text, index)
+
+
+# Whole characters
+
+ONE = ["👨‍👩‍👧‍👦", "👋🏽", "🇩🇪", "❤️", "e\u0301", "\u1112\u1161\u11ab", "क्ष", "नि", "1\ufe0f\u20e3"]
+
+
+@pytest.mark.parametrize("one", ONE)
+def test_what_a_person_counts_as_one_is_one(one: str) -> None:
+    assert list(clusters(f"a{one}b")) == ["a", one, "b"]
+    assert list(clusters(one * 3)) == [one] * 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "தமிழ்நாடு க்ஷ",
+        "ଓଡ଼ିଆ",
+        "ਪੰਜਾਬੀ ਸ੍ਰੀ",
+        "ಕನ್ನಡ ಕ್ಷ",
+        "ภาษาไทย คำ น้ำ",
+        "ພາສາລາວ",
+        "한국어 각나",
+        "\u1112\u1161\u11ab\u1100\u116e\u11a8",
+        "日本語ｶﾞｷﾞ",
+        "العَرَبِيَّة \u0600١٢",
+        "Tiếng Việt a\u0302\u0301",
+        "👨‍👩‍👧‍👦👋🏽🇩🇪🇫🇷❤️‍🔥1️⃣ ⌚‍a",
+        "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f🏳️‍🌈",
+        "a\u200db क\u200dष",
+    ],
+)
+def test_written_words_part_as_the_regex_module_parts_them(words: str) -> None:
+    regex = pytest.importorskip("regex")
+    assert list(clusters(words)) == regex.findall(r"\X", words)
+
+
+@given(
+    st.lists(st.sampled_from([*WHOLE, *ONE, "a", "字", "क", "\u094d", "\u200d", "ᆫ", "🇪", "\ufe0f"]), max_size=30).map("".join) | st.text()
+)
+def test_clusters_lose_nothing(text: str) -> None:
+    assert "".join(clusters(text)) == text
+    assert all(clusters(text))
+
+
+# Columns
+
+
+@pytest.mark.parametrize("one", ["👨‍👩‍👧‍👦", "👋🏽", "🇩🇪", "❤️", "字", "한", "\u1112\u1161\u11ab", "1\ufe0f\u20e3"])
+def test_wide_characters_take_two_columns(one: str) -> None:
+    assert width_of(one) == 2
+
+
+@pytest.mark.parametrize("one", ["a", "é", "e\u0301", "ش", "…"])
+def test_others_take_one(one: str) -> None:
+    assert width_of(one) == 1
+
+
+def test_what_fits_exactly_is_not_cut() -> None:
+    assert fit("x" * 60, 60) == "x" * 60
+    assert fit("x" * 61, 60) == "x" * 59 + "…"
+    assert fit("字" * 30, 60) == "字" * 30
+    assert fit("字" * 31, 60) == "字" * 29 + "…"
