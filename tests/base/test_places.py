@@ -44,3 +44,8 @@ def test_nothing_is_made_until_something_is_written(tmp_path: Path) -> None:
     for folder in (tmp_path / "home", tmp_path / "home" / "data"):
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     make_directory(places.data)
+
+
+def test_prompts_lie_beside_weights() -> None:
+    places = find_places({"HOME": "/home/me"}, "linux")
+    assert os.path.dirname(places.prompts) == os.path.dirname(places.weights) == places.cache

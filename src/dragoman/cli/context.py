@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, context_of, set_up
 from dragoman.base import jsontext
+from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.cli.sessions import now_ms, tell
+from dragoman.cli.sessions import tell
 from dragoman.loop.history import History
 from dragoman.values.errors import ConfigError, InputError
 from dragoman.values.profile import Deployment, Profile

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
+from dragoman.base.ids import new_session_id
 from dragoman.base.text import harmless, one_line, size
 from dragoman.base.words import say
-from dragoman.sessions.projects import new_session_id
+from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _write(path: str, data: bytes, *, over: bool) -> None:
 
 def import_file(desk: Desk) -> str:
     """A session of ours in this folder, and on standard error what could not be carried over."""
-    from dragoman.cli.sessions import session_id_of, tell
+    from dragoman.cli.sessions import tell
 
     path = os.path.join(desk.workspace, desk.operand)
     blobs = desk.store.blobs_beside(desk.store.path_of(new_session_id(), desk.workspace))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.sessions.restore import UndoRefused, restore
@@ -20,7 +21,6 @@ _SHOWN = 5
 
 def undo_last_run(session: Session, *, force: bool) -> str:
     """All of it or nothing. It is written down in the session, so that undoing again undoes the run before."""
-    from dragoman.cli.sessions import now_ms
 
     entries = session.loaded.entries
     changes = _last_changes(entries)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +10,7 @@ from dragoman.app.console import Messages, confirm
 from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.base import jsontext
+from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
@@ -113,6 +112,8 @@ def _show(desk: Desk) -> str:
 
 
 def _fork(desk: Desk) -> str:
+    from dragoman.sessions.projects import session_id_of
+
     found = desk.find()
     if desk.options.at is not None:
         _require_seq(desk.store.read(found.path).entries, desk.options.at, "--at", found)
@@ -218,11 +219,3 @@ def _require_seq(entries: tuple[Entry, ...], seq: int, flag: str, found: Summary
     if not any(entry.seq == seq for entry in entries):
         last = entries[-1].seq if entries else 0
         raise InputError(say("session_no_seq", flag=flag, seq=seq, last=last, id=found.session_id))
-
-
-def session_id_of(path: str) -> str:
-    return os.path.basename(path).removesuffix(".jsonl")
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from dragoman.base.atomic import write_aside
+from dragoman.base.clock import now_ms
 from dragoman.base.private import make_directory, sync_directory
-from dragoman.sessions.lock import session_id_of
 from dragoman.sessions.log import Damaged, encode_line, read_lines
-from dragoman.sessions.projects import LISTED
+from dragoman.sessions.projects import LISTED, session_id_of
 from dragoman.sessions.summary import open_log
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, Started
@@ -55,11 +54,11 @@ def _forked(
     first: tuple[bytes, Entry], rest: Iterable[tuple[bytes, Entry]], upto: int | None, session_id: str, source_id: str
 ) -> Iterator[bytes]:
     line, head = first
-    now_ms = time.time_ns() // 1_000_000
+    at_ms = now_ms()
     if isinstance(head, Started):
-        yield encode_line(msgspec.structs.replace(head, timestamp_ms=now_ms, session_id=session_id, forked_from=source_id))
+        yield encode_line(msgspec.structs.replace(head, timestamp_ms=at_ms, session_id=session_id, forked_from=source_id))
     else:  # the head was lost
-        yield encode_line(Started(min(head.seq - 1, 1), now_ms, session_id, forked_from=source_id))
+        yield encode_line(Started(min(head.seq - 1, 1), at_ms, session_id, forked_from=source_id))
         yield line
     for line, entry in rest:
         if upto is not None and entry.seq > upto:

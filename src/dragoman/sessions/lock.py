@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from dragoman.base import lock as locks
 from dragoman.base.private import open_file
+from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
 
 
@@ -44,7 +45,3 @@ def held(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def session_id_of(path: str | os.PathLike[str]) -> str:
-    return os.path.basename(path).removesuffix(".jsonl")

@@ -6,8 +6,9 @@ import os
 
 from dragoman.base.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
 from dragoman.sessions.journal import OnFault, SessionJournal
-from dragoman.sessions.lock import lock, session_id_of
+from dragoman.sessions.lock import lock
 from dragoman.sessions.log import Loaded, read_file, read_log
+from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
 from dragoman.values.record import Started
 

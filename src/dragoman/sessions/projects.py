@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
-import time
 
+from dragoman.base.ids import is_session_id
 from dragoman.values.errors import InputError
 
-_SESSION_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}", re.ASCII)
 _ENDING = ".jsonl"
 _MAX_NAME_BYTES = 80
 BLOBS = "blobs"
@@ -16,15 +14,6 @@ BLOBS = "blobs"
 OUTPUTS = "outputs"
 """Where, beside its log, a session keeps tool output that was too long for the model."""
 LISTED = "`dragoman sessions list` shows those there are"
-
-
-def new_session_id() -> str:
-    """The time in UTC, which sorts, and four random bytes."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(4).hex()}"
-
-
-def is_session_id(text: str) -> bool:
-    return _SESSION_ID.fullmatch(text) is not None
 
 
 def is_log_name(name: str) -> bool:
@@ -38,6 +27,11 @@ def log_name(session_id: str) -> str:
             f"{shown(session_id)} is not a session id: they look like 20261115-120102-1a2b3c4d; `dragoman sessions list` shows them"
         )
     return session_id + _ENDING
+
+
+def session_id_of(path: str | os.PathLike[str]) -> str:
+    """The id of the session whose log has this path."""
+    return os.path.basename(path).removesuffix(_ENDING)
 
 
 def project_hash(workspace: str | os.PathLike[str]) -> str:

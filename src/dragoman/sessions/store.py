@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.base.clock import now_ms
+from dragoman.base.ids import new_session_id
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.journal import OnFault, SessionJournal
-from dragoman.sessions.lock import session_id_of
 from dragoman.sessions.log import Loaded, encode_line
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
 from dragoman.sessions.projects import (
@@ -21,9 +21,9 @@ from dragoman.sessions.projects import (
     OUTPUTS,
     is_log_name,
     log_name,
-    new_session_id,
     project_hash,
     project_name,
+    session_id_of,
     shown,
 )
 from dragoman.values.errors import InputError
@@ -96,7 +96,7 @@ class Store:
         session_id = session_id or new_session_id()
         path = self.path_of(session_id, workspace)
         folders = tuple(directories) or (os.path.realpath(workspace),)
-        started = Started(1, _now_ms(), session_id, project_hash(workspace), folders, tuple(versions))
+        started = Started(1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions))
         journal = create(path, started, on_fault)
         return Session(session_id, path, journal, self.blobs_beside(path, on_fault), Loaded((started,)))
 
@@ -192,7 +192,7 @@ class Store:
             by_directory.setdefault(os.path.dirname(summary.path), []).append(summary)
         removed = Removed()
         for directory, summaries in by_directory.items():
-            expired = choose_expired(summaries, _now_ms(), age_days=age_days, count=count)
+            expired = choose_expired(summaries, now_ms(), age_days=age_days, count=count)
             ids = [each.session_id for each in expired if is_whole(each.path) and not side_files(directory, each.session_id)]
             gone = self._remove(directory, ids, skip_open=True)
             removed = Removed(removed.session_ids + gone.session_ids, removed.blobs + gone.blobs, removed.freed_bytes + gone.freed_bytes)
@@ -229,7 +229,3 @@ class Store:
 
 def _is_meant(which: str, session_id: str) -> bool:
     return session_id.startswith(which) or session_id[-8:].startswith(which)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from dragoman.base.lock import Locked, lock
+from dragoman.base.places import find_places
 from dragoman.local.weights.faults import NotPulled
 from dragoman.local.weights.models import MODELS, Model, named
 from dragoman.values.errors import InputError
@@ -21,17 +22,7 @@ _LOOK_AGAIN_S = 0.2
 
 def weights_folder(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path:
     """`weights` in the user's cache, as the program has it (DRAGOMAN_HOME, or the platform's own). It need not exist."""
-    env = os.environ if env is None else env
-    if home := env.get("DRAGOMAN_HOME", "").strip():
-        return Path(os.path.abspath(os.path.expanduser(home)), "cache", "weights")
-    user = env.get("HOME") or os.path.expanduser("~")
-    if platform == "win32":
-        user = env.get("USERPROFILE") or os.path.expanduser("~")
-        return Path(env.get("LOCALAPPDATA") or os.path.join(user, "AppData", "Local"), "dragoman", "cache", "weights")
-    if platform == "darwin":
-        return Path(user, "Library", "Caches", "dragoman", "weights")
-    cache = env.get("XDG_CACHE_HOME", "")
-    return Path(cache if os.path.isabs(cache) else os.path.join(user, ".cache"), "dragoman", "weights")
+    return Path(find_places(env, platform).weights)
 
 
 def find(name: str, folder: Path | None = None) -> Path | None:
