@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.values.schema import MAX_PROBLEMS, closest, problems
+from dragoman.values.schema import MAX_PROBLEMS, problems
 
 READ_FILE = {
     "type": "object",
@@ -275,19 +275,3 @@ def test_what_is_deeper_than_any_stack_is_refused_or_passed_over() -> None:
         value = [value]
     assert problems({"$defs": {}, "items": {"$ref": "#"}}, value) == []
     assert problems({"enum": [1]}, value) == ["the value is nested too deeply"]
-
-
-@pytest.mark.parametrize(
-    ("word", "names", "found"),
-    [
-        ("filePath", ["path", "file_path"], ["file_path"]),
-        ("FILE-PATH", ["file_path"], ["file_path"]),
-        ("read_fil", ["read_many_files", "read_file"], ["read_file"]),
-        ("Grpe", ["grep", "glob"], ["grep"]),
-        ("xyz", ["grep", "glob"], []),
-        ("x" * 1_000_000, ["x"], []),
-        ("", [], []),
-    ],
-)
-def test_closest(word: str, names: list[str], found: list[str]) -> None:
-    assert closest(word, names) == found

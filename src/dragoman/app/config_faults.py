@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import msgspec
 
+from dragoman.base.text import closest
 from dragoman.base.words import say
 
 if TYPE_CHECKING:
@@ -63,16 +64,13 @@ def _kinds(names: str) -> str:
 
 
 def _nearest(path: list[str], table: type[msgspec.Struct]) -> str:
-    from difflib import get_close_matches
-
     from dragoman.app.config import keys
 
     known = list(keys(table))
     by_last = {key.rpartition(".")[2]: key for key in reversed(known)}
     if path[-1] in by_last:  # the right key in the wrong table
         return say("did_you_mean", name=by_last[path[-1]])
-    close = get_close_matches(".".join(path), known, n=1, cutoff=0.6)
-    close = close or [by_last[name] for name in get_close_matches(path[-1], list(by_last), n=1, cutoff=0.7)]
+    close = closest(".".join(path), known) or [by_last[name] for name in closest(path[-1], by_last)]
     return say("did_you_mean", name=close[0]) if close else ""
 
 

@@ -292,7 +292,7 @@ def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
 
 
 def _nearest_model(setup: Setup, agent: Agent) -> str:
-    from dragoman.values.schema import closest
+    from dragoman.base.text import closest
 
     names = closest(agent.model, catalog_of(setup)[agent.provider.name].models)
     return say("unknown_model_nearest", names=names[0]) if names else ""

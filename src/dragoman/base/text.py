@@ -1,7 +1,11 @@
-"""Text for people's eyes: one harmless line, sizes, bars."""
+"""Text for people's eyes: one harmless line, sizes, bars, the name that was meant."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_MAX_NAME_CHARS = 255
+"""Longer ones are not compared: no file or tool has them, and comparing takes time."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # What a terminal would act on. Line ends and tabs stay; a carriage return would let a line be overwritten.
 _CONTROLS = dict.fromkeys([*range(32), *range(127, 160)])
@@ -35,3 +39,22 @@ def bar(share: float, columns: int) -> str:
     eighths = round(max(min(share, 1.0), 0.0) * columns * 8)
     eighths = max(eighths, 1) if share > 0 else eighths
     return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def closest(word: str, names: Iterable[str], count: int = 1) -> list[str]:
+    """The names someone who wrote `word` may have meant: first those that differ in case and punctuation alone."""
+    if len(word) > _MAX_NAME_CHARS:
+        return []
+    known = [name for name in names if len(name) <= _MAX_NAME_CHARS]
+    same = [name for name in known if _letters(name) == _letters(word)]
+    if len(same) >= count:
+        return same[:count]
+    from difflib import get_close_matches  # only where something is wrong already
+
+    by_lower = {name.casefold(): name for name in reversed(known)}
+    near = [by_lower[found] for found in get_close_matches(word.casefold(), by_lower, count + len(same))]
+    return list(dict.fromkeys([*same, *near]))[:count]
+
+
+def _letters(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")

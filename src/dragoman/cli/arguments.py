@@ -207,7 +207,7 @@ def _either(names: Sequence[str]) -> str:
 
 
 def _nearest(word: str, names: Any) -> str:
-    from difflib import get_close_matches
+    from dragoman.base.text import closest
 
-    close = get_close_matches(word[:60], list(names), n=1, cutoff=0.6)
+    close = closest(word, names)
     return say("did_you_mean", name=close[0]) if close else ""

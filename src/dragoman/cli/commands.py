@@ -42,7 +42,7 @@ class Commands:
             command(rest.strip())
 
     def _unknown(self, name: str) -> None:
-        from dragoman.values.schema import closest
+        from dragoman.base.text import closest
 
         near = closest(name, self._known)
         self._say(say("unknown_command", name=name[:60], hint=say("did_you_mean", name=near[0]) if near else ""), "yellow")

@@ -76,12 +76,11 @@ def _matching(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deploym
             found.append(msgspec.structs.replace(deployment, models=models))
     if found or weights:
         return found
-    from difflib import get_close_matches
-
+    from dragoman.base.text import closest
     from dragoman.local.weights.models import MODELS
 
     names = [*catalog.deployments, *MODELS, *(name for deployment in catalog.deployments.values() for name in deployment.models)]
-    close = get_close_matches(wanted, names, n=1)
+    close = closest(wanted, names)
     raise InputError(say("models_none_match", name=wanted, hint=say("did_you_mean", name=close[0]) if close else ""))
 
 

@@ -11,7 +11,7 @@ from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
-from dragoman.base.text import one_line
+from dragoman.base.text import closest, one_line
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
@@ -192,9 +192,7 @@ def _check(name: str, action: Action, options: Options) -> None:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name[:60], ACTIONS, n=1)
+    close = closest(name, ACTIONS)
     hint = say("did_you_mean", name=close[0]) if close else ""
     return say("session_unknown_action", name=one_line(name, 60), hint=hint, known=", ".join(ACTIONS))
 

@@ -136,9 +136,9 @@ def _over(base: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nearest(name: str, names: Any) -> str:
-    from difflib import get_close_matches
+    from dragoman.base.text import closest
 
-    close = get_close_matches(name, list(names), n=3, cutoff=0.5)
+    close = closest(name, names, 3)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 

@@ -28,6 +28,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar, assert_never
 
+from dragoman.base.text import closest
 from dragoman.testing.script import (
     Answer,
     Block,
@@ -336,9 +337,7 @@ _READERS: dict[str, Callable[[_Line], Step]] = {
 
 
 def _nearest(word: str, names: tuple[str, ...]) -> str:
-    import difflib  # only where something is wrong already
-
-    near = difflib.get_close_matches(word, names, 1)
+    near = closest(word, names)
     return f". Did you mean `{near[0]}`?" if near else ""
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from dragoman.base.text import closest
 from dragoman.text_tools.coerce import Coercion, Shape, parsed
 from dragoman.text_tools.synonyms import SYNONYMS, WRAPPERS
 from dragoman.text_tools.toolset import Toolset
-from dragoman.values.schema import closest, problems, type_of
+from dragoman.values.schema import problems, type_of
 
 MAX_SLIP = 2
 MAX_GUESSED = 32

@@ -86,7 +86,7 @@ def find(name: str) -> Dialect:
     stems = sorted((stem for stem in known if folded.startswith(stem) and len(stem) >= 4), key=len)
     if stems:
         return table()[known[stems[-1]]]
-    from dragoman.values.schema import closest
+    from dragoman.base.text import closest
 
     near = closest(name, dialects(), 3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.text import closest
 from dragoman.text_tools.align import Aligned, Misfit, align
 from dragoman.text_tools.calls import Call, Parsed, Rejected
 from dragoman.text_tools.openers import OPENERS
@@ -20,7 +21,6 @@ from dragoman.text_tools.parser import parse
 from dragoman.text_tools.render import render_calls
 from dragoman.text_tools.toolset import Toolset
 from dragoman.values.notes import FEEDBACK_BEGINS
-from dragoman.values.schema import closest
 
 NOTHING_RUN = "so none of that answer's calls was run."
 WRITE_IT = "Write it again, exactly like this:"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
+from dragoman.base.text import closest
 from dragoman.tools.names import clipped
 from dragoman.tools.workspace import PathRefused, Refused, Workspace
 
@@ -30,8 +31,4 @@ def _nearest_paths(workspace: Workspace, path: str) -> list[str]:
             names = [entry.name for entry in islice(entries, MAX_NAMES)]
     except (OSError, Refused):
         return []
-    from difflib import get_close_matches
-
-    by_lower_case = {each.lower(): each for each in sorted(names)}
-    near = get_close_matches(name.lower(), by_lower_case, n=3, cutoff=0.6)
-    return [os.path.join(parent, by_lower_case[each]) for each in near]
+    return [os.path.join(parent, each) for each in closest(name, sorted(names), 3)]

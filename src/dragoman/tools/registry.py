@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dragoman.base import jsontext
+from dragoman.base.text import closest
 from dragoman.values.contracts import Tool
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolSpec
-from dragoman.values.schema import closest
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}\Z")
 

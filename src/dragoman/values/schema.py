@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from dragoman.base import jsontext
+from dragoman.base.text import closest
 
 MAX_PROBLEMS = 10
 MAX_DEPTH = 64
@@ -44,21 +45,6 @@ def problems(schema: Any, value: Any) -> list[str]:
     if len(found) > MAX_PROBLEMS:
         return [*found[: MAX_PROBLEMS - 1], f"and {len(found) - MAX_PROBLEMS + 1} more problems"]
     return found
-
-
-def closest(word: str, names: Iterable[str], count: int = 1) -> list[str]:
-    """The names someone who wrote `word` may have meant: first those that differ in case and punctuation alone."""
-    if len(word) > 100:
-        return []
-    known = [name for name in names if len(name) <= 100]
-    same = [name for name in known if _letters(name) == _letters(word)]
-    if len(same) >= count:
-        return same[:count]
-    from difflib import get_close_matches  # only where something is wrong already
-
-    by_lower = {name.casefold(): name for name in reversed(known)}
-    near = [by_lower[found] for found in get_close_matches(word.casefold(), by_lower, count + len(same))]
-    return list(dict.fromkeys([*same, *near]))[:count]
 
 
 class _Check:
@@ -428,10 +414,6 @@ def _is_schema(value: Any) -> bool:
 
 def _strings(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _letters(name: str) -> str:
-    return name.casefold().replace("_", "").replace("-", "")
 
 
 def _unescaped(step: str) -> str:

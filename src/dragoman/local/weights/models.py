@@ -45,7 +45,7 @@ def named(name: str) -> Model:
     wanted = name.strip().lower().removeprefix("local/").removesuffix(".gguf")
     if model := MODELS.get(wanted):
         return model
-    from dragoman.values.schema import closest
+    from dragoman.base.text import closest
 
     close = closest(wanted[:60], MODELS) or [known for known in MODELS if wanted and (wanted in known or known in wanted)]
     hint = f" (did you mean {close[0]}?)" if close else ""
