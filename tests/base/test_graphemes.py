@@ -124,3 +124,19 @@ def test_what_fits_exactly_is_not_cut() -> None:
     assert fit("x" * 61, 60) == "x" * 59 + "…"
     assert fit("字" * 30, 60) == "字" * 30
     assert fit("字" * 31, 60) == "字" * 29 + "…"
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"])), st.integers(2, 40))
+def test_what_fits_is_whole_and_what_does_not_is_cut_with_a_sign(text: str, columns: int) -> None:
+    shown = fit(text, columns)
+    if shown != text:
+        assert shown.endswith("…")
+        assert text.startswith(shown[:-1])
+    assert len(shown) <= len(text) or not text
+
+
+def test_wide_signs_take_two_columns() -> None:
+    assert fit("你好世界", 8) == "你好世界"
+    assert fit("你好世界", 7) == "你好世…"
+    assert fit("你好世界", 6) == "你好…"
+    assert fit("abcdef", 4) == "abc…"

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from cli.test_context import Kept, worked
 from context.test_plan import plan
 from dragoman.base.graphemes import clusters, width_of
-from dragoman.base.text import bar
 from dragoman.cli.context_page import page_of
 from dragoman.cli.page import Look, Page, pad, table, width
 from dragoman.context.decide import Decision
@@ -158,14 +157,6 @@ def test_columns_line_up_whatever_the_script(rows: list[tuple[str, str]]) -> Non
     lines = page.text.splitlines()
     assert len(lines) == len(rows) + 1
     assert len({columns_of(line[: line.rindex("|")]) for line in lines}) == 1
-
-
-@given(share=st.floats(-1, 2), columns=st.integers(1, 80))
-def test_a_bar_is_as_long_as_its_share(share: float, columns: int) -> None:
-    drawn = bar(share, columns)
-    assert len(drawn) <= columns
-    assert bool(drawn) == (share > 0)
-    assert abs(len(drawn) - max(min(share, 1), 0) * columns) <= 1
 
 
 def test_padding_goes_by_columns() -> None:

@@ -8,11 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 
-import hypothesis
-import hypothesis.strategies as st
 import pytest
 
-from dragoman.base.text import harmless, one_line
 from dragoman.cli.output import FLUSH_EVERY_S, Output
 
 
@@ -120,16 +117,3 @@ def test_without_standard_output_nothing_is_written(monkeypatch: pytest.MonkeyPa
     out.write("x")
     out.finish()
     assert out.gone
-
-
-@hypothesis.given(st.text())
-def test_harmless_text_holds_nothing_a_terminal_acts_on(text: str) -> None:
-    shown = harmless(text)
-    assert not any((ord(character) < 32 and character not in "\n\t") or 127 <= ord(character) < 160 for character in shown)
-    assert [c for c in text if c.isprintable()] == [c for c in shown if c.isprintable()]
-
-
-@hypothesis.given(st.text())
-def test_one_line_is_one_line(text: str) -> None:
-    assert len(one_line(text, 50).splitlines()) <= 1
-    assert len(one_line(text, 50)) <= 50

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dragoman.app.console import Messages
 from dragoman.cli.output import Output
 from dragoman.cli.reports import TextReport
-from dragoman.cli.screen import Screen, fitting
+from dragoman.cli.screen import Screen
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.values.events import (
     CitationShown,
@@ -136,22 +136,6 @@ def test_no_text_acts_on_the_terminal(parts: list[tuple[str, str]]) -> None:
     eyes.close()
     left = written.replace("\r\x1b[K", "")
     assert not [char for char in left if (ord(char) < 32 or 127 <= ord(char) < 160) and char not in "\n\t"]
-
-
-@given(st.text(st.characters(exclude_categories=["C", "Z"])), st.integers(2, 40))
-def test_what_fits_is_whole_and_what_does_not_is_cut_with_a_sign(text: str, columns: int) -> None:
-    shown = fitting(text, columns)
-    if shown != text:
-        assert shown.endswith("…")
-        assert text.startswith(shown[:-1])
-    assert len(shown) <= len(text) or not text
-
-
-def test_wide_signs_take_two_columns() -> None:
-    assert fitting("你好世界", 8) == "你好世界"
-    assert fitting("你好世界", 7) == "你好世…"
-    assert fitting("你好世界", 6) == "你好…"
-    assert fitting("abcdef", 4) == "abc…"
 
 
 def test_a_terminal_that_takes_nothing_holds_up_nobody(eyes: Eyes) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.app.console import Messages
 from dragoman.app.setup import Setup
-from dragoman.base.text import size
+from dragoman.base.text import clip, size
 from dragoman.base.words import say
 from dragoman.values.errors import Cancelled, InputError
 
@@ -135,7 +135,7 @@ def drawn(progress: Progress, columns: int) -> str:
     if size >= _LEAST_BAR_COLUMNS:
         done = bar(progress.done_bytes / progress.total_bytes, size)
         line = f"{done}{'░' * (size - len(done))} {line}"
-    return line if len(line) <= columns else f"{line[: columns - 1]}…"
+    return clip(line, columns)
 
 
 def _sparse(messages: Messages) -> Callable[[Progress], None]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dragoman.base.jsontext import valid_unicode
+from dragoman.base.visible import SHAPING, is_hidden
+
 _MAX_NAME_CHARS = 255
 """Longer ones are not compared: no file or tool has them, and comparing takes time."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -14,14 +17,30 @@ _CONTROLS.pop(ord("\t"))
 
 
 def harmless(text: str) -> str:
-    """The text without control characters: an answer must not be able to move the cursor, set a title or fill the clipboard."""
+    """For a terminal, as it comes: without control characters. An answer must not be able to move the cursor, set a title or fill the
+    clipboard."""
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def one_line(text: str, limit: int = 2_000) -> str:
-    """For messages: one line, harmless and of bounded length, whatever a service or a file name put into it."""
-    line = harmless(" ".join(text.split()))
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    """For a line in a terminal or a list: white space folded, valid Unicode, of bounded length, and without what cannot be seen, reorders
+    the line or acts on the terminal. Whatever a service or a file name put into it."""
+    line = " ".join(valid_unicode(text).split())
+    if not line.isprintable() or any(map(is_hidden, line if not line.isascii() else "")):
+        seen = "".join(char for char in line if char in SHAPING or not is_hidden(char))
+        line = " ".join(seen.split()).lstrip(" " + "".join(SHAPING))  # with no letter before them they shape nothing
+    return clip(line, limit)
+
+
+def clip(text: str, limit: int) -> str:
+    """At most so many characters, the last of them `…` where something was left out. Of one line in columns: `graphemes.fit`."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def as_typed(text: str, limit: int = 60) -> str:
+    """For a message that repeats what somebody as_typed: as much as fits, with a sign for what cannot be printed."""
+    kept = "".join(char if char.isprintable() else "�" for char in text[:limit])
+    return f"{kept}…" if len(text) > limit else kept
 
 
 def size(count: int) -> str:

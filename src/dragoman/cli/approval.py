@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.visible import visible
 from dragoman.base.words import say
 from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
 from dragoman.cli.screen import Screen, Style, wrapped
 from dragoman.cli.terminal_report import TerminalReport
-from dragoman.tools.visible import visible
 from dragoman.values.contracts import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from dragoman.app.options import Options
+from dragoman.base.text import as_typed, closest
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
@@ -122,13 +123,13 @@ class _Reading:
         elif word in PLANNED:
             self._wrong(say("not_yet_command", name=word))
         else:
-            self._wrong(say("stray_word", word=_short(word), hint=_nearest(word, COMMANDS)))
+            self._wrong(say("stray_word", word=as_typed(word), hint=_nearest(word, COMMANDS)))
 
     def _option(self, word: str) -> None:
         name, equals, attached = word.partition("=")
         option = _BY_NAME.get(name)
         if option is None or (equals and not name.startswith("--")):
-            self._wrong(say("unknown_option", name=_short(name), hint=_nearest(name, _BY_NAME) or _apart(name)))
+            self._wrong(say("unknown_option", name=as_typed(name), hint=_nearest(name, _BY_NAME) or _apart(name)))
             return
         if option.key == "prompt" and "prompt" in self.found:
             self._wrong(say("prompt_twice"))
@@ -156,7 +157,7 @@ class _Reading:
         if not value and option.key != "prompt":
             self._wrong(say("needs_value", name=name))
         elif option.choices and value not in option.choices:
-            self._wrong(say("not_a_choice", name=name, value=_short(value), choices=_either(option.choices)))
+            self._wrong(say("not_a_choice", name=name, value=as_typed(value), choices=_either(option.choices)))
         elif option.key in _COUNTS:
             self._count(option, name, value)
         elif option.takes == "many":
@@ -168,7 +169,7 @@ class _Reading:
         most = _COUNTS[option.key]
         count = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
         if not 1 <= count <= most:
-            self._wrong(say("not_a_count", name=name, value=_short(value), most=most))
+            self._wrong(say("not_a_count", name=name, value=as_typed(value), most=most))
         else:
             self.found[option.key] = count
 
@@ -186,14 +187,8 @@ def _wrong_together(options: Options, given: dict[str, str]) -> str:
         if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
             return say("no_stream_for_command", command=options.command)
     if options.words and options.command not in ("models", "sessions", "context", "serve-local"):
-        return say("too_many_words", command=options.command, word=_short(options.words[0]))
+        return say("too_many_words", command=options.command, word=as_typed(options.words[0]))
     return ""
-
-
-def _short(text: str) -> str:
-    """As much of what the user wrote as fits in a line, without anything a terminal would act on."""
-    shown = "".join(character if character.isprintable() else "�" for character in text[:60])
-    return f"{shown}…" if len(text) > 60 else shown
 
 
 def _apart(name: str) -> str:
@@ -207,7 +202,5 @@ def _either(names: Sequence[str]) -> str:
 
 
 def _nearest(word: str, names: Any) -> str:
-    from dragoman.base.text import closest
-
     close = closest(word, names)
     return say("did_you_mean", name=close[0]) if close else ""

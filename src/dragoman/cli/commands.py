@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
+from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.help_texts import help_for
-from dragoman.cli.screen import fitting
 from dragoman.cli.terminal_report import spent_words
 from dragoman.policy.judge import Mode
 
@@ -81,7 +81,7 @@ class Commands:
         for spec in specs:
             summary = one_line(spec.description).partition(". ")[0].rstrip(".")
             text = summary if spec.read_only else say("asking_tool", text=summary)
-            screen.line(fitting(f"  {spec.name:{width}}  {text}", screen.columns - 1))
+            screen.line(fit(f"  {spec.name:{width}}  {text}", screen.columns - 1))
 
     def _usage(self, rest: str) -> None:
         talk = self._talk

@@ -8,6 +8,7 @@ from dragoman.app.choice import Choice, choose_model, key_of, running_servers
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
+from dragoman.base.text import clip
 from dragoman.base.words import say
 from dragoman.providers.catalog import Catalog
 from dragoman.values.errors import InputError, Unauthorized
@@ -93,7 +94,7 @@ def _lines(deployment: Deployment, setup: Setup, server: Running | None) -> list
     lines = [f"{deployment.name}  {title}{_key(deployment, setup)}{answers}"]
     for name, profile in deployment.models.items():
         mark = "*" if name == deployment.default_model else " "
-        shown = name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 1]}…"
+        shown = clip(name, NAME_CHARS)
         lines.append(
             f" {mark} {shown:<{NAME_CHARS}} {_size(profile.context_window):>6} {_size(profile.max_output_tokens):>6}  {_price(profile)}"
         )

@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.graphemes import clusters, fit, width_of
+from dragoman.base.text import one_line
 from dragoman.cli.screen import Style, styled
-from dragoman.sessions.titles import one_line
 
 Piece = str | tuple[str, Style]
 _PLAIN = str.maketrans(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import unicodedata
 from typing import Literal
 
+from dragoman.base.graphemes import fit
 from dragoman.base.text import harmless, one_line
 from dragoman.cli.output import FLUSH_EVERY_S, Output
 
@@ -88,7 +88,7 @@ class Screen(Output):
         if not self._clever:
             return
         self.to_line_start()
-        self.write(self._styled(fitting(self.readable(one_line(text)), self.columns - 1), style))
+        self.write(self._styled(fit(self.readable(one_line(text)), self.columns - 1), style))
         self._passing = True
 
     def clear(self) -> None:
@@ -145,29 +145,8 @@ def _opened_again(terminal: int) -> int:
         return terminal
 
 
-def fitting(text: str, columns: int) -> str:
-    """As much of one line as fits, with a sign where something was left out."""
-    room = columns
-    for position, char in enumerate(text):
-        room -= _width(char)
-        if room < 0:
-            kept = text[:position]
-            while kept and sum(map(_width, kept)) > columns - 1:
-                kept = kept[:-1]
-            return f"{kept}…"
-    return text
-
-
 def wrapped(text: str, columns: int) -> str:
     """Broken between words, where a terminal would break in the middle of one."""
     from textwrap import wrap
 
     return "\n".join(wrap(text, max(columns, 20)))
-
-
-def _width(char: str) -> int:
-    if char < "\u0300":
-        return 1
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

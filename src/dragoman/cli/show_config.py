@@ -10,7 +10,7 @@ from dragoman.app.config import ConfigFile, Source, keys, value_of
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.base.text import harmless
+from dragoman.base.text import clip, harmless
 from dragoman.base.words import say
 from dragoman.providers.redact import SECRET_HEADERS, redact
 
@@ -69,7 +69,7 @@ def _shown(value: object) -> str:
     if value is None or value == "":
         return "-"
     text = harmless(jsontext.dumps(value) if not isinstance(value, str) else value).replace("\n", " ")
-    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[: _MAX_VALUE_CHARS - 1]}…"
+    return clip(text, _MAX_VALUE_CHARS)
 
 
 def _source(source: Source) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli import call_lines
 from dragoman.cli.output import Output
-from dragoman.cli.screen import Screen, fitting
+from dragoman.cli.screen import Screen
 from dragoman.values.events import (
     CitationShown,
     ContentAdded,
@@ -153,7 +154,7 @@ class TerminalReport:
             self._screen.message(say("tried_again", reason=retried.reason, attempt=retried.attempt + 1), "yellow")
         if self._thought:
             thought, self._thought = self._thought, ""
-            self._screen.line(fitting(say("thought", text=_first_line(thought)), self._screen.columns - 1), "dim")
+            self._screen.line(fit(say("thought", text=_first_line(thought)), self._screen.columns - 1), "dim")
         self._screen.clear()
 
     # --- thoughts
@@ -190,7 +191,7 @@ class TerminalReport:
         else:
             outcome, style = say("call_done", what=words), ""
         text = say("call_ended", title=call_lines.title(call), outcome=outcome)
-        self._screen.line(text if style else fitting(text, self._screen.columns - 1), style)
+        self._screen.line(text if style else fit(text, self._screen.columns - 1), style)
 
     # --- answers
 

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.base.text import clip
 from dragoman.context.plan_path import Path
 from dragoman.context.repair import INTERRUPTED
 from dragoman.context.tokens import RESULT_TOKENS, message_tokens, part_tokens, text_tokens, tools_tokens
@@ -299,4 +300,4 @@ def _text_of(result: ToolResult) -> str:
 
 def _about(text: str) -> str:
     line = " ".join(text[: 4 * ABOUT_CHARS].split())
-    return line if len(line) <= ABOUT_CHARS else f"{line[: ABOUT_CHARS - 1]}…"
+    return clip(line, ABOUT_CHARS)

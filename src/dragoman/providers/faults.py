@@ -24,6 +24,7 @@ from dragoman.values.errors import (
 )
 from dragoman.values.profile import Deployment
 
+MAX_MESSAGE_CHARS = 600
 _STATUS_OF = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
@@ -55,7 +56,6 @@ _OVERFLOW = re.compile(
 )
 # Not "exceeded your current quota, please check your plan": Gemini says so of every limit, a minute's too.
 _EMPTY_ACCOUNT = re.compile(r"insufficient.{0,3}(quota|balance|credit)|credit balance is too low", re.IGNORECASE)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BAD_KEY = re.compile(r"api.?key.{0,20}(not valid|invalid|expired)|API_KEY_INVALID", re.IGNORECASE)
 
 
@@ -160,21 +160,22 @@ def _message_of(fault: Mapping[str, Any]) -> str:
     for field in ("message", "detail", "msg"):
         value = fault.get(field)
         if isinstance(value, str) and value.strip():
-            return _one_line(value)
+            return _line(value)
         if value:
-            return _one_line(jsontext.dumps(value))
+            return _line(jsontext.dumps(value))
     return ""
 
 
 def _plain(body: bytes) -> str:
     """The text of an error page, without its markup."""
     text = re.sub(r"<(script|style).*?</\1>|<[^<>]*>", " ", body[:20_000].decode(errors="replace"), flags=re.DOTALL | re.IGNORECASE)
-    return _one_line(text)
+    return _line(text)
 
 
-def _one_line(text: str) -> str:
-    line = " ".join(_CONTROL.sub(" ", jsontext.valid_unicode(text)).split())
-    return line if len(line) <= 600 else line[:600] + " …"
+def _line(text: str) -> str:
+    from dragoman.base.text import one_line  # only where something is wrong already
+
+    return one_line(text, MAX_MESSAGE_CHARS)
 
 
 def _request_id(headers: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterable
 from html import escape
 
+from dragoman.base.text import clip
 from dragoman.sessions.export_words import LABELS, facts_of, heading, note_words, outcome_words, shown, time_of
 from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript, read_transcript
 from dragoman.values.contracts import BlobStore
@@ -104,7 +105,7 @@ def _reply(step: Reply, blobs: BlobStore | None) -> str:
 
 def _call(step: Call, blobs: BlobStore | None) -> str:
     line = " ".join(call_in_words(step.call).split())
-    line = line if len(line) <= _ABOUT_CHARS else f"{line[: _ABOUT_CHARS - 1]}…"
+    line = clip(line, _ABOUT_CHARS)
     words = f"{outcome_words(step)}{', ' + LABELS['taken_back'] if step.taken_back else ''}"
     state = "" if step.outcome == "finished" else ' class="bad"'
     output = step.output or step.display

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from dragoman.base.ids import is_session_id
+from dragoman.base.text import as_typed
 from dragoman.values.errors import InputError
 
 _ENDING = ".jsonl"
@@ -52,6 +53,5 @@ def project_name(workspace: str | os.PathLike[str]) -> str:
 
 
 def shown(text: str) -> str:
-    """What somebody typed, safe to repeat in a message."""
-    kept = "".join(char if char.isprintable() else "�" for char in text[:60])
-    return f"'{kept}{'…' if len(text) > 60 else ''}'"
+    """What somebody as_typed, safe to repeat in a message."""
+    return f"'{as_typed(text)}'"

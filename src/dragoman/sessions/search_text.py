@@ -6,7 +6,7 @@ import unicodedata
 from itertools import islice
 
 from dragoman.base.graphemes import clusters, fit
-from dragoman.sessions.titles import one_line
+from dragoman.base.text import one_line
 
 _EXCERPT_BEFORE = 30
 _EXCERPT_COLUMNS = 100

@@ -10,8 +10,9 @@ import msgspec
 
 from dragoman.base.graphemes import fit
 from dragoman.base.private import open_file
+from dragoman.base.text import one_line
 from dragoman.sessions.log import Damaged, decode_line
-from dragoman.sessions.titles import one_line, title_of
+from dragoman.sessions.titles import title_of
 from dragoman.values.errors import InputError
 from dragoman.values.notes import is_setup
 from dragoman.values.record import Configured, Entry, ModelChanged, Said, Started, Titled

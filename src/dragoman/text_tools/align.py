@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.base.text import closest
+from dragoman.base.text import clip, closest
 from dragoman.text_tools.coerce import Coercion, Shape, parsed
 from dragoman.text_tools.synonyms import SYNONYMS, WRAPPERS
 from dragoman.text_tools.toolset import Toolset
@@ -258,4 +258,4 @@ def _distance(one: str, other: str) -> int:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= MAX_NAME_CHARS else name[: MAX_NAME_CHARS - 1] + "…"
+    return clip(name, MAX_NAME_CHARS)

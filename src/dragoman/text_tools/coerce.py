@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.text import clip
 from dragoman.values.schema import type_of
 
 MAX_DEPTH = 64
@@ -265,4 +266,4 @@ def _shown(value: Any) -> str:
         text = jsontext.dumps(value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value)
     except (ValueError, OverflowError, TypeError, RecursionError):  # an integer longer than any machine's
         text = type_of(value)
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return clip(text, _SHOWN_CHARS)

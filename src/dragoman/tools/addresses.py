@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from dragoman.tools.visible import visible
+from dragoman.base.text import clip
+from dragoman.base.visible import visible
 from dragoman.tools.web_settings import HostRules
 from dragoman.tools.workspace import Refused
 
@@ -57,7 +58,7 @@ def read_url(url: str) -> Target:
     It is read by one grammar and by no other: what other programs skip or mend (white space, backslashes, a host in percents) is refused.
     """
     shown = visible(url, one_line=True)
-    shown = repr(shown if len(shown) <= 200 else f"{shown[:199]}…")
+    shown = repr(clip(shown, 200))
     if len(url) > MAX_URL_CHARS:
         raise Refused(f"the URL {shown} is longer than {MAX_URL_CHARS:,} characters", "invalid")
     if any(char <= " " or char in "\\\x7f" or "\x80" <= char <= "\xa0" or "\ud800" <= char <= "\udfff" for char in url):

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.base.jsontext import valid_unicode
+from dragoman.base.text import clip
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
-from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused
 from dragoman.values.contracts import AskUser, Intent, Show, ToolOutput
 from dragoman.values.errors import Cancelled
@@ -49,7 +50,7 @@ class AskTheUser:
             return Intent(title="ask_user", problem=refused.message)
         title = visible(f"ask: {question}", one_line=True)
         preview = visible("\n".join([question, *(f"- {choice}" for choice in choices)]))
-        return Intent(title=title if len(title) <= 100 else title[:99] + "…", preview=preview)
+        return Intent(title=clip(title, 100), preview=preview)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.base.atomic import write_atomically
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
 from dragoman.tools.diff import Diff, blocks_of_spans, diff_texts
 from dragoman.tools.names import clipped, escaped, size_shown
@@ -17,7 +18,6 @@ from dragoman.tools.reading import read_whole
 from dragoman.tools.replace import replace_text
 from dragoman.tools.seen import WHOLE_FILE_BYTES, SeenFiles, state_of, state_of_large
 from dragoman.tools.textfile import TextFile, binary_refusal, decode, folded, is_crlf
-from dragoman.tools.visible import visible
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import PathRefused, Refused, Workspace
 from dragoman.values.contracts import Intent, Show, ToolOutput

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.base.visible import visible
 from dragoman.tools.addresses import Resolve, Target, addresses_to_fetch, read_url, system_resolve
 from dragoman.tools.names import size_shown
-from dragoman.tools.visible import visible
 from dragoman.tools.web_settings import LIMITS, NO_RULES, FetchLimits, HostRules
 from dragoman.tools.workspace import Refused
 from dragoman.values.errors import ConfigError, ConnectionFailed

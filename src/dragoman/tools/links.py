@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from dragoman.tools.visible import visible
+from dragoman.base.visible import SHAPING, visible
 
 _LABEL = r"\[(?P<label>[^\[\]\n]{0,1000})\]"
 _TARGET = r"(?P<target><[^<>\n]{1,4000}>|(?:[^()\s<>]|\([^()\s<>]{0,1000}\)){1,4000})"
@@ -21,22 +21,6 @@ _PARTS = re.compile(
 )
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}:|//|www\.", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}:)?[/\\]{2}(?P<authority>[^/\\?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
-"""They shape the letter or picture before them: one alone, behind one that can be shaped, hides nothing."""
-
-
-_HIDING = {
-    code: None
-    for first, last in ((0, 8), (11, 12), (14, 31), (0x7F, 0x9F), (0x200B, 0x200B), (0x200E, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F),
-                        (0xFE00, 0xFE0D), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF))
-    for code in range(first, last + 1)
-}  # fmt: skip
-"""Controls, marks of direction, spaces without width, tags and rare selectors: a reader sees none of them, and a model reads them all."""
-
-
-def without_hidden(text: str) -> str:
-    """What a reader would see of a stranger's text: without the characters that can carry a message past them."""
-    return text.translate(_HIDING)
 
 
 def shown_text(text: str) -> str:
@@ -88,9 +72,9 @@ def _ascii(host: str) -> str:
 
 
 def _seen(text: str) -> str:
-    if not _JOINERS.intersection(text):
+    if not SHAPING.intersection(text):
         return visible(text)
-    kept = {at for at in range(1, len(text)) if text[at] in _JOINERS and _can_be_shaped(text[at - 1 : at], text[at - 2 : at - 1])}
+    kept = {at for at in range(1, len(text)) if text[at] in SHAPING and _can_be_shaped(text[at - 1 : at], text[at - 2 : at - 1])}
     pieces: list[str] = []
     done = 0
     for at in sorted(kept):
@@ -102,4 +86,4 @@ def _seen(text: str) -> str:
 def _can_be_shaped(char: str, before: str) -> bool:
     if char == "\ufe0f":  # a picture in colour, joined to the next
         return unicodedata.category(before or " ") == "So"
-    return not char.isascii() and unicodedata.category(char)[0] in "LMS" and char not in _JOINERS
+    return not char.isascii() and unicodedata.category(char)[0] in "LMS" and char not in SHAPING

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from dragoman.base.text import clip
 from dragoman.tools.textfile import folded
 from dragoman.tools.workspace import Refused
 
@@ -172,4 +173,4 @@ def _nearest_lines(words: Sequence[str], wanted: str) -> list[int]:
 
 
 def _clipped(line: str) -> str:
-    return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…"
+    return clip(line, MAX_LINE_CHARS)

@@ -10,10 +10,10 @@ import msgspec
 
 from dragoman.base.atomic import write_atomically
 from dragoman.base.private import make_directory
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
 from dragoman.tools.edit import Existing, read_existing
 from dragoman.tools.names import clipped, escaped
-from dragoman.tools.visible import visible
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import Refused, Workspace
 from dragoman.values.contracts import Intent, Show, ToolOutput

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from dragoman.base.jsontext import valid_unicode
+from dragoman.base.text import clip
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
 from dragoman.tools.matches import Counts, Line, Matches, Paths
 from dragoman.tools.path_pattern import PathPattern
 from dragoman.tools.ripgrep import Searched, find_ripgrep, run_ripgrep
-from dragoman.tools.visible import visible
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import Refused, Workspace
 from dragoman.values.contracts import Intent, Show, ToolOutput
@@ -326,7 +327,7 @@ def _answer(text: str, summary: str) -> ToolOutput:
 def _intent(title: str, args: Mapping[str, Any], problem: str = "") -> Intent:
     where = str(args.get("path") or "")
     whole = visible(f"{title} in {where}" if where else title, one_line=True)
-    return Intent(title=whole if len(whole) <= 100 else whole[:99] + "…", preview=whole, problem=problem)
+    return Intent(title=clip(whole, 100), preview=whole, problem=problem)
 
 
 def _no_place(workspace: Workspace, path: str, advice: str) -> Refused:

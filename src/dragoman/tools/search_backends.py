@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.text import clip
+from dragoman.base.visible import without_hidden
 from dragoman.tools.citations import Cited, cite
 from dragoman.tools.grounding import cited_message
-from dragoman.tools.links import without_hidden
 from dragoman.tools.web_search import Found, search_request
 from dragoman.values.contracts import Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
@@ -123,7 +124,7 @@ def _cited(found: dict[str, Any]) -> Cited:
 
 def _line(value: object) -> str:
     text = " ".join(without_hidden(value).split()) if isinstance(value, str) else ""
-    return text if len(text) <= MAX_SNIPPET_CHARS else f"{text[:MAX_SNIPPET_CHARS]}…"
+    return clip(text, MAX_SNIPPET_CHARS)
 
 
 def _list(value: object) -> Iterable[Any]:

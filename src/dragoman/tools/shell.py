@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.base.text import clip
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
 from dragoman.tools.output import Capped, Outputs, Spool
 from dragoman.tools.process import Exit, child_environment, find_program, run_process
-from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused, Workspace
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
@@ -212,7 +213,7 @@ class _Screen:
         count = self._breaks + (not self._ends_line)
         lines = _for_display(self._end).splitlines()[-_DISPLAY_LINES:]
         parts = [f"… the last {len(lines)} of {count:,} lines"] if count > len(lines) else []
-        parts += [line if len(line) <= _DISPLAY_LINE_CHARS else line[:_DISPLAY_LINE_CHARS] + "…" for line in lines]
+        parts += [clip(line, _DISPLAY_LINE_CHARS) for line in lines]
         if ended.timed_out:
             parts.append(f"(ended after {timeout_s:g} s)")
         elif ended.signal:

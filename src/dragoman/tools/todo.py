@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
-from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from dragoman.tools.links import without_hidden
+from dragoman.base.visible import without_hidden
 from dragoman.tools.names import size_shown
 from dragoman.tools.page import read_page
 from dragoman.tools.textfile import media_type

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base import jsontext
+from dragoman.base.text import clip
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
 from dragoman.tools.output import Outputs
-from dragoman.tools.visible import visible
 from dragoman.tools.web_settings import LIMITS, NO_RULES, FetchLimits, HostRules
 from dragoman.tools.worker import in_thread
 from dragoman.tools.workspace import Refused
@@ -79,7 +80,7 @@ class WebFetch:
 
         url, prompt = _asked(args)
         title = visible(f"fetch {shown_url(url)}", one_line=True)
-        title = title if len(title) <= 100 else f"{title[:99]}…"
+        title = clip(title, 100)
         try:
             target = read_url(url)
             is_allowed(target, self._rules)

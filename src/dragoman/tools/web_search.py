@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.text import clip
+from dragoman.base.visible import visible
 from dragoman.tools.description import described
-from dragoman.tools.visible import visible
 from dragoman.tools.workspace import Refused
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.errors import BadRequest, ConnectionFailed, DragomanError, Forbidden, ProviderError, RateLimited, Unauthorized
@@ -76,7 +77,7 @@ class WebSearch:
         except Refused as refused:
             return Intent(title=NAME, problem=refused.message)
         title = visible(f"search the web: {query}", one_line=True)
-        return Intent(title=title if len(title) <= 100 else f"{title[:99]}…", preview=visible(query, one_line=True))
+        return Intent(title=clip(title, 100), preview=visible(query, one_line=True))
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:

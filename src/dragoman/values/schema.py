@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from dragoman.base import jsontext
-from dragoman.base.text import closest
+from dragoman.base.text import clip, closest
 
 MAX_PROBLEMS = 10
 MAX_DEPTH = 64
@@ -166,7 +166,7 @@ class _Check:
         if not near:
             wanted = [kind for kind in _ARTICLES if any(kind in self._types(alternative, depth) for alternative in alternatives)]
             return [_wrong_type(wanted, value, path)]
-        forms = "; or ".join(_cut(", ".join(found[:3]), MAX_FORM_CHARS) for found in near[:3])
+        forms = "; or ".join(clip(", ".join(found[:3]), MAX_FORM_CHARS) for found in near[:3])
         return [f"{_named(path)} fits none of the forms allowed: {forms}"]
 
     def _types(self, schema: Any, depth: int) -> frozenset[str]:
@@ -242,7 +242,7 @@ def _string_problems(schema: dict[str, Any], value: str, path: str) -> list[str]
     found = _count_problems(schema, "Length", len(value), path, "character")
     pattern = schema.get("pattern")
     if isinstance(pattern, str) and _is_match(pattern, value) is False:
-        found.append(f"{_named(path)} must match {_cut(pattern, MAX_SHOWN_PATTERN_CHARS)}")
+        found.append(f"{_named(path)} must match {clip(pattern, MAX_SHOWN_PATTERN_CHARS)}")
     return found
 
 
@@ -308,7 +308,7 @@ def _named(path: str) -> str:
 
 
 def _join(path: str, name: Any) -> str:
-    name = _cut(str(name), MAX_SHOWN_CHARS)
+    name = clip(str(name), MAX_SHOWN_CHARS)
     if not name.replace("-", "_").isidentifier():
         return f"{path}[{jsontext.dumps(name)}]"
     return f"{path}.{name}" if path else name
@@ -318,22 +318,18 @@ def _shown(value: Any) -> str:
     """A value in a sentence: as JSON, and short."""
     match value:
         case str():
-            return _cut(jsontext.dumps(value[: MAX_SHOWN_CHARS + 2]), MAX_SHOWN_CHARS)
+            return clip(jsontext.dumps(value[: MAX_SHOWN_CHARS + 2]), MAX_SHOWN_CHARS)
         case bool() | None:
             return {True: "true", False: "false", None: "null"}[value]
         case int() | float():
-            return _cut(format(value, "g") if isinstance(value, float) or value.bit_length() > 128 else str(value), MAX_SHOWN_CHARS)
+            return clip(format(value, "g") if isinstance(value, float) or value.bit_length() > 128 else str(value), MAX_SHOWN_CHARS)
         case dict() | list() | tuple():
             try:
-                return _cut(jsontext.dumps(value), MAX_SHOWN_CHARS)
+                return clip(jsontext.dumps(value), MAX_SHOWN_CHARS)
             except (TypeError, ValueError):
                 return _ARTICLES[type_of(value)]
         case _:
             return type(value).__name__
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _counted(count: Any, unit: str) -> str:

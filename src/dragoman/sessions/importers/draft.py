@@ -13,7 +13,7 @@ from typing import TypeVar, assert_never
 import msgspec
 
 from dragoman.base.graphemes import fit
-from dragoman.sessions.titles import one_line
+from dragoman.base.text import one_line
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, FinishReason, Message, Part, Text, ToolCall, ToolResult
 from dragoman.values.parts import unique_id

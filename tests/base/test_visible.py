@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools.visible import visible
+from dragoman.base.visible import is_hidden, visible, without_hidden
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,24 @@ def test_nothing_invisible_is_left_and_nothing_else_is_touched(text: str) -> Non
 @given(st.text(st.characters(categories=["Lu", "Ll", "Nd", "Po", "Sm"])))
 def test_plain_text_is_unchanged(text: str) -> None:
     assert visible(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("a\u200bb\u2060c\ufeff", "abc"),
+        ("\U000e0041\U000e0042hi", "hi"),
+        ("x\ufe01\ufe0d\U000e0100", "x"),
+        ("a\u061cb\u3164c\u00ad", "abc"),
+        ("line\r\n\tnext\x00", "line\r\n\tnext"),
+        ("❤\ufe0f 👩\u200d💻 می\u200cخواهم", "❤\ufe0f 👩\u200d💻 می\u200cخواهم"),
+        ("\u0600١ ⠓⠊⠀⠽⠕⠥", "\u0600١ ⠓⠊⠀⠽⠕⠥"),
+    ],
+)
+def test_a_model_does_not_read_what_a_reader_would_not_see(text: str, read: str) -> None:
+    assert without_hidden(text) == read
+
+
+@given(st.text(st.characters(codec=None)))
+def test_what_is_hidden_is_never_shown_to_who_approves(text: str) -> None:
+    assert not any(is_hidden(char) for char in visible(text, one_line=True))
