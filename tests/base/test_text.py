@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.base.text import as_typed, bar, clip, closest, harmless, one_line, size
+from dragoman.base.text import as_typed, bar, clip, closest, either, harmless, one_line, size
 
 # The name that was meant
 
@@ -83,6 +83,10 @@ def test_what_was_typed_is_repeated_without_what_cannot_be_printed() -> None:
 
 def test_what_is_clipped_ends_in_a_sign() -> None:
     assert [clip(text, 3) for text in ("", "abc", "abcd")] == ["", "abc", "ab…"]
+
+
+def test_choices_are_joined_in_words() -> None:
+    assert [either(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a or b", "a, b or c"]
 
 
 # Sizes and bars

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.visible import SHAPING, is_hidden
@@ -41,6 +41,11 @@ def as_typed(text: str, limit: int = 60) -> str:
     """For a message that repeats what somebody as_typed: as much as fits, with a sign for what cannot be printed."""
     kept = "".join(char if char.isprintable() else "�" for char in text[:limit])
     return f"{kept}…" if len(text) > limit else kept
+
+
+def either(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def size(count: int) -> str:

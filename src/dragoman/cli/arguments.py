@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from dragoman.app.options import Options
-from dragoman.base.text import as_typed, closest
+from dragoman.base.text import as_typed, closest, either
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
@@ -157,7 +157,7 @@ class _Reading:
         if not value and option.key != "prompt":
             self._wrong(say("needs_value", name=name))
         elif option.choices and value not in option.choices:
-            self._wrong(say("not_a_choice", name=name, value=as_typed(value), choices=_either(option.choices)))
+            self._wrong(say("not_a_choice", name=name, value=as_typed(value), choices=either(option.choices)))
         elif option.key in _COUNTS:
             self._count(option, name, value)
         elif option.takes == "many":
@@ -182,7 +182,7 @@ def _wrong_together(options: Options, given: dict[str, str]) -> str:
         commands = _BY_NAME[name].commands
         if commands and options.command not in commands:
             if options.command == "run":
-                return say("only_for_command", name=name, commands=_either(commands))
+                return say("only_for_command", name=name, commands=either(commands))
             return say("not_for_command", name=name, command=options.command)
         if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
             return say("no_stream_for_command", command=options.command)
@@ -195,10 +195,6 @@ def _apart(name: str) -> str:
     if name[:2] in _BY_NAME and not name.startswith("--"):
         return say("short_with_value", name=name[:2])
     return say("see_help")
-
-
-def _either(names: Sequence[str]) -> str:
-    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _nearest(word: str, names: Any) -> str:

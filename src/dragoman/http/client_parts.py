@@ -1,4 +1,5 @@
-"""What both HTTP clients do alike: one pool for each event loop, closed with it, and a body that is read once and unpacked."""
+"""What both HTTP clients do alike: the way to a server, one pool for each event loop, closed with it, and a body
+that is read once and unpacked."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from dragoman.http.framing import PACKED, Unpacker
+from dragoman.http.framing import PACKED, Unpacker, request_target
 from dragoman.http.route import Route
 from dragoman.values.errors import ConnectionFailed
 
@@ -66,6 +67,24 @@ async def _keep(pool: Closable) -> AsyncGenerator[None, None]:
         yield
     finally:
         await pool.aclose()
+
+
+class Routes:
+    """The way to each server, found once, and what to ask it for. `find` makes the route to an origin (`https://host:port`)."""
+
+    def __init__(self, find: Callable[[str], Route]) -> None:
+        self._find = find
+        self._found: dict[str, Route] = {}
+
+    def to(self, url: str) -> tuple[Route, str]:
+        scheme, _, rest = url.partition("#")[0].partition("://")
+        authority = rest.partition("/")[0].partition("?")[0]
+        origin = f"{scheme}://{authority}"
+        route = self._found.get(origin)
+        if route is None:
+            route = self._found[origin] = self._find(origin)
+        target = request_target(rest[len(authority) :])
+        return route, f"http://{route.host}{target}" if route.forwarded else target
 
 
 class AnswerBody(ABC):

@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.http.client_parts import AnswerBody, PerLoop
-from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head, request_target
+from dragoman.http.client_parts import AnswerBody, PerLoop, Routes
+from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head
 from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, Route, pin, route_to
 from dragoman.http.transport import GAVE_UP_WAITING
 from dragoman.values.errors import ConfigError, ConnectionFailed
@@ -48,16 +48,14 @@ class HttpxTransport:
         self, *, proxy: str | None = None, connect_timeout_s: float = 10.0, tls: ssl.SSLContext | None = None, address: str = ""
     ) -> None:
         require_httpx()
-        self._proxy = proxy
         self._connect_timeout_s = connect_timeout_s
         self._tls = tls
-        self._address = address
-        self._routes: dict[str, Route] = {}
+        self._routes = Routes(lambda origin: pin(route_to(origin, proxy, (*HTTP_PROXIES, *SOCKS_PROXIES)), address))
         self._pools: PerLoop[Pools] = PerLoop(self._make_pools)
 
     @asynccontextmanager
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
-        route, target = self._route(url)
+        route, target = self._routes.to(url)
         fields = [(name, value.strip(b" \t")) for name, value in request_fields(method, headers, body, route)]
         try:
             request_head(method, target, fields)
@@ -77,18 +75,6 @@ class HttpxTransport:
     async def aclose(self) -> None:
         """Close the connections of this event loop. Those of a loop in another thread are closed there, by and by."""
         await self._pools.aclose()
-
-    def _route(self, url: str) -> tuple[Route, str]:
-        """The way to a URL's server, and what to ask it for."""
-        scheme, _, rest = url.partition("#")[0].partition("://")
-        authority = rest.partition("/")[0].partition("?")[0]
-        origin = f"{scheme}://{authority}"
-        route = self._routes.get(origin)
-        if route is None:
-            route = route_to(origin, self._proxy, (*HTTP_PROXIES, *SOCKS_PROXIES))
-            route = self._routes[origin] = pin(route, self._address) if self._address else route
-        target = request_target(rest[len(authority) :])
-        return route, f"http://{route.host}{target}" if route.forwarded else target
 
     def _make_pools(self) -> Pools:
         from dragoman.http.httpx_pool import Pools

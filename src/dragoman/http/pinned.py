@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.http.route import Route, pin
+from dragoman.http.client_parts import Routes
+from dragoman.http.route import pin, route_to
 from dragoman.http.transport import HttpTransport
 
 if TYPE_CHECKING:
@@ -18,10 +19,4 @@ class PinnedTransport(HttpTransport):
         self, address: str, *, proxy: str | None = None, connect_timeout_s: float = 10.0, tls: ssl.SSLContext | None = None
     ) -> None:
         super().__init__(proxy=proxy, connect_timeout_s=connect_timeout_s, tls=tls)
-        self._address = address
-
-    def _route(self, url: str) -> tuple[Route, str]:
-        route, target = super()._route(url)
-        if not self._address:
-            return route, target
-        return pin(route, self._address), target[len(f"http://{route.host}") :] if route.forwarded else target
+        self._routes = Routes(lambda origin: pin(route_to(origin, proxy), address))

@@ -132,6 +132,9 @@ class PinnedRoute(Route, frozen=True):
 
 
 def pin(route: Route, address: str) -> Route:
+    """The same route to one address alone; as it is where there is none."""
+    if not address:
+        return route
     return PinnedRoute(route.host, route.tls, route.proxy, route.name, route.port, route.login, address)
 
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.http.client_parts import AnswerBody, PerLoop
-from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head, request_target
+from dragoman.http.client_parts import AnswerBody, PerLoop, Routes
+from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head
 from dragoman.http.pool import Pool, open_connections
 from dragoman.http.route import Route, route_to
 from dragoman.values.errors import ConnectionFailed
@@ -39,15 +39,14 @@ class HttpTransport:
     """
 
     def __init__(self, *, proxy: str | None = None, connect_timeout_s: float = 10.0, tls: ssl.SSLContext | None = None) -> None:
-        self._proxy = proxy
         self._connect_timeout_s = connect_timeout_s
         self._tls = tls
-        self._routes: dict[str, Route] = {}
+        self._routes = Routes(lambda origin: route_to(origin, proxy))
         self._pools: PerLoop[Pool[HttpConnection]] = PerLoop(Pool)
 
     @asynccontextmanager
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
-        route, target = self._route(url)
+        route, target = self._routes.to(url)
         try:
             head = request_head(method, target, request_fields(method, headers, body, route))
         except Unsendable:
@@ -69,7 +68,7 @@ class HttpTransport:
 
     async def preconnect(self, url: str) -> None:
         try:
-            route, _ = self._route(url)
+            route, _ = self._routes.to(url)
             pool = await self._pools.get()
             if pool.has(route.key) or not open_connections.has_room:
                 return
@@ -81,19 +80,6 @@ class HttpTransport:
     async def aclose(self) -> None:
         """Close the connections of this event loop. Those of a loop in another thread are closed there, by and by."""
         await self._pools.aclose()
-
-    # --- where to
-
-    def _route(self, url: str) -> tuple[Route, str]:
-        """The way to a URL's server, and what to ask it for."""
-        scheme, _, rest = url.partition("#")[0].partition("://")
-        authority = rest.partition("/")[0].partition("?")[0]
-        origin = f"{scheme}://{authority}"
-        route = self._routes.get(origin)
-        if route is None:
-            route = self._routes[origin] = route_to(origin, self._proxy)
-        target = request_target(rest[len(authority) :])
-        return route, f"http://{route.host}{target}" if route.forwarded else target
 
     # --- connections
 

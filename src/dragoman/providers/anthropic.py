@@ -11,10 +11,11 @@ from dragoman.base import jsontext
 from dragoman.providers.anthropic_stream import Decoder, read_answer
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, NO_OUTPUT, base64, blob_data, image_type, stand_in, user_pieces
+from dragoman.providers.wire_content import EMPTY_MESSAGE, base64, blob_data, image_type, stand_in, user_pieces
 from dragoman.providers.wire_schemas import closed_schema, tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Settings, Text, Thinking, Thought, ToolCall, ToolResult
+from dragoman.values.parts import NO_OUTPUT
 
 MAX_ID = 64
 _MARKER = b',"cache_control":{"type":"ephemeral"}}'

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dragoman.base import jsontext
 from dragoman.providers.wire import Destination
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
+from dragoman.values.parts import NO_OUTPUT
 from dragoman.values.profile import Profile
 
 EMPTY_MESSAGE = "(empty message)"
-NO_OUTPUT = "(no output)"
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _IMAGE_HEADS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 

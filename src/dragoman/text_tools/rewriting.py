@@ -13,10 +13,11 @@ from dragoman.text_tools.constrained import reply_of
 from dragoman.text_tools.neutral import neutralise
 from dragoman.text_tools.render import render_calls, render_response
 from dragoman.values.messages import Blob, FileRef, Message, Part, Text, ToolCall, ToolResult
+from dragoman.values.parts import NO_OUTPUT
 
-NO_OUTPUT = "(no output)"
 OMITTED = "{count} characters of arguments"
-MAX_ARGUMENT_CHARS = 4_000_000
+MAX_SHOWN_ARGUMENT_CHARS = 4_000_000
+"""More than a call that is recorded here can have, and several times what a tool is run with: only an imported session goes beyond it."""
 
 
 def rewrite(message: Message, dialect: str, no_think: str = "", *, is_bound: bool = False) -> Message:
@@ -78,7 +79,7 @@ def _as_written(calls: list[ToolCall], dialect: str) -> str | None:
 
 def _readable(call: ToolCall) -> Call:
     """Arguments that are no object, or too long to be repeated, are told of instead."""
-    if len(call.arguments) > MAX_ARGUMENT_CHARS:
+    if len(call.arguments) > MAX_SHOWN_ARGUMENT_CHARS:
         return Call(call.name, {"_omitted": OMITTED.format(count=len(call.arguments))})
     args = call.args
     return Call(call.name, {"_arguments": call.arguments} if args is None else args)

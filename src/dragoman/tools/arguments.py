@@ -11,6 +11,7 @@ from dragoman.values.messages import ToolSpec
 from dragoman.values.schema import problems
 
 MAX_ARGUMENT_CHARS = 1_000_000
+"""What a tool is run with: a file of a megabyte. The loop records twice that before it takes an answer for a fault."""
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _EXACT = 2**53
 

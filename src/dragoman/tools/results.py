@@ -8,8 +8,8 @@ from dragoman.base import jsontext
 from dragoman.tools.output import Outputs
 from dragoman.values.contracts import ToolOutput
 from dragoman.values.messages import Blob, FileRef, Text
+from dragoman.values.parts import NO_OUTPUT
 
-NO_OUTPUT = "(no output)"
 MAX_NOTE_CHARS = 4_000
 MAX_ERROR_CHARS = 2_000
 _LONG_CHARS = 1_000_000

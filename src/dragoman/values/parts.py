@@ -9,6 +9,9 @@ from dragoman.base import jsontext
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, Citation, Content, FileRef, Message, Part, Response, Role, Text, Thought, ToolCall, ToolResult
 
+NO_OUTPUT = "(no output)"
+"""What a model reads where a tool returned nothing: some services take no empty result."""
+
 
 def part_to_string(content: Content | Iterable[Content], *, verbose: bool = False) -> str:
     """Text of anything. Verbose names what is not text instead of leaving it out."""
