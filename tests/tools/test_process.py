@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.base.processes import COOKIE, GRACE_S, end_processes
 from dragoman.tools.process import Exit, child_environment, find_program, run_process
-from dragoman.tools.process_group import COOKIE, GRACE_S, end_processes
 from processes import alive, children, gone_within, marked_sleep, parent, started_within
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))

@@ -60,7 +60,9 @@ def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = N
         return CommandAuth(deployment.key_command, header, env)
     if deployment.key_optional or not deployment.key_env:
         return NoAuth()
-    raise Unauthorized(f"no key for {title}: set {_either(deployment.key_env)}")
+    from dragoman.base.text import either  # only where something is wrong already
+
+    raise Unauthorized(f"no key for {title}: set {either(deployment.key_env)}")
 
 
 # --- no key, a key ------------------------------------------------------------------------------------------------------------
@@ -206,15 +208,15 @@ class CommandAuth:
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill a command that did not end by itself, with all it started, and reap it."""
     import asyncio
-    import os
-    import signal
 
+    from dragoman.base.processes import kill_group
+
+    # The group may outlive its leader: a child in the background can hold the pipe open.
+    kill_group(process.pid)
     try:
-        # The group may outlive its leader: a child in the background can hold the pipe open.
-        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
         async with asyncio.timeout(1):
             await process.communicate()  # not wait: the pipes are to be closed too
-    except (ProcessLookupError, TimeoutError):
+    except TimeoutError:
         pass
 
 
@@ -431,10 +433,6 @@ def _is_in(headers: Mapping[str, str], sent: Mapping[str, str]) -> bool:
     """Whether these were among the headers sent. Names of headers are the same in upper and lower case."""
     values = {name.lower(): value for name, value in sent.items()}
     return all(values.get(name.lower()) == value for name, value in headers.items())
-
-
-def _either(names: Sequence[str]) -> str:
-    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _first_words(error: BaseException, secrets: tuple[str, ...] = ()) -> str:

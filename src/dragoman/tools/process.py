@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import msgspec
 
-from dragoman.tools.process_group import COOKIE, Watcher, end_processes
+from dragoman.base.processes import COOKIE, Watcher, end_processes
 
 Take = Callable[[bytes], object]
 """Takes a piece of output. Where it raises, the command is ended and the error passed on."""

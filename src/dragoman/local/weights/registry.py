@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from dragoman.base.processes import kill_group
 from dragoman.local.weights.faults import NotPulled, Stopped, disk_full
 from dragoman.local.weights.models import Model, Part
 from dragoman.local.weights.sources import PIECE_BYTES, Sink
@@ -77,7 +78,7 @@ class Registry:
             while not await _ended(process):
                 sink.expect(_size_of(sink.scratch))
         finally:
-            _end(process)
+            kill_group(process.pid)  # there is nothing in its folder that it should put in order
             await process.wait()
         if process.returncode:
             said = log.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace")
@@ -100,19 +101,6 @@ async def _ended(process: asyncio.subprocess.Process) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _end(process: asyncio.subprocess.Process) -> None:
-    """It, and whatever it started, now: there is nothing in its folder that it should put in order."""
-    import signal
-
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        pass  # it has ended
 
 
 def _why(said: str, code: int, package: str, folder: Path) -> NotPulled:

@@ -1,7 +1,7 @@
-"""The processes of one call, and their end.
+"""Processes that end with their owner, and not after us.
 
-Ending is: SIGTERM to the group, a short grace, SIGKILL. Processes that left the group (setsid, nohup, disown) still carry the
-call's cookie in their environment; on Linux they are found by it. A process that also cleared its environment is beyond us:
+Ending is: SIGTERM to the group, a short grace, SIGKILL. Processes that left the group (setsid, nohup, disown) still carry their
+owner's cookie in their environment; on Linux they are found by it. A process that also cleared its environment is beyond us:
 the sandbox is the boundary, not this.
 """
 
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 
 COOKIE = "DRAGOMAN_CALL"
-"""The environment variable by which a call's processes are known. It names the calls around it as well."""
+"""The environment variable by which the processes of a call are known. It names the calls around it as well."""
 
 GRACE_S = 0.2
 """How long processes have to end by themselves once they were told to."""
@@ -37,6 +37,17 @@ def end_processes(group: int | None, cookie: str) -> None:
     deadline = time.monotonic() + _KILLING_S
     while _signal(group, cookie, signal.SIGKILL) and time.monotonic() < deadline:
         time.sleep(0.01)
+
+
+def kill_group(leader: int) -> None:
+    """Kill a process that was started in a session of its own, and whatever it started, without a grace. Nothing where it has ended."""
+    try:
+        if hasattr(os, "killpg"):
+            os.killpg(leader, signal.SIGKILL)
+        else:
+            os.kill(leader, signal.SIGTERM)  # on Windows the process ends at once by any signal
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 class Watcher:

@@ -1,0 +1,52 @@
+"""Ending a process with all that it started. How commands end with their call: tests/tools/test_process.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.base.processes import end_processes, kill_group
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+
+SLEEPERS = "sleep 60 & echo $! > child; trap '' TERM; echo ready; wait; sleep 60"
+
+
+def start(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    process = subprocess.Popen(["/bin/sh", "-c", SLEEPERS], cwd=folder, stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process, int((folder / "child").read_text())
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process ends soon: where nobody collects it, it stays as a zombie."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X"):
+                    return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("end", [kill_group, lambda pid: end_processes(pid, "")], ids=["at once", "politely first"])
+def test_a_group_ends_with_its_children(tmp_path: Path, end: object) -> None:
+    assert callable(end)
+    process, child = start(tmp_path)
+    end(process.pid)
+    assert process.wait(5) == -signal.SIGKILL
+    assert is_gone(child)
+    assert process.stdout is not None
+    process.stdout.close()
+    end(process.pid)  # nothing is left to end, and nothing is raised
