@@ -15,7 +15,6 @@ import msgspec
 import pytest
 
 from destinations import MAIN, connection, violation_in
-from dragoman.context.repair import INTERRUPTED
 from dragoman.loop.agent import Agent, Limits
 from dragoman.loop.history import NOT_RUN, History, MemoryJournal
 from dragoman.testing.mock.server import MockServer
@@ -25,6 +24,7 @@ from dragoman.values.errors import ConfigError, InputError, ServerError
 from dragoman.values.events import ContentAdded, ErrorRaised, ToolCallFinished, TurnFinished
 from dragoman.values.messages import Settings, Text, ToolCall, assistant, user
 from dragoman.values.notes import GREETING
+from dragoman.values.parts import INTERRUPTED
 from dragoman.values.profile import Profile
 from dragoman.values.record import Configured, ModelChanged, Said, ToolFinished, ToolStarted
 from dragoman.values.usage import Prices

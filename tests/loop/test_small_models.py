@@ -14,9 +14,9 @@ from dragoman.loop.offering import in_short
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
-from dragoman.tools.results import text_of
 from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING, is_note
+from dragoman.values.parts import text_of
 from dragoman.values.profile import Profile
 
 SMALL = Profile(

@@ -58,6 +58,11 @@ def width_of(cluster: str) -> int:
     return sum(map(_width, cluster))
 
 
+def width(line: str) -> int:
+    """Columns a line takes in a terminal."""
+    return len(line) if line.isascii() else sum(map(width_of, clusters(line)))
+
+
 def fit(line: str, columns: int) -> str:
     """As much of a line as fits, ending in `…` where something was left out."""
     if line.isascii():

@@ -13,6 +13,10 @@ _OPENED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(o
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
+class NotRegularFile(OSError):
+    """A pipe, a socket or a device."""
+
+
 def create_file(path: str, mode: int = 0o600) -> int:
     """A new, empty file to read and to append to. Raises FileExistsError where there is anything at all, a dangling link included."""
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _OPENED, mode)
@@ -32,6 +36,21 @@ def open_file(path: str, *, writing: bool = False, refuse: Callable[[str], Excep
         os.close(descriptor)
         raise refuse(f"{path} is not an ordinary file")
     return descriptor
+
+
+def open_named_file(path: str) -> int:
+    """A file that the user named, to read. Links are followed; a pipe or a device is not waited for.
+
+    Raises OSError: IsADirectoryError for a directory, NotRegularFile for what else is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | _NO_WAITING)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise NotRegularFile(errno.EINVAL, "it is not a regular file", path)
 
 
 def make_directory(path: str) -> tuple[str, ...]:

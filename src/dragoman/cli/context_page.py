@@ -7,10 +7,10 @@ from itertools import groupby
 
 import msgspec
 
-from dragoman.base.graphemes import fit
+from dragoman.base.graphemes import fit, width
 from dragoman.base.text import bar
 from dragoman.base.words import ENGLISH, say
-from dragoman.cli.page import Look, Page, Piece, pad, table, width
+from dragoman.cli.page import Look, Page, Piece, pad, table
 from dragoman.cli.session_list import age
 from dragoman.cli.terminal_report import spent_words
 from dragoman.context.plan import Plan, Total

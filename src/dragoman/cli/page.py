@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.graphemes import clusters, fit, width_of
+from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line
 from dragoman.cli.screen import Style, styled
 
@@ -94,11 +94,6 @@ def table(page: Page, rows: Sequence[Sequence[Piece]], *, right: Sequence[int], 
 def pad(text: str, columns: int, *, right: bool = False) -> str:
     blank = " " * (columns - width(text))
     return blank + text if right else text + blank
-
-
-def width(text: str) -> int:
-    """Columns in a terminal."""
-    return len(text) if text.isascii() else sum(map(width_of, clusters(text)))
 
 
 def _one_line(text: str) -> str:

@@ -148,16 +148,13 @@ def _at_home(entries: tuple[Entry, ...], workspace: str) -> tuple[Entry, ...]:
 
 def _peek(path: str) -> bytes:
     """How a file begins. A pipe or a device is not waited for."""
-    import stat
+    from dragoman.base.private import NotRegularFile, open_named_file
 
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError(say("import_unreadable", path=one_line(path, 200), reason=say("is_no_file")))
-            return os.read(descriptor, 4_096)
-        finally:
-            os.close(descriptor)
+        with open(open_named_file(path), "rb", buffering=0) as file:
+            return file.read(4_096)
+    except (IsADirectoryError, NotRegularFile) as error:
+        raise InputError(say("import_unreadable", path=one_line(path, 200), reason=say("is_no_file"))) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

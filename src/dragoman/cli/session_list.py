@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.base.graphemes import clusters, fit, width_of
+from dragoman.base.graphemes import fit, width
 from dragoman.base.text import harmless, one_line, size
 from dragoman.base.words import say
 
@@ -26,7 +26,7 @@ def as_table(found: Sequence[Summary], *, now_ms: int, everywhere: bool) -> str:
     cells = [(each.session_id if everywhere else str(number), *_cells(each, now_ms, everywhere)) for number, each in enumerate(found, 1)]
     heads = ("sessions_id" if everywhere else "sessions_number", "sessions_age", "sessions_title", "sessions_messages")
     titles = [say(head) for head in (*heads, "sessions_model", "sessions_size", *(["sessions_folder"] if everywhere else []))]
-    rows = [[(cell, _width(cell)) for cell in row] for row in (titles, *cells)]
+    rows = [[(cell, width(cell)) for cell in row] for row in (titles, *cells)]
     widths = [max(width for _, width in column) for column in zip(*rows, strict=True)]
     widths[2] = max(min(widths[2], _columns() - sum(widths) + widths[2] - 2 * (len(widths) - 1)), 20)
     return "\n".join(_line(row, widths) for row in rows) + "\n"
@@ -70,11 +70,11 @@ def _cells(summary: Summary, now_ms: int, everywhere: bool) -> tuple[str, ...]:
 
 def _line(cells: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
     shown: list[str] = []
-    for place, ((cell, used), width) in enumerate(zip(cells, widths, strict=True)):
-        if used > width:
-            cell = fit(cell, width)
-            used = _width(cell)
-        blank = " " * (width - used)
+    for place, ((cell, used), room) in enumerate(zip(cells, widths, strict=True)):
+        if used > room:
+            cell = fit(cell, room)
+            used = width(cell)
+        blank = " " * (room - used)
         shown.append(blank + cell if place in (1, 3, 5) else cell + blank)
     return "  ".join(shown).rstrip()
 
@@ -84,7 +84,7 @@ def _folder(path: str) -> str:
     home = os.path.expanduser("~")
     path = f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path
     parts = path.split(os.sep)
-    while _width(path) > _FOLDER_COLUMNS and len(parts) > 1:
+    while width(path) > _FOLDER_COLUMNS and len(parts) > 1:
         parts = parts[1:]
         path = os.sep.join(["…", *parts])
     return fit(path, _FOLDER_COLUMNS)
@@ -96,10 +96,6 @@ def _told(summary: Summary) -> dict[str, Any]:
     }
     told |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": msgspec.to_builtins(summary.usage)}
     return {name: harmless(value) if isinstance(value, str) else value for name, value in told.items()}
-
-
-def _width(text: str) -> int:
-    return len(text) if text.isascii() else sum(map(width_of, clusters(text)))
 
 
 def _columns() -> int:

@@ -22,6 +22,7 @@ from dragoman.context.tokens import part_tokens, text_tokens
 from dragoman.context.view import View
 from dragoman.values.messages import Text, ToolResult
 from dragoman.values.notes import is_note
+from dragoman.values.parts import text_of
 from dragoman.values.profile import Profile
 
 
@@ -209,7 +210,7 @@ def _last_answer(view: View) -> int:
 
 
 def _fact(result: ToolResult, rule: PruneRule) -> _Fact:
-    text = "".join(part.text for part in result.content if isinstance(part, Text))
+    text = text_of(result.content)
     length = len(text) if all(isinstance(part, Text) for part in result.content) else math.inf
     return _Fact(result, kind_of(result.name, text, result.is_error, rule), sum(map(part_tokens, result.content)), length)
 

@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from dragoman.base.text import clip
 from dragoman.context.plan_path import Path
-from dragoman.context.repair import INTERRUPTED
 from dragoman.context.tokens import RESULT_TOKENS, message_tokens, part_tokens, text_tokens, tools_tokens
 from dragoman.context.view import View
 from dragoman.values.messages import Message, Part, Text, Thought, ToolCall, ToolResult
 from dragoman.values.notes import is_note, is_setup
-from dragoman.values.parts import call_in_words, part_to_string
+from dragoman.values.parts import INTERRUPTED, call_in_words, part_to_string
 from dragoman.values.record import Compressed, Entry, Pruned, Said, ToolFinished
 
 Kind = Literal["system", "tools", "environment", "memory", "summary", "prompt", "note", "thinking", "answer", "call", "result", "unseen"]

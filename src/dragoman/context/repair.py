@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from dragoman.values.messages import Message, Part, Text, ToolCall, ToolResult
-from dragoman.values.parts import unique_id
+from dragoman.values.parts import INTERRUPTED, unique_id
 
-INTERRUPTED = "interrupted, outcome unknown"
 OPENING = "(The beginning of this conversation is not shown.)"
 CONTINUE = "Continue."
 

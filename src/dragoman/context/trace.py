@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.context.tokens import MAX_SCALE, RESULT_TOKENS, part_tokens, text_tokens
 from dragoman.context.view import Item, Outcome, View, can_be_replaced
-from dragoman.values.messages import Text, ToolResult
+from dragoman.values.parts import text_of
 from dragoman.values.record import AnswerRejected, Compressed, Entry, Rewound, Said
 from dragoman.values.usage import Usage
 
@@ -250,8 +250,4 @@ def _common(before: Sequence[_Key], now: Sequence[_Key]) -> int:
 
 def _result(outcome: Outcome, remains: float) -> Result:
     result = outcome.result
-    return Result(result.call_id, result.name, outcome.timestamp_ms, _text(result), result.is_error, remains)
-
-
-def _text(result: ToolResult) -> str:
-    return "".join(part.text for part in result.content if isinstance(part, Text))
+    return Result(result.call_id, result.name, outcome.timestamp_ms, text_of(result.content), result.is_error, remains)

@@ -11,9 +11,9 @@ from typing import assert_never
 
 import msgspec
 
-from dragoman.context.repair import INTERRUPTED
 from dragoman.context.tokens import Meter, message_tokens, text_tokens, tools_tokens
 from dragoman.values.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
+from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import msgspec
 
@@ -19,11 +19,11 @@ from dragoman.base import jsontext
 from dragoman.base.turnstile import Turnstile
 from dragoman.local.engine import Engine, EngineSettings, engine_for
 from dragoman.providers import openai_chat
+from dragoman.providers.answer import last_response
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.http_provider import HttpProvider
 from dragoman.values.contracts import Answer, BlobStore, Prepared
 from dragoman.values.errors import InputError, ServerError, StreamBroken, Unsupported
-from dragoman.values.events import ResponseFinished
 from dragoman.values.messages import Request, Response
 from dragoman.values.profile import Deployment
 
@@ -70,11 +70,7 @@ class LocalProvider(HttpProvider):
 
     async def generate(self, request: Request) -> Response:
         """By way of the stream: an answer that is not streamed cannot be stopped."""
-        async with aclosing(self.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, ResponseFinished):
-                    return event.response
-        raise AssertionError("a stream ends with ResponseFinished or raises")
+        return await last_response(self.stream(request))
 
     async def count_tokens(self, request: Request) -> int:
         """As the model itself counts, chat template and all."""

@@ -8,10 +8,10 @@ from itertools import takewhile
 from typing import Literal, TypeVar
 
 from dragoman.context.cache import Cache
-from dragoman.context.repair import INTERRUPTED
 from dragoman.context.view import View
 from dragoman.values.contracts import Journal
 from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, result
+from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,

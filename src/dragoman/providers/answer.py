@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
 from dragoman.base import jsontext
 from dragoman.providers.wire import Taken
 from dragoman.values.events import (
@@ -186,3 +189,12 @@ def _incomplete(message: Message) -> str:
 
 def _only_too_deep(error: jsontext.NotJSON) -> bool:
     return isinstance(error.__cause__, RecursionError)
+
+
+async def last_response(stream: AsyncGenerator[StreamEvent, None]) -> Response:
+    """The answer a stream ends with, for providers that have no other way to answer."""
+    async with aclosing(stream) as events:
+        async for event in events:
+            if isinstance(event, ResponseFinished):
+                return event.response
+    raise AssertionError("a stream ends with ResponseFinished or raises")

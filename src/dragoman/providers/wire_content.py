@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dragoman.base import jsontext
 from dragoman.providers.wire import Destination
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
-from dragoman.values.parts import NO_OUTPUT
+from dragoman.values.parts import NO_OUTPUT, text_of
 from dragoman.values.profile import Profile
 
 EMPTY_MESSAGE = "(empty message)"
@@ -78,7 +78,7 @@ def takes(part: Blob | FileRef, profile: Profile) -> bool:
 
 def result_text(result: ToolResult) -> str:
     """What a result says in words, whatever else it holds."""
-    text = "".join(part.text for part in result.content if isinstance(part, Text))
+    text = text_of(result.content)
     if text.strip():
         return text
     others = [part for part in result.content if not isinstance(part, Text)]

@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.values.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall
 from dragoman.values.notes import is_note, is_setup
+from dragoman.values.parts import text_of
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,
@@ -46,7 +47,7 @@ class Prompt(_Step, frozen=True):
 
     @property
     def text(self) -> str:
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return text_of(self.parts)
 
 
 class Reply(_Step, frozen=True):
@@ -60,7 +61,7 @@ class Reply(_Step, frozen=True):
 
     @property
     def text(self) -> str:
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return text_of(self.parts)
 
     @property
     def thoughts(self) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ class Call(_Step, frozen=True):
 
     @property
     def output(self) -> str:
-        return "".join(part.text for part in self.content if isinstance(part, Text))
+        return text_of(self.content)
 
 
 NoteKind = Literal["model", "pruned", "compressed", "rewound", "restored", "unknown"]

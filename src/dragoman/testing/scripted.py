@@ -20,7 +20,7 @@ from contextlib import aclosing
 from typing import assert_never
 
 from dragoman.base import jsontext
-from dragoman.providers.answer import AnswerBuilder
+from dragoman.providers.answer import AnswerBuilder, last_response
 from dragoman.providers.faults import error_from_status
 from dragoman.testing.script import (
     Answer,
@@ -76,11 +76,7 @@ class ScriptedProvider:
         return Prepared("POST", "scripted:", {"content-type": "application/json"}, jsontext.encode(request))
 
     async def generate(self, request: Request) -> Response:
-        async with aclosing(self.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, ResponseFinished):
-                    return event.response
-        raise AssertionError("a stream ends with ResponseFinished or raises")
+        return await last_response(self.stream(request))
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         self.requests.append(request)

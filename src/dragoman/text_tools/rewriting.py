@@ -13,7 +13,7 @@ from dragoman.text_tools.constrained import reply_of
 from dragoman.text_tools.neutral import neutralise
 from dragoman.text_tools.render import render_calls, render_response
 from dragoman.values.messages import Blob, FileRef, Message, Part, Text, ToolCall, ToolResult
-from dragoman.values.parts import NO_OUTPUT
+from dragoman.values.parts import NO_OUTPUT, text_of
 
 OMITTED = "{count} characters of arguments"
 MAX_SHOWN_ARGUMENT_CHARS = 4_000_000
@@ -59,7 +59,7 @@ def _spoken(parts: list[Part], dialect: str) -> str:
     for is_call, group in groupby(parts, lambda part: isinstance(part, ToolCall)):
         run = list(group)
         if not is_call:
-            said += "".join(part.text for part in run if isinstance(part, Text))
+            said += text_of(run)
             continue
         calls = [part for part in run if isinstance(part, ToolCall)]
         written = _as_written(calls, dialect)

@@ -86,10 +86,6 @@ async def fit_to_send(output: object, name: str, outputs: Outputs | None) -> Too
     )
 
 
-def text_of(content: Content) -> str:
-    return "".join(part.text for part in content if isinstance(part, Text))
-
-
 def clipped(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[:max_chars]}… ({len(text):,} characters)"
 

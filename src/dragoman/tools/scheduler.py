@@ -23,6 +23,7 @@ from dragoman.values.contracts import Allow, Decide, Deny, Intent, Ledger, Tool,
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, ToolState, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.parts import text_of
 from dragoman.values.record import ToolOutcome
 
 STOP_S = 0.8
@@ -275,7 +276,7 @@ class Scheduler:
             report, job.is_told = job.report, True
             if report is None or job.is_twin:
                 continue
-            output, text = report.output, results.text_of(report.output.content)
+            output, text = report.output, text_of(report.output.content)
             self._update(job, _ENDS[report.outcome])
             self._emit(
                 ToolCallFinished(

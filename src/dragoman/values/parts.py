@@ -9,8 +9,15 @@ from dragoman.base import jsontext
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, Citation, Content, FileRef, Message, Part, Response, Role, Text, Thought, ToolCall, ToolResult
 
+INTERRUPTED = "interrupted, outcome unknown"
+"""What a model reads in place of a result that never came."""
 NO_OUTPUT = "(no output)"
 """What a model reads where a tool returned nothing: some services take no empty result."""
+
+
+def text_of(parts: Iterable[Part | Blob | FileRef]) -> str:
+    """The words among parts, as one text."""
+    return "".join(part.text for part in parts if isinstance(part, Text))
 
 
 def part_to_string(content: Content | Iterable[Content], *, verbose: bool = False) -> str:

@@ -16,7 +16,7 @@ from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, FinishReason, Message, Part, Text, ToolCall, ToolResult
-from dragoman.values.parts import unique_id
+from dragoman.values.parts import INTERRUPTED, unique_id
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,
@@ -32,7 +32,6 @@ from dragoman.values.record import (
 )
 from dragoman.values.usage import Usage
 
-INTERRUPTED = "interrupted, outcome unknown"
 OPENING = "(The beginning of this conversation was not imported.)"
 NOT_RUN = "not run: the answer was broken off"
 

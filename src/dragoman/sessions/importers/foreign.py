@@ -6,12 +6,12 @@ A field of the wrong type reads as an empty one. Nothing here raises but InputEr
 from __future__ import annotations
 
 import os
-import stat
 from typing import Any
 
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.private import NotRegularFile, open_named_file
 from dragoman.values.errors import InputError
 
 Record = dict[str, Any]
@@ -43,10 +43,10 @@ def read_records(path: str | os.PathLike[str]) -> Foreign:
 
 def _read(path: str) -> bytes:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InputError(f"{path} is not a file: name the session file itself (.jsonl or .json)")
+        with open(open_named_file(path), "rb") as file:
             return file.read()
+    except NotRegularFile:
+        raise InputError(f"{path} is not a file: name the session file itself (.jsonl or .json)") from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; name the session file to import (.jsonl or .json)") from None
     except IsADirectoryError:
