@@ -157,6 +157,22 @@ def test_saved_grants_hold_in_later_sessions_of_the_same_folder(tmp_path: Path) 
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
+def test_every_folder_made_for_saved_grants_is_for_the_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Grants(str(tmp_path / "share" / "data" / "grants.jsonl"), "/w").add("one", saved=True)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "share").stat().st_mode) == 0o700
+
+
+def test_a_grant_that_cannot_be_saved_holds_for_the_session(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    grants = Grants(str(tmp_path / "file" / "grants.jsonl"), "/w")
+    grants.add("one", saved=True)
+    assert grants.keys == {"one"}
+
+
 def test_a_torn_grants_file_grants_nothing_and_loses_nothing(tmp_path: Path) -> None:
     file = tmp_path / "grants.jsonl"
     Grants(str(file), "/w").add("one", saved=True)

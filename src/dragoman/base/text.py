@@ -26,7 +26,7 @@ def one_line(text: str, limit: int = 2_000) -> str:
     """For a line in a terminal or a list: white space folded, valid Unicode, of bounded length, and without what cannot be seen, reorders
     the line or acts on the terminal. Whatever a service or a file name put into it."""
     line = " ".join(valid_unicode(text).split())
-    if not line.isprintable() or any(map(is_hidden, line if not line.isascii() else "")):
+    if not (line.isascii() and line.isprintable()):
         seen = "".join(char for char in line if char in SHAPING or not is_hidden(char))
         line = " ".join(seen.split()).lstrip(" " + "".join(SHAPING))  # with no letter before them they shape nothing
     return clip(line, limit)
