@@ -373,3 +373,15 @@ def test_a_file_that_cannot_be_changed_is_left_as_it_is_and_that_is_told(tmp_pat
     assert "could not be changed (No space left on device); you will be asked again" in told
     assert os.listdir(tmp_path / "own") == ["config.toml"], "and nothing lies beside it"
     assert (tmp_path / "own" / "config.toml").read_text() == "max_turns = 3"
+
+
+def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    setup = setup_in(tmp_path, "max_turns = 3")
+    path, elsewhere = tmp_path / "own" / "config.toml", tmp_path / "dotfiles" / "config.toml"
+    elsewhere.parent.mkdir()
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    keep(setup, "ollama/m")
+    assert path.is_symlink()
+    assert elsewhere.read_text() == 'model = "ollama/m"\nmax_turns = 3'
+    assert os.listdir(elsewhere.parent) == ["config.toml"]
