@@ -38,7 +38,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def as_typed(text: str, limit: int = 60) -> str:
-    """For a message that repeats what somebody as_typed: as much as fits, with a sign for what cannot be printed."""
+    """For a message that repeats what somebody typed: as much as fits, with a sign for what cannot be printed."""
     kept = "".join(char if char.isprintable() else "�" for char in text[:limit])
     return f"{kept}…" if len(text) > limit else kept
 

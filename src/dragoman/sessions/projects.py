@@ -53,5 +53,5 @@ def project_name(workspace: str | os.PathLike[str]) -> str:
 
 
 def shown(text: str) -> str:
-    """What somebody as_typed, safe to repeat in a message."""
+    """What somebody typed, safe to repeat in a message."""
     return f"'{as_typed(text)}'"
