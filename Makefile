@@ -32,7 +32,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash many lock clean
+.PHONY: help run test test-quick check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -44,6 +44,11 @@ run: $(RUN) $(LOCAL) ## Ask about a small folder, without a key too; with ARGS, 
 
 test: $(DEV) ## Run the whole test suite: make test ARGS='-k sse'
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers tests/streams tests/wire $(wildcard tests/test_*.py)
+
+test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
+	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(ARGS)
 
 check: check-fast test ## Everything that must pass before a commit: format, lint, types, tests
 

@@ -31,7 +31,7 @@ def run(quick: bool) -> Iterator[Table]:
         size, count = len("".join(large).encode()), len(_supports(large, unit, text=text))
         table.rows.append([name, size, count, spent[1] * 1e3, spent[1] / plain_s, spent[1] / spent[0]])
     table.notes = [
-        "Sentences in several scripts, every second one supported. Offsets in characters are as wrong as the seed's: each text has to be"
+        "Sentences in several scripts, every second one supported. Offsets in characters are wrong in most scripts: each text has to be"
         " looked for, far from where it is said to be.",
         f"Twice the text: time for the whole over time for half of it; 2 is linear. Best of {repetitions}.",
     ]

@@ -17,7 +17,7 @@ from dragoman.context.economics import Rates, rates_of
 from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import PruneRule
-from dragoman.context.trace import Call
+from dragoman.context.trace import TracedCall
 from dragoman.providers.catalog import builtin_catalog, profile_for
 
 MINUTE_MS = 60_000
@@ -30,10 +30,10 @@ SERVICES = {
     "DeepSeek": ("deepseek/deepseek-v4-pro", 60),
 }
 """Whose prices, and for how many minutes a prefix is taken to live unused. (What the last three say of that is vague.)"""
-RULES = {"seed": PruneRule(), "all": ALL_TOOLS}
+RULES = {"default": PruneRule(), "all": ALL_TOOLS}
 OURS: tuple[PolicyName, ...] = ("request", "turn", "cold", "economic", "auto", "optimum")
 COLUMNS: tuple[tuple[PolicyName, str], ...] = (
-    *((name, "seed") for name in OURS),
+    *((name, "default") for name in OURS),
     *((name, "all") for name in OURS),
     ("free", "all"),
     ("opencode", "all"),
@@ -73,7 +73,7 @@ def measure(*, quick: bool) -> tuple[list[Table], list[Check]]:
             table.rows.append([f"{service}, {'static' if falls_back else 'longest'}", *(_percent(row[column]) for column in COLUMNS)])
         tables.append(table)
     tables[0].notes += [
-        "seed: commands older than 15 minutes, the five newest results kept. all: every tool's results but the five newest.",
+        "default: commands older than 15 minutes, the five newest results kept. all: every tool's results but the five newest.",
         "longest: after a change the longest common prefix is still read. static: only system and tools.",
         "optimum: at the best moments, known afterwards. free: as if pruning cost nothing; nothing can be below it.",
         "opencode and gemini-cli go by rules of their own, whatever the columns beside them.",
@@ -103,7 +103,7 @@ def _rates(services: dict[str, tuple[str, int]]) -> Iterator[tuple[str, bool, Ra
                 yield service, falls_back, rates
 
 
-def _row(calls: tuple[Call, ...], rates: Rates) -> dict[tuple[PolicyName, str], ReplayCost]:
+def _row(calls: tuple[TracedCall, ...], rates: Rates) -> dict[tuple[PolicyName, str], ReplayCost]:
     timelines = {name: Timeline(calls, rule) for name, rule in RULES.items()}
     return {(name, rule): replay(timelines[rule], Policy(name, RULES[rule]), rates) for name, rule in COLUMNS}
 
@@ -143,7 +143,7 @@ def _bills(found: list[Trace]) -> Table:
     return table
 
 
-def _paid(call: Call) -> float:
+def _paid(call: TracedCall) -> float:
     """Everything that was not read was written, but for what a service with breakpoints reports as fresh."""
     usage = call.usage
     if usage is None:

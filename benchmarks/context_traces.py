@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.context.trace import Call, calls_of
+from dragoman.context.trace import TracedCall, trace_calls
 from dragoman.context.view import View
 from dragoman.loop.history import History
 from dragoman.sessions.importers import import_session
@@ -29,8 +29,8 @@ class Trace(NamedTuple):
     entries: tuple[Entry, ...]
     has_usage: bool
 
-    def calls(self, *, by_clock: bool = False) -> tuple[Call, ...]:
-        return calls_of(self.entries, prior=CLAUDE_SCALE, by_clock=by_clock)
+    def calls(self, *, by_clock: bool = False) -> tuple[TracedCall, ...]:
+        return trace_calls(self.entries, prior=CLAUDE_SCALE, by_clock=by_clock)
 
     def view(self) -> View:
         view = View()

@@ -82,7 +82,7 @@ def _deltas(text: str, shape: Shape) -> int:
 
 
 def _ours(protocol: Any) -> Callable[[list[bytes]], str]:
-    from dragoman import TextDelta, ToolCallDelta
+    from dragoman.events import TextDelta, ToolCallDelta
     from dragoman.http.sse import SSEDecoder
     from dragoman.providers.catalog import builtin_catalog, profile_for
     from dragoman.providers.wire import Destination

@@ -72,10 +72,10 @@ def serving() -> Iterator[str]:
 
 async def serve() -> None:
     from dragoman.testing.mock.server import MockServer
-    from dragoman.testing.script import Answer, Say
+    from dragoman.testing.script_steps import Say, ScriptedAnswer
 
-    def echo(asked: Any) -> Answer:
-        return Answer((Say(f"{asked.body['messages'][-1]['content']}: {WORDS}", piece_chars=16),))
+    def echo(asked: Any) -> ScriptedAnswer:
+        return ScriptedAnswer((Say(f"{asked.body['messages'][-1]['content']}: {WORDS}", piece_chars=16),))
 
     async with MockServer(echo, keep=0) as server:
         print(server.url, flush=True)

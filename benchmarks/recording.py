@@ -6,29 +6,31 @@ import itertools
 from typing import Literal
 
 from dragoman.testing.mock import encode_anthropic, encode_chat, encode_gemini, encode_responses
-from dragoman.testing.mock.wire import Asked, framed, play
-from dragoman.testing.script import Answer, Call, Say
+from dragoman.testing.mock.wire import ModelRequest, frame_events, play
+from dragoman.testing.script_steps import CallStep, Say, ScriptedAnswer
 from dragoman.values.profile import ProtocolName
 
 Shape = Literal["text", "arguments"]
 PROTOCOLS: tuple[ProtocolName, ...] = ("openai_chat", "openai_responses", "anthropic", "gemini")
 PIECE_CHARS = 6
 PROSE = "A dragoman was an interpreter and guide — one conversation, every dialect, and an honest account of what was said. "
-_VOICES = {
-    "openai_chat": (encode_chat.ChatVoice, encode_chat.CALL_PREFIX),
-    "openai_responses": (encode_responses.ResponsesVoice, encode_responses.CALL_PREFIX),
-    "anthropic": (encode_anthropic.AnthropicVoice, encode_anthropic.CALL_PREFIX),
-    "gemini": (encode_gemini.GeminiVoice, encode_gemini.CALL_PREFIX),
+_ENCODERS = {
+    "openai_chat": (encode_chat.ChatEncoder, encode_chat.CALL_PREFIX),
+    "openai_responses": (encode_responses.ResponsesEncoder, encode_responses.CALL_PREFIX),
+    "anthropic": (encode_anthropic.AnthropicEncoder, encode_anthropic.CALL_PREFIX),
+    "gemini": (encode_gemini.GeminiEncoder, encode_gemini.CALL_PREFIX),
 }
 
 
 def recorded(protocol: ProtocolName, deltas: int, shape: Shape = "text") -> bytes:
     """An answer of so many deltas. `arguments`: the same text as the argument of one tool call."""
-    step = Say(prose(deltas), PIECE_CHARS) if shape == "text" else Call("write_file", arguments(deltas), "call_1", PIECE_CHARS)
-    answer = Answer((step,))
-    asked = Asked(protocol, "mock-model", {"stream": True, "stream_options": {"include_usage": True}}, 1, 100)
-    voice, prefix = _VOICES[protocol]
-    return b"".join(piece for piece in framed(play(answer, voice(answer, asked), asked, prefix), ()) if isinstance(piece, bytes))
+    step = Say(prose(deltas), PIECE_CHARS) if shape == "text" else CallStep("write_file", arguments(deltas), "call_1", PIECE_CHARS)
+    answer = ScriptedAnswer((step,))
+    asked = ModelRequest(protocol, "mock-model", {"stream": True, "stream_options": {"include_usage": True}}, 1, 100)
+    encoder_class, prefix = _ENCODERS[protocol]
+    return b"".join(
+        piece for piece in frame_events(play(answer, encoder_class(answer, asked), asked, prefix), ()) if isinstance(piece, bytes)
+    )
 
 
 def chunks(recording: bytes) -> list[bytes]:

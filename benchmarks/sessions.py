@@ -114,7 +114,7 @@ def _make_sessions(folder: Path, sessions: int) -> int:
     store, size = Store(folder / "sessions"), 0
     for number in range(sessions):
         session_id = f"20261115-{number // 3600:02}{number // 60 % 60:02}{number % 60:02}-{number:08x}"
-        size += os.path.getsize(store.keep(folder, session(session_id, 20, str(folder))))
+        size += os.path.getsize(store.add(folder, session(session_id, 20, str(folder))))
     return size
 
 
@@ -260,7 +260,7 @@ RESUMING = {
 def _resume_table(folder: Path, messages: int, repetitions: int) -> Table:
     from dragoman.sessions.store import Store
 
-    path = Store(folder / "sessions").keep(folder, session("20261115-120102-1a2b3c4d", messages, str(folder)))
+    path = Store(folder / "sessions").add(folder, session("20261115-120102-1a2b3c4d", messages, str(folder)))
     taken = _interleaved("resume", RESUMING, repetitions, folder)
     floor = best([each["wall_ms"] for each in taken["json"]])
     columns = ["case", "wall ms, best", "wall median", "CPU ms, best", "wall × floor", "peak RSS MiB", "RSS over an idle process"]

@@ -1,4 +1,4 @@
-"""Reading calls out of text: what is right of other projects' cases, by format; each rendering of the seed's format; and how fast it goes.
+"""Reading calls out of text: what is right of other projects' cases, by format; each rendering of `fenced_json`; and how fast it goes.
 
 `python -m benchmarks.text_tools`. The cases are read from the shared corpora beside the checkout and never copied.
 """
@@ -27,7 +27,7 @@ TOOLS: list[dict[str, Any]] = [
 
 
 def run(*, quick: bool = False) -> list[Table]:
-    tables = [seed_table(quick), speed_table(quick)]
+    tables = [fenced_json_table(quick), speed_table(quick)]
     if CORPUS.is_file():
         cases = [case for line in CORPUS.read_text(encoding="utf-8").splitlines() if not (case := json.loads(line)).get("quirk")]
         tables = [*corpus_tables(cases, splits=2 if quick else 10), *tables]
@@ -108,14 +108,14 @@ def differences(case: dict[str, Any], dialect: str, splits: int, seed: int) -> i
     return changed
 
 
-# --- the seed's format
+# --- the dialect fenced_json
 
 
-def seed_table(quick: bool) -> Table:
-    table = Table("The seed's format, by rendering", ["rendering", "texts", "seed", "auto"])
+def fenced_json_table(quick: bool) -> Table:
+    table = Table("fenced_json, by rendering", ["rendering", "texts", "fenced_json", "auto"])
     count = 50 if quick else 400
     for name, texts in renderings(count).items():
-        right = dict.fromkeys(("seed", "auto"), 0)
+        right = dict.fromkeys(("fenced_json", "auto"), 0)
         for text, expected in texts:
             for how in right:
                 right[how] += [(call.name, call.args) for call in parse(text, TOOLS, dialect=how).calls] == expected

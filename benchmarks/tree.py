@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.sample import best, interleaved, median
 from benchmarks.table import Table
 from dragoman.context.environment import environment_text
-from dragoman.loop.surroundings import folder_tree, look_around
+from dragoman.loop.surroundings import folder_tree, gather_surroundings
 from dragoman.tools.ripgrep import find_ripgrep
 
 OURS = "our tree: 200 names at most, sorted, what git ignores left out"
@@ -66,7 +66,7 @@ def _table(name: str, plant: Callable[[Path, int], None], files: int, repetition
 def _measured(title: str, folder: Path, repetitions: int) -> Table:
     cases: dict[str, Callable[[], int]] = {
         OURS: lambda: sum(len(listing.names) for listing in folder_tree(str(folder)).values()),
-        "the whole first message": lambda: environment_text(look_around([str(folder)])).count("\n"),
+        "the whole first message": lambda: environment_text(gather_surroundings([str(folder)])).count("\n"),
         "`os.walk`, names only": lambda: sum(len(files) for _, _, files in os.walk(folder)),
         "`git ls-files -co --exclude-standard`": lambda: _git(folder, "ls-files", "-co", "--exclude-standard"),
         "`rg --files`": lambda: _lines([find_ripgrep(), "--files", "--no-config", str(folder)]),

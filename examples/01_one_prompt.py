@@ -15,7 +15,7 @@ KEYS = {"GEMINI_API_KEY": "gemini", "ANTHROPIC_API_KEY": "anthropic", "OPENAI_AP
 
 
 async def ask(model: dm.Connection, prompt: str) -> None:
-    async with aclosing(model.stream(dm.compose(model.model, prompt))) as events:
+    async with aclosing(model.stream(dm.build_request(model.model, prompt))) as events:
         async for event in events:
             match event:
                 case dm.TextDelta(text=text):
@@ -38,7 +38,7 @@ async def main() -> None:
     if chosen:
         await ask(dm.connect(chosen), prompt)
         return
-    async with dm.MockServer("text: Hello! No key is set, so this is the loopback server speaking Gemini.") as server:
+    async with dm.testing.MockServer("text: Hello! No key is set, so this is the loopback server speaking Gemini.") as server:
         await ask(dm.connect("gemini", base_url=server.url, key="none needed"), prompt)
 
 

@@ -34,7 +34,7 @@ usage: fresh={120 + 60 * step} cache_read={400 * step} output=42
 )
 
 
-def connected(name: str, server: dm.MockServer) -> dm.Connection:
+def connected(name: str, server: dm.testing.MockServer) -> dm.Connection:
     if os.environ.get(KEYS[name]):
         return dm.connect(name)
     return dm.connect(name, base_url=server.url + ("/v1" if name in ("openai", "responses") else ""), key="none needed")
@@ -42,24 +42,25 @@ def connected(name: str, server: dm.MockServer) -> dm.Connection:
 
 async def main() -> None:
     conversation = [dm.user("Compare the weather of some cities with Rome's, one at a time.")]
-    async with dm.MockServer(SCRIPT) as server:
+    async with dm.testing.MockServer(SCRIPT) as server:
         for name, city in zip(ROUTE, CITIES, strict=True):
             model = connected(name, server)
-            request = dm.compose(model.model, conversation, system="Use the tool for every city.", tools=[WEATHER])
+            request = dm.build_request(model.model, conversation, system="Use the tool for every city.", tools=[WEATHER])
             size = len(model.prepare(request).body)
+            answer = dm.assistant()
             print(f"{name:>9}  {len(request.messages):2} messages, {size:5} bytes  → ", end="", flush=True)
             async with aclosing(model.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, dm.TextDelta):
                         print(event.text, end="", flush=True)
-                    elif isinstance(event, dm.ToolCallReady):
+                    elif isinstance(event, dm.events.ToolCallReady):
                         print(f"  {event.call.name}({', '.join((event.call.args or {}).values())})", end="", flush=True)
                     elif isinstance(event, dm.ResponseFinished):
                         answer = event.response.message
             print()
             conversation.append(answer)
             if answer.calls:
-                conversation.append(dm.user(*(dm.result(call, "18 °C, clear") for call in answer.calls)))
+                conversation.append(dm.user(*(dm.tool_result(call, "18 °C, clear") for call in answer.calls)))
             else:
                 conversation.append(dm.user(f"And {city}?"))
             await model.aclose()

@@ -1,4 +1,4 @@
-"""A provider of your own: whatever keeps the promises of `dragoman.Provider` works wherever a provider does.
+"""A provider of your own: write how it streams, and it works wherever a provider does.
 
 This one answers without any model. It is then wrapped like any other: tried again when it fails, and logged.
 
@@ -7,56 +7,42 @@ This one answers without any model. It is then wrapped like any other: tried aga
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 import dragoman as dm
 
 
-class Echo:
+class Echo(dm.Provider):
     """Says back what it was told; every other time it is too busy."""
-
-    name = "echo"
 
     def __init__(self) -> None:
         self.asked = 0
 
+    @property
+    def name(self) -> str:
+        return "echo"
+
     def profile(self, model: str) -> dm.Profile:
         return dm.Profile(context_window=1_000, max_output_tokens=100)
 
-    def prepare(self, request: dm.Request) -> dm.Prepared:
-        return dm.Prepared("SAY", "echo://", {}, request.messages[-1].text.encode())
+    def prepare(self, request: dm.Request) -> dm.HttpRequest:
+        return dm.HttpRequest("SAY", "echo://", {}, request.messages[-1].text.encode())
 
     async def stream(self, request: dm.Request) -> AsyncGenerator[dm.StreamEvent, None]:
         self.asked += 1
         if self.asked % 2:
-            raise dm.Overloaded("busy", provider=self.name, retry_after_s=0.01)
+            raise dm.errors.Overloaded("busy", provider=self.name, retry_after_s=0.01)
         text = request.messages[-1].text
         yield dm.ResponseStarted()
         for word in text.split():
             yield dm.TextDelta(f"{word} ")
-        message = dm.assistant(text)
-        response = dm.Response(message, dm.FinishReason.STOP, usage=dm.Usage(fresh_tokens=len(text) // 4, output_tokens=len(text) // 4))
-        yield dm.ResponseFinished(dm.FinishReason.STOP, response)
-
-    async def generate(self, request: dm.Request) -> dm.Response:
-        async for event in self.stream(request):
-            if isinstance(event, dm.ResponseFinished):
-                return event.response
-        raise dm.StreamBroken("no end", provider=self.name)
-
-    async def count_tokens(self, request: dm.Request) -> int:
-        return sum(len(message.text) for message in request.messages) // 4
-
-    async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        raise dm.Unsupported("an echo has no embeddings")
-
-    async def aclose(self) -> None:
-        pass
+        usage = dm.Usage(fresh_tokens=len(text) // 4, output_tokens=len(text) // 4)
+        yield dm.ResponseFinished(dm.FinishReason.STOP, dm.Response(dm.assistant(text), dm.FinishReason.STOP, usage=usage))
 
 
 async def main() -> None:
     provider: dm.Provider = dm.Logged(dm.Retry(Echo()))
-    async for event in provider.stream(dm.compose("loud", "Is anybody there?")):
+    async for event in provider.stream(dm.build_request("loud", "Is anybody there?")):
         match event:
             case dm.Retrying(attempt=attempt, reason=reason):
                 print(f"[attempt {attempt} failed: {reason}]")
@@ -64,6 +50,10 @@ async def main() -> None:
                 print(text, end="")
             case dm.ResponseFinished(reason=reason):
                 print(f"[{reason}]")
+            case _:
+                pass
+    async with dm.Agent(provider, tools=dm.ToolOptions(builtin=False)) as agent:
+        print((await agent.run("And as an agent?")).text)
 
 
 if __name__ == "__main__":

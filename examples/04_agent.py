@@ -24,7 +24,7 @@ text: A ship's log. On the third day the Halcyon reached the harbour of Muscat (
 
 async def ask(prompt: str, folder: str) -> None:
     chosen = os.environ.get("DRAGOMAN_MODEL") or next((name for key, name in KEYS.items() if os.environ.get(key)), None)
-    async with dm.MockServer(PLAYED) as server:
+    async with dm.testing.MockServer(PLAYED) as server:
         model = chosen or dm.connect("gemini", base_url=server.url, key="none needed")
         async with dm.Agent(model, workspace=folder) as agent, agent.run(prompt) as run:
             print(f"› {prompt}")

@@ -29,16 +29,17 @@ async def ask(call: dm.ToolCall, intent: dm.Intent) -> dm.Allow | dm.Deny:
 
 
 async def watch(folder: str) -> None:
-    async with dm.Agent(dm.ScriptedProvider(PLAYED), workspace=folder, ask=ask) as agent, agent.run("Correct the spelling.") as run:
+    model, approval = dm.testing.ScriptedProvider(PLAYED), dm.ApprovalOptions(ask=ask)
+    async with dm.Agent(model, workspace=folder, approval=approval) as agent, agent.run("Correct the spelling.") as run:
         async for event in run:
             match event:
-                case dm.ThoughtAdded(text=text):
+                case dm.ThoughtDelta(text=text):
                     print(f"  ~ {text}")
-                case dm.ContentAdded(text=text):
+                case dm.TextDelta(text=text):
                     print(text, end="")
                 case dm.ToolCallRequested(call=call):
                     print(f"  > {call.name} {call.arguments}")
-                case dm.ToolCallUpdated(call_id=call_id, state=state):
+                case dm.events.ToolCallUpdated(call_id=call_id, state=state):
                     print(f"    {call_id} {state}")
                 case dm.ToolCallFinished(error=error):
                     print(f"  < {error or 'done'}")

@@ -13,7 +13,8 @@ from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.mock.validate import Rules, validate
-from dragoman.testing.script import Answer, Script, Source, Step, answer
+from dragoman.testing.script import Script, Source
+from dragoman.testing.script_steps import ScriptedAnswer, Step, answer
 from dragoman.values.errors import ProviderError
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent
 from dragoman.values.messages import Message, Request, Response, ToolSpec, assistant, user
@@ -132,7 +133,7 @@ def violation(protocol: str, body: Any) -> object:
     return validate(protocol, json.loads(json.dumps(body)), rules)  # type: ignore[arg-type]
 
 
-def always(*steps: Step | str | Answer) -> Script:
+def always(*steps: Step | str | ScriptedAnswer) -> Script:
     """The same answer to every request."""
-    said = steps[0] if steps and isinstance(steps[0], Answer) else answer(*steps)  # type: ignore[arg-type]
+    said = steps[0] if steps and isinstance(steps[0], ScriptedAnswer) else answer(*steps)  # type: ignore[arg-type]
     return Script((said,), at_end="repeat")

@@ -35,7 +35,7 @@ NO_SERVERS = dict.fromkeys(
 class Service:
     """A MockServer in a thread of its own."""
 
-    def __init__(self, server: dm.MockServer) -> None:
+    def __init__(self, server: dm.testing.MockServer) -> None:
         self.server = server
 
     @property
@@ -57,7 +57,7 @@ class Service:
 @contextmanager
 def service(script: str, **options: Any) -> Iterator[Service]:
     loop = asyncio.new_event_loop()
-    server = dm.MockServer(script, **options)
+    server = dm.testing.MockServer(script, **options)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:

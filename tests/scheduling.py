@@ -59,7 +59,9 @@ class Notebook:
         self.lines.append(("started", call.id))
         self.starts[call.id] = arguments
 
-    def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> None:
+    def finish_tool(
+        self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "", **files: tuple[str, ...]
+    ) -> None:
         self.lines.append(("finished", result.call_id))
         assert result.call_id not in self.results, "a call has one result"
         self.results[result.call_id] = result

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.http_provider import HttpProvider
-from dragoman.testing.mock.encode_anthropic import AnthropicVoice
-from dragoman.testing.mock.encode_chat import ChatVoice
-from dragoman.testing.mock.encode_gemini import GeminiVoice
-from dragoman.testing.mock.encode_responses import ResponsesVoice
-from dragoman.testing.mock.wire import Asked, framed, play, to_json
-from dragoman.testing.script import Answer
+from dragoman.testing.mock.encode_anthropic import AnthropicEncoder
+from dragoman.testing.mock.encode_chat import ChatEncoder
+from dragoman.testing.mock.encode_gemini import GeminiEncoder
+from dragoman.testing.mock.encode_responses import ResponsesEncoder
+from dragoman.testing.mock.wire import ModelRequest, frame_events, play, to_json
+from dragoman.testing.script_steps import ScriptedAnswer
 from dragoman.values.events import (
     CitationAdded,
     ResponseFinished,
@@ -34,7 +34,7 @@ from dragoman.values.events import (
     ToolCallStarted,
     UsageUpdated,
 )
-from dragoman.values.messages import Citation, Message, Request, Response, Thought, ToolCall, result, user
+from dragoman.values.messages import Citation, Message, Request, Response, Thought, ToolCall, tool_result, user
 
 MODELS = {
     "gemini": "gemini/gemini-3.8-flash",
@@ -43,26 +43,26 @@ MODELS = {
     "anthropic": "anthropic/claude-opus-5",
 }
 PROTOCOLS = list(MODELS)
-_VOICES = {"gemini": GeminiVoice, "openai_chat": ChatVoice, "openai_responses": ResponsesVoice, "anthropic": AnthropicVoice}
+_ENCODERS = {"gemini": GeminiEncoder, "openai_chat": ChatEncoder, "openai_responses": ResponsesEncoder, "anthropic": AnthropicEncoder}
 _ASKED = {"stream": True, "stream_options": {"include_usage": True}}
 
 # --- answers as bytes ----------------------------------------------------------------------------------------------------------
 
 
-def recorded(protocol: str, said: Answer) -> bytes:
+def recorded(protocol: str, said: ScriptedAnswer) -> bytes:
     """The body a service of this protocol would stream for an answer."""
-    asked = Asked(protocol, "a-model", _ASKED, 1, 100)  # type: ignore[arg-type]
-    frames = play(said, _VOICES[protocol](said, asked), asked, "call_")
-    return b"".join(each for each in framed(frames, said.framing) if isinstance(each, bytes))
+    asked = ModelRequest(protocol, "a-model", _ASKED, 1, 100)  # type: ignore[arg-type]
+    frames = play(said, _ENCODERS[protocol](said, asked), asked, "call_")
+    return b"".join(each for each in frame_events(frames, said.framing) if isinstance(each, bytes))
 
 
-def recorded_whole(protocol: str, said: Answer) -> bytes:
+def recorded_whole(protocol: str, said: ScriptedAnswer) -> bytes:
     """The same answer in one body."""
-    asked = Asked(protocol, "a-model", {}, 1, 100, False)  # type: ignore[arg-type]
-    voice = _VOICES[protocol](said, asked)
-    for _ in play(said, voice, asked, "call_"):
+    asked = ModelRequest(protocol, "a-model", {}, 1, 100, False)  # type: ignore[arg-type]
+    encoder = _ENCODERS[protocol](said, asked)
+    for _ in play(said, encoder, asked, "call_"):
         pass
-    return to_json(voice.whole())
+    return to_json(encoder.whole())
 
 
 def sse(*events: Any) -> bytes:
@@ -149,7 +149,7 @@ def prepared(protocol: str, *messages: Message, model: str = "") -> Any:
 
 def results_for(message: Message) -> list[Message]:
     """The message that answers a message's calls, if it has any."""
-    return [user(*(result(call, "done") for call in message.calls))] if message.calls else []
+    return [user(*(tool_result(call, "done") for call in message.calls))] if message.calls else []
 
 
 def signatures(body: dict[str, Any]) -> list[str]:

@@ -1,6 +1,8 @@
 """Imports go downward only: ground ← rooms ← loop ← app ← front ends; annexes are opened where they are needed.
 
-The rule is kept by reading the source, not by running it. Imports for type checkers alone (`if TYPE_CHECKING:`) are free.
+The rule is kept by reading the source, not by running it. Imports for type checkers (`if TYPE_CHECKING:`) and imports inside functions
+count too: a reader has to follow them as well. Imports stand at the top of a module; what is loaded later is listed in `LATER` with the
+reason.
 """
 
 from __future__ import annotations
@@ -8,11 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 PACKAGE = "dragoman"
+When = Literal["loading", "checking", "calling"]
 SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
 # A room is a package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
@@ -24,8 +30,95 @@ LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
 FRONT_ENDS = {"__main__", "cli"}
+PUBLIC = {"errors", "events", "messages", "options", "record"}
+"""Modules that only offer names of others, as the public namespace does. Nothing of ours imports them."""
 ANNEXES = {"local", "testing"}
 """They stand on ground and rooms. Whoever opens one does it where it is needed, never while being loaded."""
+
+
+DOORS = {
+    "dragoman",
+    "dragoman.testing",
+    "dragoman.text_tools",
+    "dragoman.context",
+    "dragoman.base.words",
+    "dragoman.cli.main",
+    "dragoman.cli.program",
+}
+"""They offer what is behind them by name and load it when it is asked for: public names, tables of sentences, commands."""
+LATER = {
+    "app.config_faults": "only where the configuration is wrong",
+    "app.toml_lines": "only where the configuration is wrong",
+    "app.text_files": "only where there is a file to read",
+    "app.debug_log": "only with --debug",
+    "app.first_use": "only where no model is named and no key is set",
+    "app.probe": "only where no model is named and no key is set",
+    "app.pulling": "only where weights are missing",
+    "base.plugins": "only where a deployment names a protocol that is not ours",
+    "base.processes": "only where a key command hangs",
+    "base.text": "only where a key or a name is missing",
+    "cli.*": "a subcommand, a slash command or an editor is loaded when it is asked for",
+    "context.compress": "only where the request is too long",
+    "context.economics": "only where something is outdated",
+    "context.plan": "only where the plan is looked at",
+    "http.faults": "only where a connection fails",
+    "http.httpx_*": "the other HTTP client: an extra",
+    "http.pinned": "only where a page is fetched",
+    "http.tls": "not for servers without TLS",
+    "local.*": "an annex: models in this process",
+    "loop.background": "only for code that is not async",
+    "loop.compression": "only where the request is too long",
+    "loop.files_in_context": "only where something is pruned",
+    "loop.gitignore": "only where a folder has such a file",
+    "loop.upkeep": "not before a first answer",
+    "providers.auth": "doctor shows what is wrong with it",
+    "providers.logged": "only with --debug",
+    "providers.outside": "only where a model's service is not in the catalog",
+    "sessions.*": "what is done with a session beside writing it: listing, copying, going back, exporting",
+    "text_tools.*": "only for models whose calls are written as text",
+    "tools.addresses": "only where a page is fetched",
+    "tools.discovery": "only where a command declares tools",
+    "tools.fetching": "only where a page is fetched",
+    "tools.function": "not before a tool is called",
+    "tools.grounding": "only where an answer has citations",
+    "tools.links": "only where an address is shown",
+    "tools.outside": "only where the configuration names tools of packages",
+    "tools.pdf": "only where a page is a PDF",
+    "tools.search_backends": "only where the web is searched",
+    "tools.web_content": "only where a page is fetched",
+    "values.patterns": "only for schemas with a pattern",
+}
+"""Modules that are imported inside functions, and why: the first request does not need them."""
+OTHERS_LATER = {
+    "_locale": "only for dates in another language",
+    "base64": "only where bytes are sent or kept as text",
+    "certifi": "only where the system has no certificates",
+    "difflib": "only where something is misspelt or compared",
+    "email.utils": "only where a service names a date",
+    "google.auth": "an extra",
+    "google.auth.exceptions": "an extra",
+    "google.auth.transport.requests": "an extra",
+    "http.client": "only for weights",
+    "httpcore2": "an extra",
+    "importlib.metadata": "reads every installed package",
+    "importlib.util": "only where an extra may be missing",
+    "json": "slower to load than our own use of it",
+    "locale": "only where the terminal's encoding is in doubt",
+    "pathlib": "only for weights",
+    "random": "only where something is retried",
+    "readline": "only in a conversation",
+    "resource": "only where the limit of open files is asked for",
+    "shlex": "only where an editor is started",
+    "shutil": "only in the terminal, and for weights",
+    "sqlite3": "only where sessions are listed or searched",
+    "sysconfig": "only for weights",
+    "tempfile": "only where a file is edited or set aside",
+    "tomllib": "only where there is a configuration file",
+    "truststore": "only on macOS and Windows",
+    "urllib.request": "only where the system has proxies of its own",
+    "zipfile": "only for weights",
+}
+"""The same for modules that are not ours."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +128,19 @@ class Import:
     importer: str
     target: str
     line: int
-    at_top: bool
-    """Whether it happens when the importer is loaded, not when one of its functions is called."""
+    when: Literal["loading", "checking", "calling"] = "loading"
+    """While the importer is loaded, for type checkers alone, or when one of its functions is called."""
+
+    @property
+    def at_top(self) -> bool:
+        return self.when == "loading"
 
     def __str__(self) -> str:
         return f"{self.importer}:{self.line} imports {self.target}"
 
 
 def test_every_room_has_a_layer() -> None:
-    homeless = {room_of(module) for module in modules()} - {*GROUND} - ROOMS - LOOP - APP - FRONT_ENDS - ANNEXES - {""}
+    homeless = {room_of(module) for module in modules()} - {*GROUND} - ROOMS - LOOP - APP - FRONT_ENDS - PUBLIC - ANNEXES - {""}
     assert not homeless, f"say in tests/test_imports.py which layer these belong to: {sorted(homeless)}"
 
 
@@ -51,8 +148,23 @@ def test_imports_go_downward() -> None:
     assert [str(each) for each in upward_imports(modules())] == []
 
 
-def test_no_module_is_loaded_in_a_circle() -> None:
+def test_no_module_needs_itself() -> None:
+    """Neither while it is loaded, nor for its types, nor when its functions are called."""
     assert cycles(modules()) == []
+
+
+def test_what_is_loaded_later_is_listed_with_its_reason() -> None:
+    tree = modules()
+    later = [each for module in tree if module not in DOORS for each in imports_of(module, tree) if each.when == "calling"]
+    assert [str(each) for each in later if reason_for(each.target) is None] == []
+    unused = {pattern for pattern in LATER if not any(fnmatchcase(each.target.removeprefix("dragoman."), pattern) for each in later)}
+    assert unused == set(), "nothing of this is loaded later any more"
+
+
+def test_modules_of_others_are_loaded_later_only_with_a_reason() -> None:
+    found = {(name, module) for module in modules() if module not in DOORS for name in others_loaded_by_calls(modules()[module])}
+    assert sorted(f"{module}: {name}" for name, module in found if name not in OTHERS_LATER) == []
+    assert set(OTHERS_LATER) - {name for name, _ in found} == set()
 
 
 def test_the_public_namespace_loads_nothing_of_ours() -> None:
@@ -85,6 +197,8 @@ def test_the_public_namespace_loads_nothing_of_ours() -> None:
         ("app.setup", "from dragoman.cli import main"),
         ("", "from dragoman import app"),
         ("loop.agent", "if TYPE_CHECKING:\n    pass\nelse:\n    from dragoman.cli import main"),
+        ("values.messages", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dragoman.loop.agent import Agent"),
+        ("values.messages", "import typing\nif typing.TYPE_CHECKING:\n    from dragoman.loop.agent import Agent"),
         ("", "from dragoman import cli"),
     ],
 )
@@ -98,8 +212,7 @@ def test_an_upward_import_is_found(importer: str, line: str) -> None:
         ("values.messages", "from dragoman.values.errors import InputError\nfrom dragoman.base import jsontext"),
         ("values.messages", "import json, msgspec"),
         ("values.messages", "import dragoman_plugin"),
-        ("values.messages", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dragoman.loop.agent import Agent"),
-        ("values.messages", "import typing\nif typing.TYPE_CHECKING:\n    from dragoman.loop.agent import Agent"),
+        ("values.messages", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dragoman.values.errors import InputError"),
         ("http.sse", "from dragoman.values import errors"),
         ("providers.wire", "from dragoman.values import messages, errors\nfrom dragoman.http.sse import decode"),
         ("providers.wire", "from dragoman.providers.gemini import to_wire"),
@@ -117,14 +230,16 @@ def test_a_downward_import_is_free(importer: str, line: str) -> None:
     assert [str(each) for each in upward_imports(plant(importer, line))] == []
 
 
-def test_a_circle_is_found_and_a_deferred_import_is_none() -> None:
+def test_a_circle_is_found_whenever_its_imports_happen() -> None:
     circle = {
         "dragoman.loop.chat": "import dragoman.loop.turn",
         "dragoman.loop.turn": "from dragoman.loop.agent import x",
         "dragoman.loop.agent": "from dragoman.loop import chat",
     }
     assert cycles(circle) == [["dragoman.loop.agent", "dragoman.loop.chat", "dragoman.loop.turn"]]
-    assert cycles(circle | {"dragoman.loop.agent": "def f():\n    from dragoman.loop import chat"}) == []
+    found = [["dragoman.loop.agent", "dragoman.loop.chat", "dragoman.loop.turn"]]
+    assert cycles(circle | {"dragoman.loop.agent": "def f():\n    from dragoman.loop import chat"}) == found
+    assert cycles(circle | {"dragoman.loop.agent": "if TYPE_CHECKING:\n    from dragoman.loop import chat"}) == found
     assert cycles({"dragoman.loop.chat": "from dragoman.loop.chat import x"}) == [["dragoman.loop.chat"]]
 
 
@@ -143,6 +258,7 @@ def plant(importer: str, source: str) -> dict[str, str]:
 # Reading the imports.
 
 
+@cache
 def modules() -> dict[str, str]:
     """Every module of the package by dotted name, with its source."""
     return {module_name(path): path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
@@ -166,8 +282,10 @@ def may_import(importer: str, each: Import) -> bool:
     here, there = room_of(importer), room_of(each.target)
     if here == there:
         return True
+    if there in PUBLIC:
+        return here == ""
     if there in ANNEXES:
-        return not each.at_top and here not in GROUND
+        return here not in GROUND and (each.when != "loading")
     if here in GROUND:
         return there in GROUND[: GROUND.index(here)]
     if here in ROOMS:
@@ -189,20 +307,39 @@ def upward_imports(tree: Mapping[str, str]) -> Iterator[Import]:
 
 
 def imports_of(importer: str, tree: Mapping[str, str]) -> Iterator[Import]:
-    for statement, at_top in statements(ast.parse(tree[importer])):
+    for statement, when in statements_in(tree[importer]):
         for target in targets(statement, importer, tree):
-            yield Import(importer, target, statement.lineno, at_top)
+            yield Import(importer, target, statement.lineno, when)
 
 
-def statements(node: ast.AST, at_top: bool = True) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """The import statements below a node, those for type checkers left out."""
+@cache
+def statements_in(source: str) -> list[tuple[ast.Import | ast.ImportFrom, When]]:
+    return list(statements(ast.parse(source)))
+
+
+def statements(node: ast.AST, when: When = "loading") -> Iterator[tuple[ast.Import | ast.ImportFrom, When]]:
+    """The import statements below a node."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        yield node, at_top
+        yield node, when
         return
-    children = node.orelse if is_type_checking_block(node) else ast.iter_child_nodes(node)
-    deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    for child in children:
-        yield from statements(child, at_top and not deferred)
+    for child in ast.iter_child_nodes(node):
+        inside: When = when
+        if is_type_checking_block(node) and isinstance(node, ast.If) and child in node.body:
+            inside = "checking"
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            inside = "calling"
+        yield from statements(child, inside)
+
+
+def reason_for(target: str) -> str | None:
+    name = target.removeprefix("dragoman.")
+    return next((reason for pattern, reason in LATER.items() if fnmatchcase(name, pattern)), None)
+
+
+def others_loaded_by_calls(source: str) -> Iterator[str]:
+    for statement, when in statements_in(source):
+        names = [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else [statement.module or ""]
+        yield from (name for name in names if when == "calling" and not is_ours(name))
 
 
 def is_type_checking_block(node: ast.AST) -> bool:
@@ -237,8 +374,11 @@ def is_ours(module: str) -> bool:
 
 
 def cycles(tree: Mapping[str, str]) -> list[list[str]]:
-    """Groups of modules that need each other while being loaded, each sorted by name."""
-    direct = {module: {each.target for each in imports_of(module, tree) if each.at_top and each.target in tree} for module in tree}
+    """Groups of modules that need each other, each sorted by name. The public namespace, which offers everything, is left out."""
+    direct = {
+        module: {each.target for each in imports_of(module, tree) if each.target in tree and PACKAGE not in (module, each.target)}
+        for module in tree
+    }
     reach = {module: reachable(module, direct) for module in tree}
     groups = {frozenset(other for other in reach[module] if module in reach[other]) for module in tree if module in reach[module]}
     return sorted(sorted(group) for group in groups)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -31,11 +36,50 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(dragoman, "__wrapped__")
 
 
-def test_every_public_name_resolves_and_is_listed() -> None:
-    assert set(dragoman.__all__) == {"__version__", *dragoman._EXPORTS}
-    assert set(dragoman.__all__) <= set(dir(dragoman))
-    for name in dragoman.__all__:
-        assert getattr(dragoman, name) is not None, name
+PUBLIC = ("dragoman", "dragoman.testing")
+SOURCE = Path(dragoman.__path__[0]).parent
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_resolves_and_is_listed(name: str) -> None:
+    module = import_module(name)
+    assert set(module.__all__) <= set(dir(dragoman)) | set(module._EXPORTS)
+    for public in module.__all__:
+        assert getattr(module, public) is not None, public
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_type_checkers_see_the_same_names_from_the_same_modules(name: str) -> None:
+    """The block for type checkers is read, because it is never run."""
+    module = import_module(name)
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: node.module for node in imports for alias in node.names if alias.name == alias.asname}
+    modules = dict.fromkeys(getattr(module, "_MODULES", ()), "dragoman")
+    assert seen == module._EXPORTS | modules
+
+
+def test_there_are_few_names_at_the_top() -> None:
+    assert len(dragoman._EXPORTS) <= 70
+
+
+@pytest.mark.parametrize("name", dragoman._MODULES)
+def test_a_public_module_says_where_its_names_come_from(name: str) -> None:
+    module = import_module(f"dragoman.{name}")
+    assert getattr(dragoman, name) is module
+    assert module.__doc__
+
+
+def test_a_misspelt_name_is_an_error_to_type_checkers(tmp_path: Path) -> None:
+    """E.g. `dm.Agnet`: the module's `__getattr__` is not for them."""
+    source = tmp_path / "misspelt.py"
+    source.write_text("import dragoman as dm\n\nright = dm.Agent, dm.events.Retrying, dm.testing.Script\nwrong = dm.Agnet\n")
+    checker = Path(sys.executable).with_name("pyrefly")
+    checked = subprocess.run([checker, "check", "--preset", "default", "--search-path", SOURCE, source], capture_output=True, text=True)
+    told = checked.stdout + checked.stderr
+    assert "Agnet" in told
+    assert told.count("ERROR") == 1, told
 
 
 def test_no_public_name_is_a_modules_too() -> None:
@@ -43,4 +87,13 @@ def test_no_public_name_is_a_modules_too() -> None:
     import pkgutil
 
     modules = {module.name for module in pkgutil.iter_modules(dragoman.__path__)}
-    assert set(dragoman.__all__) & modules == set()
+    assert set(dragoman._EXPORTS) & modules == set()
+
+
+def test_type_checkers_know_the_signature_of_a_tool(tmp_path: Path) -> None:
+    source = tmp_path / "tools.py"
+    head = "import dragoman as dm\n\n\n@dm.tool(read_only=True)\ndef tides(harbour: str) -> list[str]:\n    return [harbour]\n\n\n"
+    source.write_text(f"{head}right: list[str] = tides('Muscat')\nresult: str = dm.ToolResult('1', 'tides').text\nwrong = tides(7)\n")
+    checker = Path(sys.executable).with_name("pyrefly")
+    checked = subprocess.run([checker, "check", "--preset", "default", "--search-path", SOURCE, source], capture_output=True, text=True)
+    assert (checked.stdout + checked.stderr).count("ERROR") == 1, checked.stdout + checked.stderr

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.local.weights import Model, NotPulled, Part
+from dragoman.local.weights import LocalModel, NotPulled, Part
 from dragoman.local.weights.sources import Sink
 
 PART_BYTES = 3_000
@@ -23,14 +23,14 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def tiny_model(content: bytes = CONTENT, *, sha256: str = "", hub: str = "maker/tiny/resolve/main/tiny.gguf") -> Model:
+def tiny_model(content: bytes = CONTENT, *, sha256: str = "", hub: str = "maker/tiny/resolve/main/tiny.gguf") -> LocalModel:
     cuts = range(0, len(content), PART_BYTES)
     pieces = [content[at : at + PART_BYTES] for at in cuts]
     parts = tuple(
         Part(number, at, len(piece), digest_of(piece), f"tiny-part{number}==1.0")
         for number, (at, piece) in enumerate(zip(cuts, pieces, strict=True), 1)
     )
-    return Model("tiny", "Tiny 1B", "MIT", "Nobody", len(content), sha256 or digest_of(content), hub, parts)
+    return LocalModel("tiny", "Tiny 1B", "MIT", "Nobody", len(content), sha256 or digest_of(content), hub, parts)
 
 
 TINY = tiny_model()
@@ -53,7 +53,7 @@ class Fake:
         self.most_at_once = 0
         self._faults = {number: list(each) for number, each in (faults or {}).items()}
 
-    async def fetch(self, model: Model, part: Part, sink: Sink) -> None:
+    async def fetch(self, model: LocalModel, part: Part, sink: Sink) -> None:
         self.asked.append(part.number)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)

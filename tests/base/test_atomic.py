@@ -86,5 +86,5 @@ def test_a_passing_fault_does_not_leave_the_file_behind(tmp_path: Path) -> None:
             raise faults.pop()
         path.unlink()
 
-    atomic.remove_surely(remove)
+    atomic.remove_with_retry(remove)
     assert not path.exists()

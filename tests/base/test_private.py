@@ -45,7 +45,7 @@ def test_only_ordinary_files_are_opened_and_the_caller_chooses_the_error(tmp_pat
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "file")
     os.mkfifo(tmp_path / "pipe")
-    for name, words in (("link", "symbolic link"), ("pipe", "not an ordinary file")):
+    for name, words in (("link", "symbolic link"), ("pipe", "not a regular file")):
         with pytest.raises(ValueError, match=words):
             open_file(str(tmp_path / name))
         with pytest.raises(LookupError, match=words):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.base.text import as_typed, bar, clip, closest, either, harmless, one_line, size
+from dragoman.base.text import bar, clip, closest, either, one_line, printable_input, size, strip_controls
 
 # The name that was meant
 
@@ -39,7 +39,7 @@ def test_several_names_are_given_the_likeliest_first() -> None:
 
 @given(st.text())
 def test_harmless_text_holds_nothing_a_terminal_acts_on(text: str) -> None:
-    shown = harmless(text)
+    shown = strip_controls(text)
     assert not any((ord(character) < 32 and character not in "\n\t") or 127 <= ord(character) < 160 for character in shown)
     assert [c for c in text if c.isprintable()] == [c for c in shown if c.isprintable()]
 
@@ -77,8 +77,8 @@ def test_one_line_made_again_is_the_same(text: str) -> None:
 
 
 def test_what_was_typed_is_repeated_without_what_cannot_be_printed() -> None:
-    assert as_typed("--mo\x1bdel") == "--mo�del"
-    assert as_typed("x" * 61) == "x" * 60 + "…"
+    assert printable_input("--mo\x1bdel") == "--mo�del"
+    assert printable_input("x" * 61) == "x" * 60 + "…"
 
 
 def test_what_is_clipped_ends_in_a_sign() -> None:

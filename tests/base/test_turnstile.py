@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dragoman.base import turnstile as module
-from dragoman.base.turnstile import UNASKED, Place, Turnstile
+from dragoman.base.turnstile import INITIAL_SIZE, Slot, Turnstile
 
 # --- any order of events ---------------------------------------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ class Visitor:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, turnstile: Turnstile, asked: list[Visitor]) -> None:
         self.loop = loop
-        self.place: Place | None = None
+        self.place: Slot | None = None
         self.is_cancelled = False
         self._turnstile = turnstile
         self._asked = asked
@@ -123,7 +123,7 @@ class Comings(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        self.turnstile.leave(Place(self.loops[0]))  # as each waiter does once a second
+        self.turnstile.leave(Slot(self.loops[0]))  # as each waiter does once a second
         for _ in range(4):
             self.step(0)
             self.step(1)
@@ -221,7 +221,7 @@ def test_a_waiter_is_woken_from_another_thread_at_once() -> None:
             woken_s = time.monotonic() - started
 
     run_in_threads(2, lambda number: asyncio.run([hold, wait][number](number)))
-    assert woken_s < module.LOOK_S / 2
+    assert woken_s < module.CHECK_S / 2
 
 
 def run_in_threads(count: int, work: Callable[[int], object]) -> None:
@@ -278,7 +278,7 @@ def test_places_of_a_closed_loop_are_taken_back_when_they_are_needed() -> None:
 
 
 def test_whoever_waits_notices_that_a_loop_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_S", 0.02)
+    monkeypatch.setattr(module, "CHECK_S", 0.02)
     turnstile = Turnstile(1)
     with abandoned_loop() as lost:
         place = lost.run_until_complete(turnstile.enter())
@@ -355,10 +355,10 @@ def test_a_coroutine_nobody_ends_gives_its_place_back_when_it_is_collected() -> 
     assert turnstile.inside == 0
 
 
-@pytest.mark.parametrize("size", [UNASKED, UNASKED + 1])
+@pytest.mark.parametrize("size", [INITIAL_SIZE, INITIAL_SIZE + 1])
 def test_leaving_in_the_middle_of_anothers_lines_blocks_nobody(size: int) -> None:
     """As when the garbage collector ends a coroutine while this very thread holds the lock. Here the size does, which is asked under it."""
-    places: list[Place] = []
+    places: list[Slot] = []
 
     def ask_size() -> int:
         turnstile.leave(places.pop())
@@ -367,10 +367,10 @@ def test_leaving_in_the_middle_of_anothers_lines_blocks_nobody(size: int) -> Non
     turnstile = Turnstile(ask_size)
 
     async def main() -> None:
-        places.extend([await turnstile.enter() for _ in range(UNASKED)])
+        places.extend([await turnstile.enter() for _ in range(INITIAL_SIZE)])
         started = time.monotonic()
         await asyncio.wait_for(turnstile.enter(), 10)
-        assert time.monotonic() - started < module.LOOK_S / 2
+        assert time.monotonic() - started < module.CHECK_S / 2
         assert (turnstile.inside, turnstile.waiting) == (len(places) + 1, 0)
 
     asyncio.run(main())
@@ -381,10 +381,10 @@ def test_who_looks_again_keeps_their_turn(monkeypatch: pytest.MonkeyPatch) -> No
 
     async def main() -> None:
         place = await turnstile.enter()
-        monkeypatch.setattr(module, "LOOK_S", 0.02)
+        monkeypatch.setattr(module, "CHECK_S", 0.02)
         first = asyncio.create_task(turnstile.enter())
         await asyncio.sleep(0)
-        monkeypatch.setattr(module, "LOOK_S", 60)
+        monkeypatch.setattr(module, "CHECK_S", 60)
         second = asyncio.create_task(turnstile.enter())
         await asyncio.sleep(0.1)
         turnstile.leave(place)
@@ -425,7 +425,7 @@ def test_leaving_twice_frees_one_place() -> None:
 
 
 def test_a_size_that_is_a_function_is_asked_only_when_there_are_many() -> None:
-    answers = iter([UNASKED + 1, UNASKED + 1, UNASKED + 2])
+    answers = iter([INITIAL_SIZE + 1, INITIAL_SIZE + 1, INITIAL_SIZE + 2])
     asked = 0
 
     def size() -> int:
@@ -435,13 +435,13 @@ def test_a_size_that_is_a_function_is_asked_only_when_there_are_many() -> None:
 
     async def main() -> None:
         turnstile = Turnstile(size)
-        places = [await turnstile.enter() for _ in range(UNASKED)]
+        places = [await turnstile.enter() for _ in range(INITIAL_SIZE)]
         assert asked == 0
         places.append(await turnstile.enter())
         assert asked == 1
         waiting = asyncio.create_task(turnstile.enter())
         await asyncio.sleep(0)
-        assert (turnstile.inside, asked) == (UNASKED + 2, 3)  # it has grown meanwhile
+        assert (turnstile.inside, asked) == (INITIAL_SIZE + 2, 3)  # it has grown meanwhile
         places.append(await waiting)
         for place in places:
             turnstile.leave(place)
@@ -464,7 +464,7 @@ def test_entering_makes_neither_a_task_nor_a_future() -> None:
     async def main() -> None:
         with pytest.raises(StopIteration) as done:
             entering.send(None)
-        assert isinstance(done.value.value, Place)
+        assert isinstance(done.value.value, Slot)
 
     asyncio.run(main())
     assert turnstile.inside == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.base.visible import is_hidden, visible, without_hidden
+from dragoman.base.visible import escape_hidden, is_hidden, strip_hidden
 
 
 @pytest.mark.parametrize(
@@ -31,25 +31,25 @@ from dragoman.base.visible import is_hidden, visible, without_hidden
     ],
 )
 def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert escape_hidden(text) == shown
 
 
 def test_one_line_is_one_line() -> None:
-    assert visible("a\n\tb", one_line=True) == "a<U+000A><U+0009>b"
+    assert escape_hidden("a\n\tb", one_line=True) == "a<U+000A><U+0009>b"
 
 
 @given(st.text(st.characters(codec=None)))
 def test_nothing_invisible_is_left_and_nothing_else_is_touched(text: str) -> None:
-    shown = visible(text)
+    shown = escape_hidden(text)
     assert not [char for char in shown if unicodedata.category(char) in ("Cf", "Cs", "Cc", "Zl", "Zp") and char not in "\n\t"]
-    assert visible(shown) == shown
+    assert escape_hidden(shown) == shown
     if "<U+" not in text:
         assert re.sub("<U\\+([0-9A-F]+)>", lambda found: chr(int(found[1], 16)), shown) == text
 
 
 @given(st.text(st.characters(categories=["Lu", "Ll", "Nd", "Po", "Sm"])))
 def test_plain_text_is_unchanged(text: str) -> None:
-    assert visible(text) == text
+    assert escape_hidden(text) == text
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_plain_text_is_unchanged(text: str) -> None:
     ],
 )
 def test_a_model_does_not_read_what_a_reader_would_not_see(text: str, read: str) -> None:
-    assert without_hidden(text) == read
+    assert strip_hidden(text) == read
 
 
 @given(st.text(st.characters(codec=None)))
 def test_what_is_hidden_is_never_shown_to_who_approves(text: str) -> None:
-    assert not any(is_hidden(char) for char in visible(text, one_line=True))
+    assert not any(is_hidden(char) for char in escape_hidden(text, one_line=True))

@@ -16,8 +16,8 @@ import pytest
 
 from cli.test_models_pull import Shop, in_terminal
 from dragoman.app.choice import choose_model
-from dragoman.app.first_use import keep
-from dragoman.app.probe import MAX_BYTES, running
+from dragoman.app.first_use import save_model
+from dragoman.app.probe import MAX_BYTES, find_servers
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.cli.arguments import parse
 from dragoman.local import engine as local_engine
@@ -85,7 +85,7 @@ def test_servers_are_found_in_the_catalogs_order_with_what_they_serve(started: l
     env = env_with(started, listed("a.gguf"), "LLAMACPP_BASE_URL") | {
         "OLLAMA_BASE_URL": env_with(started, listed("q:8b", "g"))["OLLAMA_BASE_URL"]
     }
-    found = running(builtin_catalog(), env)
+    found = find_servers(builtin_catalog(), env)
     assert [(server.deployment, server.title, server.models) for server in found] == [
         ("ollama", "Ollama", ("q:8b", "g")),
         ("llamacpp", "llama.cpp", ("a.gguf",)),
@@ -110,19 +110,19 @@ def test_servers_are_found_in_the_catalogs_order_with_what_they_serve(started: l
     ],
 )
 def test_whatever_else_listens_there_is_not_taken_for_one(started: list[Listing], body: bytes, status: int) -> None:
-    assert running(builtin_catalog(), env_with(started, body, status=status)) == ()
+    assert find_servers(builtin_catalog(), env_with(started, body, status=status)) == ()
     assert started[0].asked
 
 
 def test_models_that_do_not_talk_are_left_out(started: list[Listing]) -> None:
-    [server] = running(builtin_catalog(), env_with(started, listed("text-embedding-small", "qwen3")))
+    [server] = find_servers(builtin_catalog(), env_with(started, listed("text-embedding-small", "qwen3")))
     assert server.models == ("qwen3",)
 
 
 def test_nobody_is_waited_for(started: list[Listing]) -> None:
     env = env_with(started, listed("late"), delay_s=5) | {"VLLM_BASE_URL": env_with(started, listed("soon"))["OLLAMA_BASE_URL"]}
     began_s = time.monotonic()
-    assert [server.models for server in running(builtin_catalog(), env)] == [("soon",)]
+    assert [server.models for server in find_servers(builtin_catalog(), env)] == [("soon",)]
     assert time.monotonic() - began_s < 4, "150 ms are meant; the rest is for a busy machine"
 
 
@@ -130,7 +130,7 @@ def test_no_key_is_sent_and_no_proxy_asked(started: list[Listing], monkeypatch: 
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     env = env_with(started, listed("m")) | {"OLLAMA_API_KEY": KEY, "OPENAI_API_KEY": KEY}
-    assert running(builtin_catalog(), env)
+    assert find_servers(builtin_catalog(), env)
     [(path, headers)] = started[0].asked
     assert path == "/v1/models"
     assert KEY not in str(headers)
@@ -142,13 +142,13 @@ def test_no_key_is_sent_and_no_proxy_asked(started: list[Listing], monkeypatch: 
 )
 def test_only_this_machine_is_looked_at(url: str) -> None:
     """A lookup or a connection elsewhere would raise: tests block both."""
-    assert running(builtin_catalog(), NO_SERVERS | ({"OLLAMA_BASE_URL": url} if url else {})) == ()
+    assert find_servers(builtin_catalog(), NO_SERVERS | ({"OLLAMA_BASE_URL": url} if url else {})) == ()
 
 
 def test_two_rows_for_one_address_are_one_server(started: list[Listing]) -> None:
     url = env_with(started, listed("m"))["OLLAMA_BASE_URL"]
     env = NO_SERVERS | {"LLAMACPP_BASE_URL": url, "VLLM_BASE_URL": f"{url}/"}
-    assert [server.deployment for server in running(builtin_catalog(), env)] == ["llamacpp"]
+    assert [server.deployment for server in find_servers(builtin_catalog(), env)] == ["llamacpp"]
 
 
 # --- which is chosen
@@ -237,11 +237,11 @@ def ollama() -> Iterator[Service]:
 def test_a_server_is_named_and_taken_only_where_the_user_agrees(place: Place, ollama: Service) -> None:
     env = {"OLLAMA_BASE_URL": f"{ollama.url}/v1"}
     where = ollama.url.removeprefix("http://")
-    place.run("-p", "hi", env=env).complaint(41, f"Ollama at {where} answers: --yes, or -m ollama/qwen3:8b, uses it", "GEMINI_API_KEY")
+    place.run("-p", "hi", env=env).complaint(41, f"Ollama at {where} is running; use it with --yes or -m ollama/qwen3:8b", "GEMINI_API_KEY")
     assert [body for body in ollama.requests if body] == [], "it was asked for its list, and for nothing else"
     done = place.run("--yes", "-p", "hi", env=env)
     assert (done.code, done.out) == (0, "Hello from the server.\n"), done
-    assert f"no key is set: ollama/qwen3:8b answers (Ollama at {where})" in done.err
+    assert f"no key is set, so ollama/qwen3:8b is used (Ollama at {where})" in done.err
     assert ollama.requests[-1]["model"] == "qwen3:8b"
 
 
@@ -269,7 +269,7 @@ def test_doctor_looks_for_engine_and_weights_of_a_local_model(place: Place) -> N
 
 
 def test_with_nothing_at_all_the_way_out_is_told_and_nothing_is_pulled(place: Place) -> None:
-    told = ("GEMINI_API_KEY", "--yes takes Qwen2.5 Coder 0.5B Instruct", "491 MB to download, licence Apache-2.0")
+    told = ("GEMINI_API_KEY", "use Qwen2.5 Coder 0.5B Instruct", "with --yes", "491 MB to download, licence Apache-2.0")
     place.run("-p", "hi").complaint(41, *told)
     (place.work / "c.toml").write_text('local.pull = "no"')
     place.run("--config", "c.toml", "-p", "hi").complaint(41, *told)
@@ -311,10 +311,10 @@ def test_a_file_of_ones_own_may_be_the_usual_model(shop: Shop) -> None:
 
 
 def test_nobody_pulls_unasked(shop: Shop) -> None:
-    shop.do("-m", "local/tiny", "-p", "hi").complaint(42, "tiny was not pulled (17 kB, licence MIT)", "dragoman models pull tiny --yes")
+    shop.do("-m", "local/tiny", "-p", "hi").complaint(42, "tiny was not downloaded (17 kB, licence MIT)", "dragoman models pull tiny --yes")
     (shop.place.work / "no.toml").write_text('local.pull = "no"')
     shop.do("-m", "local/tiny", "--config", "no.toml", "-p", "hi").complaint(42, 'local.pull = "no"', "dragoman models pull tiny")
-    shop.do("-p", "hi").complaint(41, "--yes takes Tiny 1B", "17 kB to download")
+    shop.do("-p", "hi").complaint(41, "use Tiny 1B", "with --yes", "17 kB to download")
     shop.do("-m", "local/tinny", "-p", "hi").complaint(42, "tinny", "did you mean tiny?")
     assert shop.left == []
 
@@ -369,7 +369,7 @@ def test_a_file_that_cannot_be_changed_is_left_as_it_is_and_that_is_told(tmp_pat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    told = keep(setup, "ollama/m")
+    told = save_model(setup, "ollama/m")
     assert "could not be changed (No space left on device); you will be asked again" in told
     assert os.listdir(tmp_path / "own") == ["config.toml"], "and nothing lies beside it"
     assert (tmp_path / "own" / "config.toml").read_text() == "max_turns = 3"
@@ -381,7 +381,7 @@ def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
     elsewhere.parent.mkdir()
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
-    keep(setup, "ollama/m")
+    save_model(setup, "ollama/m")
     assert path.is_symlink()
     assert elsewhere.read_text() == 'model = "ollama/m"\nmax_turns = 3'
     assert os.listdir(elsewhere.parent) == ["config.toml"]

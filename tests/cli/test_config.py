@@ -11,14 +11,14 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 
-from dragoman.app.config import FLAGS, VARIABLES, AnswersTable, Config, Loaded, LoopGuardTable, RetryTable, Source, keys, load, value_of
+from dragoman.app.config import FLAGS, VARIABLES, load
+from dragoman.app.config_tables import AnswersTable, Config, ConfigSource, LoadedConfig, LoopGuardTable, RetryTable, keys, value_of
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, catalog_of, limits_of, settings_of
+from dragoman.app.settings import limits_of, settings_of
+from dragoman.app.setup import Setup, catalog_of
 from dragoman.app.toml_lines import line_of
 from dragoman.base.places import find_places
-from dragoman.loop.agent import Limits
-from dragoman.loop.chat import AnswerPolicy
-from dragoman.loop.loop_guard import LoopLimits
+from dragoman.loop.options import AnswerPolicy, Limits, LoopLimits
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Settings, Thinking
@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def loaded(home: Path, user: str = "", project: str = "", env: dict[str, str] | None = None, **options: Any) -> Loaded:
+def loaded(home: Path, user: str = "", project: str = "", env: dict[str, str] | None = None, **options: Any) -> LoadedConfig:
     if user:
         (home / "home" / "config.toml").write_text(user, encoding="utf-8")
     if project:
@@ -56,7 +56,7 @@ def complaint(home: Path, user: str = "", project: str = "", env: dict[str, str]
 def test_without_anything_everything_is_the_default(home: Path) -> None:
     found = loaded(home)
     assert found.config == Config()
-    assert {found.source(key) for key in keys()} == {Source()}
+    assert {found.source(key) for key in keys()} == {ConfigSource()}
     assert [(file.kind, file.state) for file in found.files] == [("user", "absent"), ("project", "absent")]
 
 
@@ -66,13 +66,13 @@ def test_later_wins(home: Path) -> None:
     env = {"DRAGOMAN_MODEL": "gemini/c", "NO_COLOR": "1"}
     found = loaded(home, user, project, env, trust=True, model="gemini/d")
     assert found.config.model == "gemini/d"
-    assert found.source("model") == Source("flag", "--model")
+    assert found.source("model") == ConfigSource("flag", "--model")
     assert found.config.max_turns == 2
     assert found.source("max_turns").kind == "project"
     assert found.config.lang == "zh"
     assert found.source("lang").kind == "user"
     assert found.config.color == "never"
-    assert found.source("color") == Source("env", "NO_COLOR")
+    assert found.source("color") == ConfigSource("env", "NO_COLOR")
     assert found.config.settings.temperature == 1.0
     assert found.source("settings.temperature").kind == "project"
     assert found.source("settings.top_p").kind == "user"
@@ -163,7 +163,7 @@ def test_your_own_file_is_yours_even_where_it_lies_in_the_workspace(home: Path) 
         ("max_turns = 0", 1, ["max_turns", ">= 1"]),
         ("max_turns = true", 1, ["max_turns", "true or false"]),
         ("model = 3", 1, ["model", "text in quotes"]),
-        ('approval = "yolo"', 1, ["approval must be one of plan, default, auto-edit, auto"]),
+        ('approval = "yolo"', 1, ["approval must be one of plan, default, auto-edit"]),
         ('[settings]\nthinking = "hard"', 2, ["settings.thinking must be one of off, low, medium, high, max"]),
         ("[settings]\ntemperature = 3", 2, ["settings.temperature", "<= 2"]),
         ("[settings]\ntemperature = nan", 2, ["settings.temperature"]),

@@ -14,12 +14,13 @@ import pytest
 
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
-from dragoman.cli.context import Desk, plan_now
+from dragoman.cli.context import plan_now
+from dragoman.cli.context_command import ContextCommand
 from dragoman.context.plan import Plan
 from dragoman.loop.history import History
 from dragoman.sessions.log import read_log
-from dragoman.sessions.store import Session, Store
-from dragoman.values.messages import FinishReason, Response, Thought, ToolCall, ToolSpec, assistant, result, user
+from dragoman.sessions.store import Store, StoredSession
+from dragoman.values.messages import FinishReason, Response, Thought, ToolCall, ToolSpec, assistant, tool_result, user
 from dragoman.values.record import Compressed, Pruned, Said
 from dragoman.values.usage import Usage
 from program import KEY, PROTOCOLS, Place, Service, calls, script
@@ -47,10 +48,10 @@ class Kept:
             self.input += 400
             self.history.answer(Response(assistant(Thought("Hm."), "Running it.", call), FinishReason.TOOL_CALLS, usage=usage))
             self.history.start_tool(call)
-            self.history.finish_tool(result(call, output))
+            self.history.finish_tool(tool_result(call, output))
             self.now_ms += MINUTE_MS
 
-    def closed(self) -> Session:
+    def closed(self) -> StoredSession:
         self.session.journal.close()
         return self.session
 
@@ -151,10 +152,10 @@ def test_an_imported_session_without_a_deployment_can_be_looked_at(place: Place)
 # --- --at
 
 
-def desk_of(place: Place, session: Session, **options: Any) -> Desk:
+def command_for(place: Place, session: StoredSession, **options: Any) -> ContextCommand:
     setup = set_up(Options(command="context", directory=str(place.work), **options), place.env)
     store = Store(setup.places.sessions)
-    return Desk(setup, store, store.find(session.session_id, setup.workspace), catalog_of(setup))
+    return ContextCommand(setup, store, store.find(session.session_id, setup.workspace), catalog_of(setup))
 
 
 def test_at_is_the_plan_of_what_had_happened_by_then(place: Place) -> None:
@@ -165,12 +166,12 @@ def test_at_is_the_plan_of_what_had_happened_by_then(place: Place) -> None:
     everything = read_log(session.path).entries
     for last in everything[::4]:
         entries = tuple(entry for entry in everything if entry.seq <= last.seq)
-        desk = desk_of(place, session, at=last.seq)
-        straight = plan_now(desk, entries)
+        command = command_for(place, session, at=last.seq)
+        straight = plan_now(command, entries)
         assert msgspec.convert(place.run("context", "--at", str(last.seq), "--json").json, Plan) == straight
         view = History(entries=entries).view
         assert straight.seq == last.seq
-        assert straight.tokens == view.tokens(desk.served(view.deployment, view.model)[1].token_scale)
+        assert straight.tokens == view.tokens(command.find_model(view.deployment, view.model)[1].token_scale)
 
 
 def test_at_goes_by_the_time_of_then(place: Place) -> None:
@@ -245,7 +246,7 @@ def test_a_header_of_the_users_own_is_not_shown(place: Place) -> None:
 
 def test_no_session_yet(place: Place) -> None:
     for action in ([], ["simulate"], ["prune"], ["compress"]):
-        place.run("context", *action).complaint(42, "no session was kept in this folder", "dragoman sessions list --all")
+        place.run("context", *action).complaint(42, "this folder has no session yet", "dragoman sessions list --all")
     assert not (place.home / "dragoman" / "data").exists(), "looking makes nothing"
 
 
@@ -257,14 +258,14 @@ def test_no_session_yet(place: Place) -> None:
         (["--at", "99"], ["--at 99", "the first is 1, the last ", "dragoman sessions show"]),
         (["--at", "none"], ["--at", "'none'"]),
         (["--request", "gemni"], ["'gemni'", "openai_responses", "dragoman models", "did you mean gemini?"]),
-        (["--request", "3"], ["a session is named before --request"]),
-        (["latest", "1"], ["'1' is too much"]),
+        (["--request", "3"], ["name a session before --request"]),
+        (["latest", "1"], ["unexpected argument '1'"]),
         (["simulate", "latest", "1"], ["dragoman context simulate takes one session"]),
-        (["simulate", "--request"], ["--request is not for dragoman context simulate"]),
-        (["compress", "--at", "3"], ["--at is not for dragoman context compress"]),
-        (["--focus", "x"], ["--focus is not for dragoman context;"]),
+        (["simulate", "--request"], ["--request does not work with dragoman context simulate"]),
+        (["compress", "--at", "3"], ["--at does not work with dragoman context compress"]),
+        (["--focus", "x"], ["--focus does not work with dragoman context;"]),
         (["--output-format", "stream-json"], ["text and json"]),
-        (["--max-turns", "3"], ["--max-turns is not for dragoman context"]),
+        (["--max-turns", "3"], ["--max-turns does not work with dragoman context"]),
     ],
 )
 def test_a_mistake_is_named_with_what_to_do(arguments: list[str], words: list[str], place: Place) -> None:
@@ -282,7 +283,7 @@ def test_a_mistake_is_told_as_json_where_that_is_asked_for(place: Place) -> None
 def test_a_session_that_holds_nothing(place: Place) -> None:
     Kept(place).closed()
     assert place.run("context").code == 0
-    place.run("context", "--request").complaint(42, "holds nothing")
+    place.run("context", "--request").complaint(42, "has nothing to send")
     place.run("context", "simulate").complaint(42, "no answers yet")
     assert "Nothing is outdated" in place.run("context", "prune").out
 
@@ -371,13 +372,13 @@ def test_compress_asks_the_model_and_tells_the_sizes(place: Place, serve: Callab
     service = serve(SNAPSHOT)
     done = place.run("context", "compress", "--focus", "the tokenizer")
     assert (done.code, done.err) == (0, ""), done
-    assert done.out.startswith("Summed up: about ")
+    assert done.out.startswith("Summarised: about ")
     assert len(service.requests) == 1
     assert "the tokenizer" in json.dumps(service.requests[0])
     [compressed] = [entry for entry in read_log(session.path).entries if isinstance(entry, Compressed)]
     assert compressed.new_tokens < compressed.original_tokens
     page = place.run("context").out
-    assert "summed up by" in page
+    assert "summarised by" in page
     assert "summary" in page
 
 
@@ -388,7 +389,7 @@ def test_compress_says_why_it_was_of_no_use(place: Place, serve: Callable[..., S
     service = serve("text: I would rather not.")
     done = place.run("context", "compress")
     assert (done.code, service.requests) == (0, [])
-    assert done.out.startswith("Nothing was summed up: ")
+    assert done.out.startswith("Nothing was summarised: ")
     assert place.run("context", "compress", "--json").json["status"] == "noop"
     kept.store.open(session.path).journal.close()
 
@@ -398,8 +399,8 @@ def test_a_summary_that_is_none_fails(place: Place, serve: Callable[..., Service
     serve("text: I would rather not.")
     done = place.run("context", "compress")
     assert done.code == 57
-    assert done.out.startswith("Not summed up (empty): ")
-    assert "as it was" in done.out
+    assert done.out.startswith("Not summarised (empty): ")
+    assert "unchanged" in done.out
 
 
 def test_compress_needs_a_key_and_says_which(place: Place) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dragoman.app.config import CompressTable, Config, PruneTable, load
+from dragoman.app.config import load
+from dragoman.app.config_tables import CompressTable, Config, PruneTable
 from dragoman.app.options import Options
-from dragoman.app.setup import context_of
+from dragoman.app.settings import context_of
 from dragoman.base.places import find_places
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.values.errors import ConfigError

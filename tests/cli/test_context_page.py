@@ -23,7 +23,7 @@ from dragoman.cli.page import Look, Page, pad, table
 from dragoman.context.decide import Decision
 from dragoman.context.plan import Plan
 from dragoman.loop.history import History
-from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, assistant, result, user
+from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, assistant, tool_result, user
 from dragoman.values.usage import Prices, Usage
 from program import Place
 from property.conversations import words
@@ -54,7 +54,7 @@ def session() -> Plan:
         call = ToolCall(f"c{number}", name, arguments)
         usage = Usage(10, total if number else 0, 300, 60)
         history.answer(Response(Message("assistant", (Text("看一下。"), call)), FinishReason.TOOL_CALLS, usage=usage))
-        history.finish_tool(result(call, "结果 ok\n" * (size // 6)))
+        history.finish_tool(tool_result(call, "结果 ok\n" * (size // 6)))
         total += 300 + size // 4
         now += 6 * MINUTE_MS
     history.prune(["c0"], 180, "cold", 0)
@@ -91,13 +91,13 @@ entry  age  tokens  what
     6  14m   1,239  result  read_file: 结果 ok 结果 ok 结果 ok 结果 ok 结果 ok…
     7   8m      34  answer  看一下。 · $ make test
     8   8m     475  result  would be pruned next · run_shell: 结果 ok 结果 ok…
-   10   2m          prompt  taken back by 11 · no
+   10   2m          prompt  rewound by 11 · no
    12   2m       5  answer  Done.
-               544  unseen  not recorded: template, tools in words, examples
+               544  unseen  not recorded: template, tools as text, examples
 
 Pruned    446 tokens fewer in the next request (results: 1); 180 not sent since
-          entry 9, 2m ago: 180 tokens (results: 1), the cache was cold, so at no
-          cost
+          entry 9, 2m ago: 180 tokens (results: 1), the cache was cold, so it
+          cost nothing
 Next      170 tokens would be pruned (results: 1): the window filled up
 Estimate  2,666 tokens; the service counted 2,660 in the last request; so far
           the estimate was off by 28.5% (median of 3), at worst by 66.5%

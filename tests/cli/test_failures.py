@@ -67,7 +67,7 @@ def test_an_unknown_model(place: Place, model: str) -> None:
 def test_bad_arguments_in_every_format(place: Place) -> None:
     told_everywhere(lambda *more: place.run("--nonsense", *more), 42, "--nonsense")
     told_everywhere(lambda *more: place.run("-p", "", *more), 42, "prompt is empty")
-    told_everywhere(lambda *more: place.run("-p", "x", "--resume", "latest", *more), 42, "--resume")
+    told_everywhere(lambda *more: place.run("-p", "x", "--resume", "latest", *more), 42, "no session to resume")
 
 
 def test_a_bad_configuration_in_every_format(place: Place) -> None:
@@ -177,7 +177,7 @@ def test_nothing_of_a_broken_answer_is_run(fast: Place, serve: Serve) -> None:
 def test_max_turns(place: Place, serve: Serve) -> None:
     looking = [calls(("list_directory", {"path": "."}))]
     asked = serve(script(*[looking] * 9))
-    told_everywhere(lambda *more: place.ask("hi", "--max-turns", "2", *more), 53, "--max-turns")
+    told_everywhere(lambda *more: place.ask("hi", "--max-turns", "2", *more), 53, "max_turns")
     assert len(asked.requests) == 6
 
 

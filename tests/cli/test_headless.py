@@ -199,10 +199,12 @@ def test_auto_edit_edits_and_runs_no_command(place: Place, serve: Serve) -> None
     assert "touch PWN" in done.err
 
 
-def test_auto_is_refused_while_there_is_no_sandbox(place: Place, serve: Serve) -> None:
+def test_an_approval_mode_that_does_not_exist_is_a_mistake(place: Place, serve: Serve) -> None:
     asked = serve("text: ok")
-    place.ask("hi", "--approval", "auto").complaint(44, "sandbox", "auto-edit")
-    place.ask("hi", env={"DRAGOMAN_APPROVAL": "auto"}).complaint(44, "sandbox")
+    place.ask("hi", "--approval", "auto").complaint(42, "'auto'", "auto-edit")
+    place.ask("hi", env={"DRAGOMAN_APPROVAL": "auto"}).complaint(
+        52, "DRAGOMAN_APPROVAL", "approval must be one of plan, default, auto-edit"
+    )
     assert asked.requests == []
 
 

@@ -15,7 +15,7 @@ import pytest
 from dragoman.base.words import say
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
-from dragoman.cli.startup import LAST_WORDS
+from dragoman.cli.startup import CANCELLED_OUTPUT
 from program import Done, Place, Service, calls, script
 
 Serve = Callable[..., Service]
@@ -181,8 +181,12 @@ main()
 @pytest.mark.parametrize("form", ["json", "stream-json"])
 def test_what_is_said_before_anything_is_loaded_is_what_would_be_said_later(form: str) -> None:
     outcome = Outcome(failure=Failure(say("cancelled"), "Cancelled", 130))
-    told = [outcome.told()] if form == "json" else [stream_json.failure("cancelled", "Cancelled", 130), stream_json.result(outcome)]
-    assert [json.loads(line) for line in LAST_WORDS[form].replace("CODE", "130").splitlines()] == told
+    told = (
+        [outcome.to_json()]
+        if form == "json"
+        else [stream_json.failure_data("cancelled", "Cancelled", 130), stream_json.result_data(outcome)]
+    )
+    assert [json.loads(line) for line in CANCELLED_OUTPUT[form].replace("CODE", "130").splitlines()] == told
 
 
 def test_a_signal_that_was_ignored_stays_ignored(place: Place, serve: Serve) -> None:

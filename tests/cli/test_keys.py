@@ -56,7 +56,7 @@ def typist() -> Iterator[Typist]:
 @pytest.mark.parametrize("keys", [b"y", "é".encode(), b"\x1b", b"\x1b[A", b"yes", b"\x00"])
 def test_keys_that_come_at_once_are_one_answer(keys: bytes, typist: Typist) -> None:
     async def press() -> str:
-        pressing = asyncio.create_task(typist.keyboard.press())
+        pressing = asyncio.create_task(typist.keyboard.read_key())
         await asyncio.sleep(0)
         typist.type(keys)
         return await pressing
@@ -66,7 +66,7 @@ def test_keys_that_come_at_once_are_one_answer(keys: bytes, typist: Typist) -> N
 
 def test_a_paste_in_pieces_is_one_answer(typist: Typist) -> None:
     async def press() -> str:
-        pressing = asyncio.create_task(typist.keyboard.press())
+        pressing = asyncio.create_task(typist.keyboard.read_key())
         for key in b"yes":
             typist.type(bytes([key]))
             await asyncio.sleep(QUIET_S / 8)
@@ -79,10 +79,10 @@ def test_what_came_too_early_is_forgotten(typist: Typist) -> None:
     async def press() -> str:
         typist.type(b"y")
         await asyncio.sleep(QUIET_S / 2)  # read, and not yet taken for a whole
-        typist.keyboard.forget()
+        typist.keyboard.discard_typed()
         typist.type(b"y")
-        typist.keyboard.forget()  # not even read
-        pressing = asyncio.create_task(typist.keyboard.press())
+        typist.keyboard.discard_typed()  # not even read
+        pressing = asyncio.create_task(typist.keyboard.read_key())
         await asyncio.sleep(QUIET_S * 3)
         assert not pressing.done()
         typist.type(b"n")
@@ -113,10 +113,10 @@ def test_a_line_is_edited_by_the_terminal(typist: Typist) -> None:
     async def work() -> list[str | None]:
         lines: list[str | None] = []
         for keys in (b"tabz\x7fs\n", b"\n", b"\x04"):
-            with typist.keyboard.lent():
+            with typist.keyboard.lend():
                 assert typist.modes[3] & termios.ECHO
                 typist.type(keys)
-                lines.append(await typist.keyboard.line())
+                lines.append(await typist.keyboard.read_line())
             assert not typist.modes[3] & termios.ECHO
         return lines
 
@@ -125,10 +125,10 @@ def test_a_line_is_edited_by_the_terminal(typist: Typist) -> None:
 
 def test_a_line_that_is_cancelled_gives_the_keys_back(typist: Typist) -> None:
     async def work() -> str:
-        with pytest.raises(TimeoutError), typist.keyboard.lent():
+        with pytest.raises(TimeoutError), typist.keyboard.lend():
             async with asyncio.timeout(0.05):
-                await typist.keyboard.line()
-        pressing = asyncio.create_task(typist.keyboard.press())
+                await typist.keyboard.read_line()
+        pressing = asyncio.create_task(typist.keyboard.read_key())
         await asyncio.sleep(0)
         typist.type(b"y")
         return await pressing
@@ -170,7 +170,7 @@ def test_a_terminal_that_is_gone_is_told() -> None:
         os.close(master)
         async with asyncio.timeout(10):
             await gone.wait()
-        keyboard.forget()
+        keyboard.discard_typed()
         keyboard.close()
 
     asyncio.run(work())

@@ -20,10 +20,10 @@ def test_the_users_own_memory_is_told_and_the_projects_only_where_it_is_trusted(
     (place.work.parent / "secret.md").write_text("SECRET")
     asked = serve("text: ok")
     done = place.ask()
-    assert done.err.splitlines() == ["dragoman: AGENTS.md ignored: this folder is not trusted; --trust uses what is said there"]
+    assert done.err.splitlines() == ["dragoman: AGENTS.md ignored because this folder is not trusted; include them with --trust"]
     done = place.ask("hi", "--trust")
     assert len(done.err.splitlines()) == 1
-    assert "AGENTS.md: @../secret.md is not imported: it lies outside" in done.err
+    assert "AGENTS.md: @../secret.md is not imported: it is outside" in done.err
     untrusted, trusted = map(json.dumps, asked.requests)
     assert "Likes whales." in untrusted
     assert "Sharks" not in untrusted

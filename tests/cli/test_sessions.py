@@ -16,10 +16,10 @@ from dragoman.base.graphemes import clusters, width_of
 from dragoman.cli.session_list import age, as_table
 from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
-from dragoman.sessions.store import Session, Store
+from dragoman.sessions.store import Store, StoredSession
 from dragoman.sessions.summary import Summary
 from dragoman.values.errors import InputError
-from dragoman.values.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, result, user
+from dragoman.values.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, tool_result, user
 from dragoman.values.record import Entry, FileChange, Rewound
 from dragoman.values.usage import Usage
 from program import Place, Service
@@ -37,7 +37,7 @@ class Kept:
 
     def session(
         self, prompt: str = "Read the file", answer: str = "It says hello.", *, at_ms: int = NOW_MS, work: Path | None = None
-    ) -> Session:
+    ) -> StoredSession:
         """Entries: 1 started, 2 configured, 3 prompt, 4 answer with a call, 5 and 6 the call, 7 answer."""
         made = self.store.create(work or self.place.work, versions=("dragoman test",))
         history = History(made.journal, entries=made.loaded.entries, now_ms=lambda: at_ms)
@@ -47,15 +47,15 @@ class Kept:
         said = assistant(Thought("Looking"), "I will read it.", call)
         history.answer(Response(said, FinishReason.TOOL_CALLS, usage=Usage(1_000, 234, 0, 56)))
         history.start_tool(call)
-        history.finish_tool(result(call, "hello\nworld"), display="2 lines")
+        history.finish_tool(tool_result(call, "hello\nworld"), display="2 lines")
         history.answer(Response(assistant(answer, Citation("https://example.org", "Example")), FinishReason.STOP))
         made.journal.close()
         return made
 
-    def entries(self, session: Session) -> tuple[Entry, ...]:
+    def entries(self, session: StoredSession) -> tuple[Entry, ...]:
         return read_log(session.path).entries
 
-    def go_on(self, session: Session) -> tuple[History, Session]:
+    def go_on(self, session: StoredSession) -> tuple[History, StoredSession]:
         opened = self.store.open(session.path)
         return History(opened.journal, entries=opened.loaded.entries, now_ms=lambda: NOW_MS), opened
 
@@ -69,8 +69,8 @@ def kept(place: Place) -> Kept:
 
 
 def test_no_session_yet(place: Place) -> None:
-    assert "No session was kept in this folder" in place.run("sessions").out
-    assert place.run("sessions", "list", "--all").out == "No session was kept yet.\n"
+    assert "No sessions in this folder yet" in place.run("sessions").out
+    assert place.run("sessions", "list", "--all").out == "No sessions yet.\n"
     assert place.run("sessions", "--output-format", "json").json == {"sessions": []}
     place.run("sessions", "show", "latest").complaint(42, "no session")
     assert not (place.home / "dragoman" / "data").exists(), "looking makes nothing"
@@ -156,7 +156,7 @@ def test_show_marks_what_was_rejected_cancelled_and_taken_back(place: Place, kep
     history.reject(history.answer(Response(assistant("half"), FinishReason.OTHER, "broken off")), "the stream was cut")
     call = ToolCall("call_2", "run_shell", '{"command":"make"}')
     history.answer(Response(assistant("stopped", call), FinishReason.OTHER, "cancelled"))
-    history.finish_tool(result(call, "x", is_error=True), "cancelled")
+    history.finish_tool(tool_result(call, "x", is_error=True), "cancelled")
     mark = history.entries[-1]
     history.say(user("the wrong way"))
     history.rewind(mark)
@@ -164,7 +164,7 @@ def test_show_marks_what_was_rejected_cancelled_and_taken_back(place: Place, kep
     out = place.run("sessions", "show", "1").out
     assert "⚠ broken off, rejected: the stream was cut\nhalf\n" in out
     assert "⚠ cancelled\nstopped\n● $ make … cancelled\n" in out
-    assert f"[{mark.seq + 1}] 2026-11-15 12:01:02 UTC (taken back)\n› the wrong way" in out
+    assert f"[{mark.seq + 1}] 2026-11-15 12:01:02 UTC (rewound)\n› the wrong way" in out
     assert f"Went back to entry {mark.seq}." in out
 
 
@@ -173,7 +173,7 @@ def test_show_and_list_and_search_let_nothing_act_on_the_terminal(place: Place, 
     history, opened = kept.go_on(session)
     call = ToolCall("c", f"tool {EVIL}", f'{{"command":"{json.dumps(EVIL)[1:-1]}"}}')
     history.say(Message("assistant", (call,)))
-    history.finish_tool(result(call, EVIL), display=EVIL)
+    history.finish_tool(tool_result(call, EVIL), display=EVIL)
     history.title(f"title {EVIL}")
     history.change_model(f"model {EVIL}", EVIL)
     opened.journal.close()
@@ -204,7 +204,7 @@ def test_a_damaged_log_is_shown_with_a_word_about_it(place: Place, kept: Kept) -
     assert done.code == 0
     assert "I will read it." in done.out
     assert "line 3" in done.err
-    assert "no whole record" in done.err
+    assert "not a complete record" in done.err
     assert Path(session.path).read_bytes() == before, "looking changes nothing"
 
 
@@ -431,7 +431,7 @@ def test_a_pipe_is_not_waited_for(place: Place, kept: Kept) -> None:
 # --- undo
 
 
-def changed(kept: Kept, session: Session, file: Path, before: bytes | None, after: bytes) -> None:
+def changed(kept: Kept, session: StoredSession, file: Path, before: bytes | None, after: bytes) -> None:
     """A run in which a call wrote a file."""
     history, opened = kept.go_on(session)
     call = ToolCall(f"write_{len(history.entries)}", "write_file", "{}")
@@ -442,7 +442,7 @@ def changed(kept: Kept, session: Session, file: Path, before: bytes | None, afte
     new = opened.blobs.put("", after).sha256
     file.write_bytes(after)
     history.change_files(call.id, [FileChange(str(file), old, new, 0o644 if before is not None else 0)])
-    history.finish_tool(result(call, "written"))
+    history.finish_tool(tool_result(call, "written"))
     opened.journal.close()
 
 
@@ -458,13 +458,13 @@ def test_undo_puts_files_back_run_by_run(place: Place, kept: Kept) -> None:
     opened.journal.close()
     done = place.run("sessions", "undo", "latest")
     assert done.code == 0, done
-    assert f"put back {old}" in done.out
+    assert f"restored {old}" in done.out
     assert old.read_bytes() == b"before"
     assert new.read_bytes() == b"created"
     assert f"removed {new}" in place.run("sessions", "undo", "latest").out
     assert not new.exists()
     assert "no run of this session" in place.run("sessions", "undo", "latest").out
-    assert "Files were put back" in place.run("sessions", "show", "1").out
+    assert "Files were restored" in place.run("sessions", "show", "1").out
 
 
 def test_undo_refuses_what_was_changed_since_unless_forced(place: Place, kept: Kept) -> None:
@@ -489,7 +489,7 @@ def test_what_a_run_said_and_did_is_listed_shown_and_exported(place: Place, serv
     assert row["title"] == "what does a.txt say?"
     assert row["messages"] == 3
     shown = place.run("sessions", "show", "latest").out
-    assert "what the model was told of its surroundings" in shown
+    assert "environment described to the model" in shown
     assert "› what does a.txt say?\n" in shown
     assert "● read_file a.txt ✓" in shown
     assert shown.endswith("It says hello.\n")

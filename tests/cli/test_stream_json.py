@@ -14,21 +14,23 @@ import pytest
 
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
-from dragoman.cli.reports import Answer
+from dragoman.cli.reports import AnswerText
 from dragoman.values import errors
 from dragoman.values.events import (
-    CitationShown,
-    ContentAdded,
+    CitationAdded,
     ContextCompressed,
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
     PromptAccepted,
-    PromptProgress,
+    PromptRead,
+    ResponseStarted,
+    Retrying,
     SavingChanged,
     StreamInvalid,
-    ThoughtAdded,
+    TextDelta,
+    ThoughtDelta,
     ToolCallConfirmation,
     ToolCallFinished,
     ToolCallRequested,
@@ -36,38 +38,38 @@ from dragoman.values.events import (
     ToolModeChanged,
     TurnEvent,
     TurnFinished,
-    TurnRetried,
     UserCancelled,
 )
-from dragoman.values.messages import Blob, Citation, FinishReason, Text, ToolCall, result
+from dragoman.values.messages import Blob, Citation, FinishReason, Text, ToolCall, tool_result
 from dragoman.values.usage import Usage
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")
 CALL = ToolCall("c1", "read_file", '{"file_path": "a"}')
 EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
+    (ResponseStarted("r"), None),
     (PromptAccepted("20261115-120000-0123abcd"), None),
     (
         SavingChanged(False, "disk full"),
         {"type": "error", "severity": "warning", "error_type": "saving", "message": "disk full", "saved": False},
     ),
-    (ContentAdded("hi"), {"type": "message", "role": "assistant", "delta": True, "text": "hi"}),
-    (ThoughtAdded("hm"), {"type": "thought", "text": "hm"}),
-    (ThoughtAdded("hm", "S", "d"), {"type": "thought", "text": "hm", "subject": "S", "description": "d"}),
+    (TextDelta("hi"), {"type": "message", "role": "assistant", "delta": True, "text": "hi"}),
+    (ThoughtDelta("hm"), {"type": "thought", "text": "hm"}),
+    (ThoughtDelta("hm", "S", "d"), {"type": "thought", "text": "hm", "subject": "S", "description": "d"}),
     (ToolCallRequested(CALL), {"type": "tool_use", "id": "c1", "name": "read_file", "args": {"file_path": "a"}}),
     (ToolCallRequested(ToolCall("c1", "x", "[1")), {"type": "tool_use", "id": "c1", "name": "x", "args": "[1"}),
     (ToolCallConfirmation(CALL), None),
     (ToolCallUpdated("c1", "executing", "…"), None),
     (
-        ToolCallFinished("c1", (result(CALL, "text", Blob("image/png", "0", 9)),), "shown"),
+        ToolCallFinished("c1", (tool_result(CALL, "text", Blob("image/png", "0", 9)),), "shown"),
         {"type": "tool_result", "id": "c1", "is_error": False, "text": "text\n[image/png, 9 bytes]", "display": "shown", "files": []},
     ),
     (
-        ToolCallFinished("c1", (result(CALL, "no", is_error=True),), error="no", error_type="not_found", output_file="/tmp/x"),
+        ToolCallFinished("c1", (tool_result(CALL, "no", is_error=True),), error="no", error_type="not_found", output_file="/tmp/x"),
         {"type": "tool_result", "id": "c1", "is_error": True, "text": "no", "display": "", "files": [], "error_type": "not_found"}
         | {"output_file": "/tmp/x"},
     ),
     (
-        CitationShown(Citation("http://x", "X", "said")),
+        CitationAdded(Citation("http://x", "X", "said")),
         {"type": "message", "role": "assistant", "delta": True, "text": ""}
         | {"citation": {"uri": "http://x", "title": "X", "cited_text": "said"}},
     ),
@@ -75,12 +77,12 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
         TurnFinished(FinishReason.STOP, Usage(1, 2, 3, 4)),
         {"type": "context", "event": "turn_finished", "reason": "stop", "tokens": {"input": 6, "cache_read": 2, "output": 4}},
     ),
-    (PromptProgress(32, 450), {"type": "context", "event": "prompt_progress", "done_tokens": 32, "total_tokens": 450}),
+    (PromptRead(32, 450), {"type": "context", "event": "prompt_progress", "done_tokens": 32, "total_tokens": 450}),
     (ContextPruned(("c1",), 9), {"type": "context", "event": "pruned", "call_ids": ["c1"], "saved_tokens": 9}),
     (ContextCompressed("done", 9, 3), {"type": "context", "event": "compressed", "status": "done", "tokens": {"original": 9, "new": 3}}),
     (ContextOverflowed(9, 3), {"type": "context", "event": "overflow", "estimated_tokens": 9, "limit_tokens": 3}),
     (
-        TurnRetried(1, 5.25, "busy"),
+        Retrying(1, 5.25, "busy"),
         {"type": "error", "severity": "warning", "error_type": "retry", "message": "busy", "attempt": 1, "wait_s": 5.25, "discard": True},
     ),
     (StreamInvalid("empty"), {"type": "error", "severity": "warning", "error_type": "invalid_stream", "message": "empty", "discard": True}),
@@ -96,7 +98,7 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
 
 @pytest.mark.parametrize(("event", "told"), EXAMPLES, ids=lambda value: type(value).__name__ if not isinstance(value, dict) else "")
 def test_each_event_is_told(event: TurnEvent, told: dict[str, Any] | None) -> None:
-    assert stream_json.told(event) == told
+    assert stream_json.event_data(event) == told
 
 
 def test_the_documented_table_is_what_happens() -> None:
@@ -116,9 +118,9 @@ def test_the_documented_fields_are_those_that_are_sent() -> None:
     rows = {kind: set(fields.split(", ")) for kind, fields in re.findall(r"^\| `([a-z_]+)` \| ([\w, …]+?) \|", DOCS, re.MULTILINE)}
     sent: dict[str, set[str]] = {}
     lines = [told for _, told in EXAMPLES if told]
-    lines.append(stream_json.init(session_id="s", model="m", tools=[], workspace="/"))
-    lines.append(stream_json.prompted("hi"))
-    lines.append(stream_json.result(Outcome(failure=Failure("m", "t", 1))))
+    lines.append(stream_json.init_data(session_id="s", model="m", tools=[], workspace="/"))
+    lines.append(stream_json.prompt_data("hi"))
+    lines.append(stream_json.result_data(Outcome(failure=Failure("m", "t", 1))))
     for told in lines:
         sent.setdefault(told["type"], set()).update(set(told) - {"type"})
     assert set(rows) == set(sent)
@@ -133,7 +135,7 @@ def test_the_documented_object_is_what_json_gives() -> None:
     def shape(value: Any) -> Any:
         return {key: shape(item) for key, item in value.items()} if isinstance(value, dict) else None
 
-    assert shape(json.loads(example)) == shape(Outcome(failure=Failure("m", "t", 1)).told())
+    assert shape(json.loads(example)) == shape(Outcome(failure=Failure("m", "t", 1)).to_json())
 
 
 def test_the_documented_exit_codes_are_those_of_the_errors() -> None:
@@ -146,7 +148,7 @@ def test_the_documented_exit_codes_are_those_of_the_errors() -> None:
 
 
 def test_long_text_is_cut_and_marked() -> None:
-    told = stream_json.told(ToolCallFinished("c1", (Text("x" * 100_000),)))
+    told = stream_json.event_data(ToolCallFinished("c1", (Text("x" * 100_000),)))
     assert told is not None
     assert len(told["text"]) == stream_json.MAX_TEXT_CHARS
     assert told["truncated"]
@@ -155,7 +157,7 @@ def test_long_text_is_cut_and_marked() -> None:
 @hypothesis.given(st.text(st.characters(codec=None)))
 def test_any_text_makes_one_line_of_valid_json(text: str) -> None:
     """Line ends, NEL, U+2028, lone surrogates: one event is one line for every reader."""
-    told = stream_json.told(ContentAdded(text))
+    told = stream_json.event_data(TextDelta(text))
     assert told is not None
     line = stream_json.line(told)
     assert line.endswith("\n")
@@ -166,7 +168,7 @@ def test_any_text_makes_one_line_of_valid_json(text: str) -> None:
 @hypothesis.given(st.lists(st.one_of(st.text(max_size=3), st.sampled_from([None, False]))))
 def test_the_answer_is_the_last_valid_turn_that_said_something(steps: list[str | bool | None]) -> None:
     """None: the turn ends. False: what was said of it is void."""
-    answer = Answer()
+    answer = AnswerText()
     current, last = "", ""
     for step in steps:
         match step:

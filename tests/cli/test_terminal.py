@@ -69,7 +69,7 @@ def test_ctrl_c_at_the_prompt_clears_the_line_and_twice_leaves(place: Place, ser
         shown.send("never sent")
         shown.expect("never sent")
         shown.send(b"\x03")
-        shown.expect("again, or Ctrl-D, leaves")
+        shown.expect("again, or Ctrl-D, to leave")
         shown.prompt()
         shown.ask("hi")
         shown.expect("Hello.")
@@ -185,18 +185,17 @@ def test_a_slash_twice_is_sent_as_one(place: Place, serve: Serve) -> None:
     ("line", "words"),
     [
         ("/help", ["/model", "/approval", "/retry", "Esc"]),
-        ("/modle", ["there is no command /modle", "did you mean /model?"]),
-        ("/etc/passwd", ["there is no command", "//text"]),
+        ("/modle", ["unknown command /modle", "did you mean /model?"]),
+        ("/etc/passwd", ["unknown command", "//text"]),
         ("/model", ["anthropic/claude-opus-5"]),
         ("/model nonsense", ["✗", "nonsense"]),
         ("/approval", ["approval: default"]),
         ("/approval plan", ["approval: plan"]),
-        ("/approval nonsense", ["no approval mode nonsense", "auto-edit"]),
-        ("/approval auto", ["sandbox"]),
+        ("/approval nonsense", ["unknown approval mode nonsense", "auto-edit"]),
+        ("/approval auto", ["unknown approval mode auto", "auto-edit"]),
         ("/tools", ["read_file", "run_shell", "asks first"]),
         ("/usage", ["0 tokens in"]),
-        ("/retry", ["nothing to try again"]),
-        ("!ls", ["not there yet"]),
+        ("/retry", ["nothing to retry"]),
     ],
 )
 def test_commands_are_answered_here(line: str, words: list[str], place: Place, serve: Serve) -> None:
@@ -208,6 +207,22 @@ def test_commands_are_answered_here(line: str, words: list[str], place: Place, s
         for word in words:
             assert word in said
     assert service.requests == []
+
+
+def test_tools_of_ones_own_command_and_of_packages_are_there_too(place: Place, serve: Serve) -> None:
+    """Every front end opens its agent in one place, so that none forgets what is configured."""
+    serve("text: Hello.")
+    (place.work / "list.sh").write_text('#!/bin/sh\necho \'[{"name": "lucky", "description": "A lucky number."}]\'\n')
+    config = '[tools]\ndiscover = ["sh", "list.sh"]\ncall = ["sh", "call.sh"]\nload = ["textwrap:dedent"]\ndisabled = ["run_shell"]'
+    (place.home / "dragoman").mkdir(exist_ok=True)
+    (place.home / "dragoman" / "config.toml").write_text(config)
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.ask("/tools")
+        said = shown.prompt()
+        assert "lucky" in said
+        assert "dedent" in said
+        assert "run_shell" not in said
 
 
 def test_another_model_goes_on_with_the_same_conversation(place: Place, serve: Serve) -> None:

@@ -82,7 +82,7 @@ def test_what_always_covers_is_said(place: Place, serve: Serve) -> None:
         assert "all edits" in shown.expect("stop the run)")
         shown.send("y")
         shown.expect(ASKED)
-        assert "this very command" in shown.expect("stop the run)")
+        assert "this exact command" in shown.expect("stop the run)")
 
 
 # --- the keys
@@ -116,7 +116,7 @@ def test_a_reason_reaches_the_model(place: Place, serve: Serve) -> None:
     with terminal(place) as shown:
         asked(shown)
         shown.send("r")
-        shown.expect("The model is told: ")
+        shown.expect("(the model reads this): ")
         shown.send("use tabz\x7fs, bitte schön\r")
         shown.expect("Done.")
         assert "tabs, bitte schön" in shown.text
@@ -129,7 +129,7 @@ def test_a_reason_that_is_closed_leads_back_to_the_question(place: Place, serve:
     with terminal(place) as shown:
         asked(shown)
         shown.send("r")
-        shown.expect("The model is told: ")
+        shown.expect("(the model reads this): ")
         shown.send(b"\x04")
         shown.expect(ASKED)
         shown.send("y")
@@ -167,7 +167,12 @@ def test_a_wrong_key_repeats_the_choices(place: Place, serve: Serve) -> None:
     serve(script(write("a.txt", "one"), "text: Done."))
     with terminal(place) as shown:
         asked(shown)
-        for key, complaint in [("x", "x is none of the keys"), ("\r", "<U+000A> is none"), ("é", "é is none"), ("\x1b[A", "several keys")]:
+        for key, complaint in [
+            ("x", "x is not one of the choices"),
+            ("\r", "<U+000A> is not"),
+            ("é", "é is not"),
+            ("\x1b[A", "a single key"),
+        ]:
             shown.send(key)
             shown.expect(complaint, ASKED)
         assert not (place.work / "a.txt").exists()
@@ -200,10 +205,10 @@ def test_a_paste_is_no_answer(place: Place, serve: Serve) -> None:
     with terminal(place) as shown:
         asked(shown)
         shown.send("yes please")
-        shown.expect("several keys at once", ASKED)
+        shown.expect("press a single key", ASKED)
         shown.send("y")
         shown.send("es")  # in two pieces, as over a slow line
-        shown.expect("several keys at once", ASKED)
+        shown.expect("press a single key", ASKED)
         assert not (place.work / "a.txt").exists()
 
 
@@ -280,7 +285,7 @@ def test_arguments_are_edited_as_json(place: Place, serve: Serve, editor: Any) -
     ("line", "complaint"),
     [
         ("""echo '{"broken' > "$2" """, "not a JSON object"),
-        ("""echo '{"file_path": 3, "content": "x"}' > "$2" """, "does not fit the tool"),
+        ("""echo '{"file_path": 3, "content": "x"}' > "$2" """, "does not match the tool"),
         ("true", "nothing was changed"),
         ("exit 1", "nothing was changed"),
         ("""rm "$2" """, "nothing was changed"),

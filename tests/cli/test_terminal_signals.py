@@ -57,7 +57,7 @@ from dragoman.app.signals import Interrupted
 signals = Signals(None)
 with signals, suppress(Interrupted):
     for _ in range(3):
-        signals._coming.send(bytes([signal.SIGINT]))  # what is left of a signal that came and was not heeded
+        signals._arrivals_writer.send(bytes([signal.SIGINT]))  # what is left of a signal that arrived and was not handled
         try:
             select.select([], [], [], 10)  # as the line editor waits
             print("missed")

@@ -42,10 +42,11 @@ def test_configured_names_are_understood(place: Place, serve: Serve) -> None:
     assert "alpha" in json.dumps(asked.requests[1])
 
 
-def test_the_format_of_the_seed_dialect(place: Place, serve: Serve) -> None:
+@pytest.mark.parametrize("name", ["fenced_json", "seed"])
+def test_the_format_of_the_fenced_json_dialect_under_its_old_name_too(name: str, place: Place, serve: Serve) -> None:
     (place.work / "a.txt").write_text("alpha")
     (place.home / "dragoman").mkdir()
-    (place.home / "dragoman" / "config.toml").write_text('[text_tools]\nmode = "text"\ndialect = "seed"\n')
+    (place.home / "dragoman" / "config.toml").write_text(f'[text_tools]\nmode = "text"\ndialect = "{name}"\n')
     call = '```json\n{"tool_call": {"name": "read_file", "arguments": {"file_path": "a.txt"}}}\n```'
     asked = serve(script("text: " + json.dumps(call), "text: It says alpha."))
     assert place.ask(model=PROTOCOLS["gemini"]).out == "It says alpha.\n"

@@ -10,7 +10,7 @@ from dragoman.context.settings import ContextSettings
 from dragoman.context.view import View
 from dragoman.loop.history import History
 from dragoman.values.contracts import Journal
-from dragoman.values.messages import FinishReason, Message, Response, ToolCall, ToolSpec, assistant, result, user
+from dragoman.values.messages import FinishReason, Message, Response, ToolCall, ToolSpec, assistant, tool_result, user
 from dragoman.values.profile import Profile
 from dragoman.values.record import Entry
 from dragoman.values.usage import Prices, Usage
@@ -113,7 +113,7 @@ class Conversation:
         decision = self.answer(assistant("looking", call))
         self.wait(takes_ms)
         written = json.dumps({"stdout": stdout, "stderr": stderr, "exitCode": code}) if name == "run_shell" else stdout
-        self.history.finish_tool(result(call, written))
+        self.history.finish_tool(tool_result(call, written))
         return decision
 
     def commands(self, count: int, each: Callable[[], object] | None = None) -> None:

@@ -40,7 +40,7 @@ def call_again(held: Conversation, after_ms: int) -> None:
 def test_before_the_first_call_nothing_is_warm() -> None:
     cache = Cache()
     assert not cache.is_warm(NOW_MS, RATES)
-    assert (cache.broken, cache.last, cache.calls) == ("", None, [])
+    assert (cache.break_reason, cache.last, cache.calls) == ("", None, [])
 
 
 def test_calls_are_what_the_service_counted() -> None:
@@ -153,14 +153,14 @@ def test_an_answer_that_was_not_counted_is_no_call() -> None:
 )
 def test_what_breaks_the_prefix_is_named_until_the_next_call(why: str, change) -> None:
     held = conversation()
-    assert held.history.cache.broken == ""
+    assert held.history.cache.break_reason == ""
     change(held)
-    assert held.history.cache.broken == why
+    assert held.history.cache.break_reason == why
     assert not warm_after(held, SECOND)
     held.prompt()
-    assert held.history.cache.broken == why
+    assert held.history.cache.break_reason == why
     held.answer()
-    assert held.history.cache.broken == ""
+    assert held.history.cache.break_reason == ""
 
 
 def test_what_changes_nothing_sent_breaks_nothing() -> None:
@@ -169,10 +169,10 @@ def test_what_changes_nothing_sent_breaks_nothing() -> None:
     held.history.title("a title")
     held.history.prune([])
     held.history.not_compressed("failed", 10)
-    assert held.history.cache.broken == ""
+    assert held.history.cache.break_reason == ""
     held.history.change_model("other")
     held.history.change_model("model")
-    assert held.history.cache.broken == "", "there and back again before anything was sent"
+    assert held.history.cache.break_reason == "", "there and back again before anything was sent"
 
 
 def test_going_back_no_further_than_the_last_call_loses_nothing() -> None:
@@ -180,9 +180,9 @@ def test_going_back_no_further_than_the_last_call_loses_nothing() -> None:
     answered = held.history.entries[-2]
     assert answered.seq == held.history.cache.calls[-1].seq
     held.history.prune([held.view.outcomes[0].result.call_id], 900)
-    assert held.history.cache.broken == "pruned"
+    assert held.history.cache.break_reason == "pruned"
     held.history.rewind(answered)
-    assert held.history.cache.broken == "", "nor is what was pruned since then"
+    assert held.history.cache.break_reason == "", "nor is what was pruned since then"
 
 
 # What a change in the middle costs
@@ -191,11 +191,11 @@ def test_going_back_no_further_than_the_last_call_loses_nothing() -> None:
 @pytest.mark.parametrize("falls_back", [True, False])
 def test_what_a_change_in_the_middle_loses_is_learned_from_the_next_answer(falls_back: bool) -> None:
     held = conversation(Service(falls_back=falls_back))
-    assert held.history.cache.learned.falls_back is None
+    assert held.history.cache.facts.falls_back is None
     held.history.prune([held.view.outcomes[4].result.call_id], 900)
     held.prompt()
     held.answer()
-    assert held.history.cache.learned.falls_back is falls_back
+    assert held.history.cache.facts.falls_back is falls_back
 
 
 def test_what_was_pruned_before_is_no_part_of_the_prefix_any_more() -> None:
@@ -206,8 +206,8 @@ def test_what_was_pruned_before_is_no_part_of_the_prefix_any_more() -> None:
         held.history.prune([held.view.outcomes[position].result.call_id], 10_000)
         held.prompt()
         held.answer()
-        assert held.history.cache.learned.falls_back is False
-        held.history.cache._learned.clear()
+        assert held.history.cache.facts.falls_back is False
+        held.history.cache._facts.clear()
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -218,16 +218,16 @@ def test_where_both_would_look_alike_nothing_is_learned(first: bool) -> None:
     held.wait(0 if first else 10 * MINUTE)
     held.prompt()
     held.answer()
-    assert held.history.cache.learned.falls_back is None
+    assert held.history.cache.facts.falls_back is None
 
 
 def test_each_model_is_learned_apart() -> None:
     held = conversation(Service(ttl_ms=60 * MINUTE))
     call_again(held, 20 * MINUTE)
     held.history.change_model("other")
-    assert held.history.cache.learned.alive_ms == 0
+    assert held.history.cache.facts.alive_ms == 0
     held.history.change_model("model")
-    assert held.history.cache.learned.alive_ms == 20 * MINUTE
+    assert held.history.cache.facts.alive_ms == 20 * MINUTE
 
 
 # Counting

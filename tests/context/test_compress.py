@@ -13,17 +13,17 @@ from dragoman.context.compress import (
     SHORT_PROMPT_CHARS,
     SUMMARY_BEGINS,
     Cut,
-    Spoken,
+    Verbatim,
     clip,
+    current_entries,
     find_cut,
-    fitting,
+    fit_texts,
     is_gain,
-    raw_with,
+    raw_tokens_with,
     shrink,
-    spoken_through,
-    standing,
     summary_message,
     threshold_tokens,
+    verbatim_through,
 )
 from dragoman.context.settings import CompressSettings
 from dragoman.context.tokens import text_tokens
@@ -48,12 +48,12 @@ def lived(conversation: tuple[bool, Sequence[tuple[int, Sequence[tuple[int, int]
     history = History(now_ms=lambda: 1_700_000_000_000)
     history.configure("model", "Be brief.")
     if environment:
-        history.say(user(f"{GREETING} And so on."))
+        history.say(user(f"{GREETING} And so on."), "environment")
     numbers = itertools.count(1)
     for size, made, answered, noted in lived_turns:
         history.say(user(f"prompt {next(numbers)} " + "p" * size))
         if noted:
-            history.say(user(LOOP_NOTE.format(what="again")))
+            history.say(user(LOOP_NOTE.format(what="again")), "loop")
         for result_size, count in made:
             calls = [ToolCall(f"c{next(numbers)}", "look") for _ in range(count)]
             history.answer(Response(Message("assistant", (Text("looking"), *calls)), FinishReason.TOOL_CALLS))
@@ -155,7 +155,7 @@ def test_the_same_compression_twice_is_one(conversation: tuple[bool, list[tuple[
 def test_nothing_can_go_of_a_conversation_that_has_just_begun() -> None:
     history = History()
     assert find_cut(history.view) is None
-    history.say(user(GREETING))
+    history.say(user(GREETING), "environment")
     assert find_cut(history.view) is None
     history.say(user("a long prompt " * 500))
     assert find_cut(history.view) is None
@@ -211,19 +211,19 @@ def test_an_id_that_is_out_of_view_may_come_again() -> None:
 # --- what outlives it ----------------------------------------------------------------------------------------------------------------
 
 
-def spoken(history: History, through: int | None = None) -> Spoken:
-    return spoken_through(history.entries, history.entries[-1].seq if through is None else through)
+def spoken(history: History, through: int | None = None) -> Verbatim:
+    return verbatim_through(history.entries, history.entries[-1].seq if through is None else through)
 
 
 def test_what_a_person_said_is_told_from_what_the_program_said() -> None:
     history = History()
-    history.say(user(f"{GREETING} Today is a day."))
+    history.say(user(f"{GREETING} Today is a day."), "environment")
     history.say(user("first, with a picture", Blob("image/png", "0" * 64, 12)))
-    history.say(user(LOOP_NOTE.format(what="x")))
-    history.say(user(f"{CHANGED_BEGINS}\n\nToday is another day."))
+    history.say(user(LOOP_NOTE.format(what="x")), "loop")
+    history.say(user(f"{CHANGED_BEGINS}\n\nToday is another day."), "changed")
     history.say(user("second"))
     history.say(assistant("an answer"))
-    assert spoken(history) == Spoken(
+    assert spoken(history) == Verbatim(
         ("first, with a picture\n[image/png, 12 bytes]", "second"), (f"{CHANGED_BEGINS}\n\nToday is another day.",)
     )
 
@@ -270,7 +270,7 @@ def test_what_stands_is_what_the_view_went_through(data: st.DataObject) -> None:
     live, again = View(), View()
     for entry in entries:
         live.feed(entry)
-    for entry in standing(entries):
+    for entry in current_entries(entries):
         if entry.__class__.__name__ != "Rewound":
             again.feed(entry)
     assert again.messages == live.messages
@@ -281,7 +281,7 @@ def test_what_stands_is_what_the_view_went_through(data: st.DataObject) -> None:
 
 def test_the_summary_says_what_it_is_and_holds_every_word_of_the_person() -> None:
     prompts = ("Never touch main.py.", 'Use "spaces",\n  not tabs\t\u2028 please', "按我说的做")
-    text = summary_message("<goal>ship</goal>", Spoken(prompts, ("changed: the date",))).text
+    text = summary_message("<goal>ship</goal>", Verbatim(prompts, ("changed: the date",))).text
     assert text.startswith(SUMMARY_BEGINS)
     assert "<snapshot>\n<goal>ship</goal>\n</snapshot>" in text
     assert all(f"<said>\n{prompt}\n</said>" in text for prompt in prompts)
@@ -294,7 +294,7 @@ def test_the_summary_says_what_it_is_and_holds_every_word_of_the_person() -> Non
 @example(texts=["a" * 100_000], room=300)
 @example(texts=["first " * 3_000, "x" * 10, "newest " * 3_000], room=500)
 def test_where_there_is_no_room_the_first_and_the_newest_stay(texts: list[str], room: int) -> None:
-    shown = fitting(texts, room)
+    shown = fit_texts(texts, room)
     said = [text for is_said, text in shown if is_said]
     notes = [text for is_said, text in shown if not is_said]
     if sum(map(text_tokens, texts)) <= room:
@@ -310,7 +310,7 @@ def test_where_there_is_no_room_the_first_and_the_newest_stay(texts: list[str], 
 
 def test_a_long_first_prompt_is_not_clipped_for_the_sake_of_many_small_ones() -> None:
     rules = "Rule: never push.\n" * 300
-    shown = fitting([rules, *["go on, and do the next thing on the list"] * 2_500], MAX_PROMPT_TOKENS)
+    shown = fit_texts([rules, *["go on, and do the next thing on the list"] * 2_500], MAX_PROMPT_TOKENS)
     assert shown[0] == (True, rules)
     assert not shown[1][0]
 
@@ -345,7 +345,7 @@ def test_the_size_foretold_is_the_size_it_then_has(
     if cut is None:
         return
     summary = user("word " * words + "end")
-    foretold = raw_with(history.view, cut, summary)
+    foretold = raw_tokens_with(history.view, cut, summary)
     history.compress(cut.through_seq, summary, after=cut.after_seq)
     assert history.view.raw_tokens == foretold
 

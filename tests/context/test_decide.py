@@ -169,11 +169,11 @@ def test_by_turn_nothing_goes_during_a_run() -> None:
     assert conversation.request().reason == "turn"
 
 
-@pytest.mark.parametrize(("said", "pruned"), [(LOOP_NOTE.format(what="x"), 0), ("You go in circles", 2)])
+@pytest.mark.parametrize(("said", "pruned"), [("loop", 0), ("", 2)])
 def test_what_the_program_itself_says_starts_no_turn(said: str, pruned: int) -> None:
     conversation = held("turn")
     conversation.wait(20 * MINUTE)
-    conversation.history.say(user(said))
+    conversation.history.say(user(LOOP_NOTE.format(what="x")), said)
     arguments = (conversation.view, conversation.now_ms, conversation.history.cache, PRICED)
     assert len(Decider(conversation.settings).decide(*arguments).prune) == pruned
 
@@ -251,7 +251,7 @@ def test_what_a_change_really_loses_is_charged_once_it_was_seen(kind: str) -> No
         conversation = Conversation(by("request"), service=Service(falls_back=falls_back), cache_kind=kind)
         conversation.prompt("A long story. " * 5_000)
         conversation.commands(60, lambda held=conversation: held.command(takes_ms=30 * SECOND))
-        assert conversation.history.cache.learned.falls_back is falls_back
+        assert conversation.history.cache.facts.falls_back is falls_back
         premiums.append(conversation.pruned[-1].premium_tokens)
     assert premiums[0] - premiums[1] > 1.15 * 70_000 / 3.9
 

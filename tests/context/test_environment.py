@@ -18,9 +18,8 @@ from dragoman.context.environment import (
     changed_text,
     environment_text,
 )
-from dragoman.context.tree import Listing, read_tree, shown_name, tree_lines
-from dragoman.values.messages import user
-from dragoman.values.notes import CHANGED_BEGINS, GREETING, is_note, is_setup
+from dragoman.context.tree import Listing, escape_tree_name, read_tree, tree_lines
+from dragoman.values.notes import CHANGED_BEGINS, GREETING
 
 FACTS = Surroundings(
     date="Sunday, November 15, 2026",
@@ -165,22 +164,12 @@ def test_a_directory_that_was_added_is_not_told_twice() -> None:
     assert changed(but(directories=("/w", "/v"), trees={**FACTS.trees, **trees}), environment_text(FACTS), added) == []
 
 
-def test_nobody_takes_it_for_a_prompt() -> None:
-    """Titles, exports and undo go by how such a message begins; sessions/ does not know context/, so both spell it out."""
-    told = changed_text([environment_text(FACTS)], but(date="Monday"))
-    assert is_note(user(told))
-    assert not is_note(user("Today's date is Monday"))
-    for text in (told, environment_text(FACTS)):
-        assert is_setup(text)
-    assert not is_setup("This is Dragoman.")
-
-
 # --- whatever the facts --------------------------------------------------------------------------------------------------
 
 PRINTABLE = st.characters(exclude_categories=("C", "Z"), exclude_characters="/\\")
 NAMES = st.one_of(
     st.sampled_from(["a", "b", "src", "…", "… 3 more", "x …", "-", "New in a:"]), st.text(PRINTABLE, min_size=1, max_size=6)
-).map(shown_name)
+).map(escape_tree_name)
 
 
 @st.composite

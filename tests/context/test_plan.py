@@ -19,7 +19,19 @@ from dragoman.context.view import View
 from dragoman.loop.history import History
 from dragoman.sessions.importers import import_session
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.messages import Blob, FinishReason, Message, Response, Text, Thought, ToolCall, ToolResult, assistant, result, user
+from dragoman.values.messages import (
+    Blob,
+    FinishReason,
+    Message,
+    Response,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    assistant,
+    tool_result,
+    user,
+)
 from dragoman.values.record import Entry, Said, ToolFinished
 from dragoman.values.usage import Prices, Usage
 from property.conversations import TOOLS
@@ -142,7 +154,7 @@ class Scene:
         said = Message("assistant", (Thought("Hm."), Text("Running it."), call))
         self.history.answer(Response(said, FinishReason.TOOL_CALLS, usage=usage or Usage(500)))
         self.history.start_tool(call)
-        self.history.finish_tool(result(call, output))
+        self.history.finish_tool(tool_result(call, output))
         self.now_ms += MINUTE_MS
         return call
 
@@ -153,7 +165,7 @@ class Scene:
 def test_the_request_part_by_part() -> None:
     scene = Scene()
     facts = Surroundings("today", "Linux", ("/work",), memory=(("AGENTS.md", "Always test.\n" * 40), ("CLAUDE.md", "Be kind.")))
-    scene.history.say(user(environment_text(facts)))
+    scene.history.say(user(environment_text(facts)), "environment")
     scene.history.say(user("Fix it", Blob("image/png", "0" * 64, 99)))
     scene.call(1)
     found = scene.plan(window=200_000)
@@ -214,7 +226,7 @@ def test_results_of_an_answer_that_was_rejected_go_with_it() -> None:
     scene.history.say(user("Go"))
     calls = (ToolCall("a", "read_file"), ToolCall("b", "run_shell"))
     bad = scene.history.answer(Response(Message("assistant", calls), FinishReason.TOOL_CALLS))
-    ended = scene.history.finish_tool(result(calls[0], "text"))
+    ended = scene.history.finish_tool(tool_result(calls[0], "text"))
     rejected = scene.history.reject(bad, "it was cut")
     item = only(scene.plan(), seq=ended.seq)
     assert (item.state, item.reason, item.by_seq, item.detail) == ("dropped", "rejected", rejected.seq, "it was cut")
@@ -247,7 +259,7 @@ def test_what_is_summed_up_is_no_longer_saved_by_pruning() -> None:
 
 def test_what_was_summarised_says_by_what_and_a_summary_may_be_summarised() -> None:
     scene = Scene()
-    setup = scene.history.say(user(environment_text(Surroundings("today", "Linux", ("/work",)))))
+    setup = scene.history.say(user(environment_text(Surroundings("today", "Linux", ("/work",)))), "environment")
     scene.history.say(user("Go"))
     scene.call(1)
     one = scene.history.compress(scene.history.entries[-1], user("First summary"), after=setup)
@@ -269,7 +281,7 @@ def test_calls_that_are_still_open_wait() -> None:
     scene.history.say(user("Go"))
     calls = (ToolCall("a", "read_file"), ToolCall("b", "run_shell"))
     scene.history.say(Message("assistant", calls))
-    scene.history.finish_tool(result(calls[0], "text " * 50))
+    scene.history.finish_tool(tool_result(calls[0], "text " * 50))
     found = scene.plan()
     waiting = [item for item in found.items if item.state == "waiting"]
     assert [(item.call_id, item.reason, item.tokens) for item in waiting] == [("a", "waiting", 0), ("b", "open", 0)]
@@ -284,7 +296,7 @@ def test_notes_of_ours_are_no_prompts() -> None:
 
     scene = Scene()
     scene.history.say(user("Go"))
-    scene.history.say(user(LOOP_NOTE.format(what="x")))
+    scene.history.say(user(LOOP_NOTE.format(what="x")), "loop")
     assert [item.kind for item in scene.plan().items if item.kind in ("prompt", "note")] == ["prompt", "note"]
 
 

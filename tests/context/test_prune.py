@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.context import PruneRule, prune_outdated
-from dragoman.context.prune import Kind, outdated
+from dragoman.context.prune import Kind, find_outdated
 from dragoman.values.messages import Text, ToolResult
 
 MINUTE = 60_000
@@ -231,9 +231,9 @@ def test_since_when_a_result_was_outdated() -> None:
     command, error = Kind(may_go=True, error=False), Kind(may_go=True, error=True)
     rule = PruneRule(age_ms=1_000, keep=2)
     times, kinds = [100, 200, 300, 5_000, 5_100, 6_000], [command, command, error, command, command, command]
-    assert outdated(times, kinds, 10_000, rule) == [(0, 5_000), (1, 5_100), (3, 6_001)]
-    assert outdated(times[:4], kinds[:4], 10_000, rule) == [(0, 5_000)]
-    assert outdated([100, 200, 300], [command] * 3, 10_000, rule) == [(0, 1_101)]
+    assert find_outdated(times, kinds, 10_000, rule) == [(0, 5_000), (1, 5_100), (3, 6_001)]
+    assert find_outdated(times[:4], kinds[:4], 10_000, rule) == [(0, 5_000)]
+    assert find_outdated([100, 200, 300], [command] * 3, 10_000, rule) == [(0, 1_101)]
 
 
 def test_fractions_of_a_millisecond_count() -> None:

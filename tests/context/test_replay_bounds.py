@@ -10,10 +10,10 @@ import pytest
 
 from context.random_traces import RATES, RULES, some_calls, some_rates
 from dragoman.context.economics import Rates
-from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, calls_of, replay
+from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import PruneRule
-from dragoman.context.trace import Call
+from dragoman.context.trace import TracedCall, trace_calls
 from dragoman.sessions.importers import import_session
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))
@@ -74,7 +74,7 @@ def trace(request: pytest.FixtureRequest) -> tuple[str, Path]:
 @pytest.mark.parametrize("falls_back", [False, True])
 def test_no_real_session_costs_more_than_stated_wherever_it_ends(trace: tuple[str, Path], falls_back: bool) -> None:
     entries = import_session(trace[1]).entries
-    for calls in (calls_of(entries), calls_of(entries, by_clock=True)):
+    for calls in (trace_calls(entries), trace_calls(entries, by_clock=True)):
         for rule in (PruneRule(), ALL_TOOLS):
             timeline = Timeline(calls, rule)
             for known in PRICES:
@@ -88,7 +88,7 @@ def test_on_the_long_session_economic_is_near_the_optimum(corpora: Path, falls_b
     """Every tool's results but the last five, Anthropic 5m: within 5 points of what could be done at best."""
     entries = import_session(corpora / "traces" / TRACES[0]).entries
     rates = Rates(0.1, 1.25, falls_back=falls_back)
-    for calls in (calls_of(entries), calls_of(entries, by_clock=True)):
+    for calls in (trace_calls(entries), trace_calls(entries, by_clock=True)):
         timeline = Timeline(calls, ALL_TOOLS)
         economic, optimum = (replay(timeline, Policy(name, ALL_TOOLS), rates).percent for name in ("economic", "optimum"))
         assert optimum <= economic <= optimum + 5
@@ -97,13 +97,13 @@ def test_on_the_long_session_economic_is_near_the_optimum(corpora: Path, falls_b
 
 def test_the_model_of_the_cache_gives_the_bill_that_was_paid(trace: tuple[str, Path]) -> None:
     """Never pruning, at Anthropic's prices: as much as the reported reads and writes come to."""
-    calls = calls_of(import_session(trace[1]).entries)
+    calls = trace_calls(import_session(trace[1]).entries)
     paid = sum(_paid(call) for call in calls)
     model = replay(Timeline(calls, PruneRule()), Policy("none"), Rates(0.1, 1.25)).cost
     assert model == pytest.approx(paid, rel=0.01 if trace[0] == "pi-mono" else 0.06)
 
 
-def _paid(call: Call) -> float:
+def _paid(call: TracedCall) -> float:
     usage = call.usage
     assert usage is not None
     return usage.fresh_tokens + 0.1 * usage.cache_read_tokens + 1.25 * usage.cache_write_tokens

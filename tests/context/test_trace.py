@@ -13,10 +13,10 @@ from dragoman.context.economics import Rates
 from dragoman.context.replay import ALL_TOOLS, Policy, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings, Schedule
-from dragoman.context.trace import Call, Piece, calls_of
-from dragoman.loop.history import History, paid
+from dragoman.context.trace import TracedCall, TracedPiece, trace_calls
+from dragoman.loop.history import History, paid_usage
 from dragoman.sessions.importers import import_session
-from dragoman.values.messages import FinishReason, Response, ToolCall, assistant, result, user
+from dragoman.values.messages import FinishReason, Response, ToolCall, assistant, tool_result, user
 from dragoman.values.usage import Usage
 
 OFF = ContextSettings(PruneSettings(schedule="off"))
@@ -31,26 +31,26 @@ def lived(settings: ContextSettings = OFF, rounds: int = 12) -> Conversation:
     return held
 
 
-def contexts(calls: tuple[Call, ...]) -> list[list[Piece]]:
+def contexts(calls: tuple[TracedCall, ...]) -> list[list[TracedPiece]]:
     """What each call held."""
-    found: list[list[Piece]] = []
-    pieces: list[Piece] = []
+    found: list[list[TracedPiece]] = []
+    pieces: list[TracedPiece] = []
     for call in calls:
         pieces = [*pieces[: call.shared], *call.added]
         found.append(pieces)
     return found
 
 
-def totals(calls: tuple[Call, ...]) -> list[float]:
+def totals(calls: tuple[TracedCall, ...]) -> list[float]:
     return [call.static + sum(piece.tokens for piece in pieces) for call, pieces in zip(calls, contexts(calls), strict=True)]
 
 
-def reported(calls: tuple[Call, ...]) -> list[int]:
+def reported(calls: tuple[TracedCall, ...]) -> list[int]:
     return [call.usage.input_tokens if call.usage else 0 for call in calls]
 
 
 def test_every_call_is_as_large_as_it_was_reported() -> None:
-    calls = calls_of(lived().history.entries)
+    calls = trace_calls(lived().history.entries)
     assert len(calls) == 13
     assert totals(calls) == pytest.approx(reported(calls))
 
@@ -59,13 +59,13 @@ def test_every_call_is_as_large_as_it_was_reported() -> None:
 @pytest.mark.parametrize("by_clock", [False, True])
 def test_every_call_of_a_real_session_is_as_large_as_it_was_reported(corpora: Path, folder: str, by_clock: bool) -> None:
     for path in (corpora / "traces" / folder).glob("*.jsonl"):
-        calls = calls_of(import_session(path).entries, by_clock=by_clock)
+        calls = trace_calls(import_session(path).entries, by_clock=by_clock)
         assert totals(calls) == pytest.approx(reported(calls))
         assert min(piece.tokens for pieces in contexts(calls) for piece in pieces) >= 0
 
 
 def test_a_call_shares_all_that_the_one_before_it_held() -> None:
-    calls = calls_of(lived().history.entries)
+    calls = trace_calls(lived().history.entries)
     assert [call.shared for call in calls] == [0, *(len(pieces) for pieces in contexts(calls)[:-1])]
     assert [call.at_prompt for call in calls] == [True] + 12 * [False]
     assert not any(call.broken for call in calls)
@@ -80,7 +80,7 @@ def test_a_call_is_made_when_what_it_answers_was_there() -> None:
     held.wait(MINUTE)
     held.prompt()
     held.answer()
-    assert [call.timestamp_ms - start for call in calls_of(held.history.entries)] == [0, 67 * SECOND]
+    assert [call.timestamp_ms - start for call in trace_calls(held.history.entries)] == [0, 67 * SECOND]
 
 
 def test_results_are_as_the_rule_wants_to_see_them() -> None:
@@ -89,7 +89,7 @@ def test_results_are_as_the_rule_wants_to_see_them() -> None:
     held.command("x" * 4_000)
     held.command("", stderr="no such file", code=1)
     held.answer()
-    results = [piece.result for piece in contexts(calls_of(held.history.entries))[-1] if piece.result]
+    results = [piece.result for piece in contexts(trace_calls(held.history.entries))[-1] if piece.result]
     assert [found.tool for found in results] == ["run_shell", "run_shell"]
     assert '"stdout"' in results[0].content
     assert results[0].timestamp_ms == held.history.view.outcomes[0].timestamp_ms
@@ -100,7 +100,7 @@ def test_what_the_record_pruned_is_replayed_whole() -> None:
     """A session that pruned is one that never did, to a replay: every result as it was, in calls as large as they would have been."""
     held = lived(ContextSettings(PruneSettings(schedule="request", rule=ALL_TOOLS)))
     assert held.pruned
-    calls, unpruned = calls_of(held.history.entries, by_clock=True), calls_of(lived().history.entries)
+    calls, unpruned = trace_calls(held.history.entries, by_clock=True), trace_calls(lived().history.entries)
     assert totals(calls) == pytest.approx(totals(unpruned), rel=0.001)
     assert reported(calls)[-1] < 0.7 * totals(calls)[-1]
 
@@ -112,7 +112,7 @@ def test_what_was_pruned_before_it_was_ever_sent_is_replayed_whole_too() -> None
     unpruned = held.view.raw_tokens
     held.history.prune([outcome.result.call_id for outcome in held.view.outcomes])
     held.answer()
-    calls = calls_of(held.history.entries, by_clock=True)
+    calls = trace_calls(held.history.entries, by_clock=True)
     assert totals(calls)[-1] == pytest.approx(unpruned, rel=0.01)
 
 
@@ -123,7 +123,7 @@ def test_what_is_sent_unseen_stands_between_and_changes_nothing_else() -> None:
     held.command()
     usage = held.service.usage(held.view, held.now_ms)
     held.answer(usage=Usage(0, usage.cache_read_tokens, usage.cache_write_tokens + 20_000))
-    calls = calls_of(held.history.entries)
+    calls = trace_calls(held.history.entries)
     assert totals(calls) == pytest.approx(reported(calls))
     assert calls[1].added[0].result is None
     assert calls[1].added[0].tokens == pytest.approx(20_000, rel=0.1)
@@ -135,7 +135,7 @@ def test_where_a_request_shrank_unsaid_old_results_did() -> None:
     usage = held.service.usage(held.view, held.now_ms)
     held.prompt()
     held.answer(usage=Usage(0, usage.cache_read_tokens // 2, usage.cache_read_tokens // 4))
-    calls = calls_of(held.history.entries, by_clock=True)
+    calls = trace_calls(held.history.entries, by_clock=True)
     assert totals(calls) == pytest.approx(reported(calls))
     first, last = contexts(calls)[-2][: len(contexts(calls)[-1])], contexts(calls)[-1]
     changed = [position for position, (old, new) in enumerate(zip(first, last, strict=False)) if old.tokens != new.tokens]
@@ -148,20 +148,20 @@ def test_a_summary_leaves_what_stands_before_it_and_moves_the_rest() -> None:
     entries = held.history.entries
     held.history.compress(entries[20].seq, user("the story so far"), after=entries[1])
     held.answer()
-    call = calls_of(held.history.entries)[-1]
+    call = trace_calls(held.history.entries)[-1]
     assert call.shared == 1
     assert call.added[0].result is None
-    ids = {piece.result.id for pieces in contexts(calls_of(entries))[:-1] for piece in pieces if piece.result}
+    ids = {piece.result.id for pieces in contexts(trace_calls(entries))[:-1] for piece in pieces if piece.result}
     assert {piece.result.id for piece in call.added if piece.result} < ids, "what stayed is known again"
 
 
 def test_a_rewind_takes_pieces_away() -> None:
     held = lived()
-    before = contexts(calls_of(held.history.entries))
+    before = contexts(trace_calls(held.history.entries))
     held.history.rewind(held.history.entries[8])
     held.prompt("another way")
     held.answer()
-    call = calls_of(held.history.entries)[-1]
+    call = trace_calls(held.history.entries)[-1]
     assert 0 < call.shared < len(before[-1])
 
 
@@ -172,7 +172,7 @@ def test_another_model_breaks_the_prefix() -> None:
     held.answer()
     held.prompt()
     held.answer()
-    assert [call.broken for call in calls_of(held.history.entries)[-3:]] == [False, True, False]
+    assert [call.broken for call in trace_calls(held.history.entries)[-3:]] == [False, True, False]
 
 
 def test_a_report_that_nothing_was_read_is_heeded() -> None:
@@ -184,8 +184,8 @@ def test_a_report_that_nothing_was_read_is_heeded() -> None:
     held.wait(10 * MINUTE)
     held.prompt()
     held.answer(usage=Usage(0, 0, held.view.raw_tokens))
-    assert [call.broken for call in calls_of(held.history.entries)][-2:] == [True, False], "the other was too late, and the clock knows"
-    assert not any(call.broken for call in calls_of(held.history.entries, by_clock=True))
+    assert [call.broken for call in trace_calls(held.history.entries)][-2:] == [True, False], "the other was too late, and the clock knows"
+    assert not any(call.broken for call in trace_calls(held.history.entries, by_clock=True))
 
 
 def test_a_report_that_only_the_beginning_was_read_is_heeded() -> None:
@@ -193,8 +193,8 @@ def test_a_report_that_only_the_beginning_was_read_is_heeded() -> None:
     held.prompt()
     half = held.view.raw_static + 2_500
     held.answer(usage=Usage(0, half, held.view.raw_tokens - half))
-    call = calls_of(held.history.entries)[-1]
-    pieces = contexts(calls_of(held.history.entries))[-1]
+    call = trace_calls(held.history.entries)[-1]
+    pieces = contexts(trace_calls(held.history.entries))[-1]
     assert not call.broken
     assert call.static + sum(piece.tokens for piece in pieces[: call.shared]) <= half
     assert call.static + sum(piece.tokens for piece in pieces[: call.shared + 1]) > half
@@ -204,7 +204,7 @@ def test_a_service_that_never_reports_reads_has_no_cache_to_miss() -> None:
     held = Conversation(OFF, service=Service(caches=False))
     held.prompt()
     held.commands(4)
-    assert not any(call.broken for call in calls_of(held.history.entries))
+    assert not any(call.broken for call in trace_calls(held.history.entries))
 
 
 def test_without_any_usage_estimates_are_taken() -> None:
@@ -213,17 +213,17 @@ def test_without_any_usage_estimates_are_taken() -> None:
     record.say(user("hello"))
     call = ToolCall("c1", "run_shell")
     record.answer(Response(assistant("hm", call), FinishReason.TOOL_CALLS))
-    record.finish_tool(result(call, "x" * 4_000))
+    record.finish_tool(tool_result(call, "x" * 4_000))
     record.answer(Response(assistant("done"), FinishReason.STOP))
-    calls = calls_of(record.entries, prior=1.5)
+    calls = trace_calls(record.entries, prior=1.5)
     assert len(calls) == 2
     assert calls[0].static == pytest.approx(1.5 * record.view.raw_static)
     assert totals(calls)[-1] == pytest.approx(1.5 * (record.view.raw_tokens - record.view.items[-1].raw_tokens), rel=0.01)
 
 
 def test_no_calls_no_trace() -> None:
-    assert calls_of([]) == ()
-    assert calls_of(Conversation(OFF).history.entries) == ()
+    assert trace_calls([]) == ()
+    assert trace_calls(Conversation(OFF).history.entries) == ()
 
 
 # --- the live decision and the replayed one
@@ -237,7 +237,7 @@ def test_a_replay_prunes_when_the_live_session_does(schedule: Schedule, falls_ba
     pruned = 0
     for seed in range(25):  # fixed: with others a premium may be so nearly reached that a rounded token decides
         live = _held(seed, _every_tool(schedule), falls_back=falls_back)
-        calls = calls_of(_held(seed, OFF, falls_back=falls_back).history.entries)
+        calls = trace_calls(_held(seed, OFF, falls_back=falls_back).history.entries)
         policy = Policy(schedule, LAST_TWO)  # type: ignore[arg-type]
         replayed = replay(Timeline(calls, LAST_TWO), policy, Rates(0.1, 1.25, falls_back=falls_back))
         moments = [number for number, decision in enumerate(live.decisions) if decision.prune]
@@ -266,7 +266,7 @@ def _every_tool(schedule: Schedule) -> ContextSettings:
 
 def _paid(held: Conversation) -> list[float]:
     """What had been paid after each call."""
-    usages = [usage for _, usage in paid(held.history.entries)]
+    usages = [usage for _, usage in paid_usage(held.history.entries)]
     return list(accumulate(0.1 * usage.cache_read_tokens + 1.25 * usage.cache_write_tokens for usage in usages))
 
 

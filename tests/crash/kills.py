@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from dragoman.sessions import journal as journal_room
 from dragoman.sessions.journal import SessionJournal
-from dragoman.sessions.log import Loaded, read_log
+from dragoman.sessions.log import LoadedLog, read_log
 from dragoman.sessions.opening import create, open_for_writing
 from dragoman.values.record import Entry
 from sessions.entries import entry, started
@@ -143,7 +143,7 @@ def live(path: Path, tell: int, doing: mmap.mmap, aim: int, chance: random.Rando
                 seq += 1
                 journal.append(expected(seq))
             await journal.sync()
-            if not journal.saved:
+            if not journal.is_saved:
                 os._exit(3)
             os.write(tell, b"%d\n" % seq)
 
@@ -155,12 +155,12 @@ def live(path: Path, tell: int, doing: mmap.mmap, aim: int, chance: random.Rando
     os._exit(2)
 
 
-def open_or_create(path: Path) -> tuple[SessionJournal, Loaded]:
+def open_or_create(path: Path) -> tuple[SessionJournal, LoadedLog]:
     if path.exists() and read_log(path).entries:
         return open_for_writing(path)
     # Killed before its head was written, so nothing was ever acknowledged: it is made anew.
     path.unlink(missing_ok=True)
-    return create(path, started()), Loaded((started(),))
+    return create(path, started()), LoadedLog((started(),))
 
 
 if __name__ == "__main__":

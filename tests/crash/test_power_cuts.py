@@ -37,7 +37,7 @@ def use(path: Path, disk: Disk, batches: tuple[int, ...]) -> None:
                 seq += 1
                 journal.append(entry(seq, f"e{seq}"))
             await journal.sync()
-            if journal.saved:
+            if journal.is_saved:
                 disk.acknowledge(seq)
 
     asyncio.run(go_on())

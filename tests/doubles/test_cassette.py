@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dragoman.http.transport import HttpTransport
 from dragoman.providers.redact import REDACTED
 from dragoman.testing.cassette import Cassette
-from dragoman.values.contracts import Answer
+from dragoman.values.contracts import HttpResponse
 from dragoman.values.errors import ConnectionFailed, InputError
 from loopback_http import Received, always, answer, chunk, chunked_head, endless, fetch, serving
 
@@ -34,7 +34,7 @@ class Canned:
         self._answers = iter(answers)
 
     @asynccontextmanager
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[Answer]:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[HttpResponse]:
         canned = next(self._answers)
         if isinstance(canned, Exception):
             raise canned
@@ -181,7 +181,7 @@ def test_a_recording_that_was_broken_off_says_so_when_it_is_replayed(tmp_path: P
             await recording.aclose()
         got, error = await attempt_after(Cassette(path), "POST", server.url, {}, b"")
         assert got == [b"data: 1\n\n"]
-        assert str(error) == "the recording was broken off here"
+        assert str(error) == "the recording was interrupted here"
 
     asyncio.run(run())
 
@@ -339,7 +339,7 @@ def test_the_difference_is_shown_and_not_the_whole_body(tmp_path: Path) -> None:
 
 def test_one_request_too_many_is_told_so(tape: Path) -> None:
     request = ("POST", "https://api.test/v1/chat?alt=sse", {}, b'{"model":"a","n":1}')
-    with pytest.raises(InputError, match="holds 1 interactions, and this is one more: POST /v1/chat"):
+    with pytest.raises(InputError, match="has 1 interactions, and this is one more: POST /v1/chat"):
         replay(tape, request, request)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman.testing.mock.server import MockServer
-from dragoman.testing.script import Framing
+from dragoman.testing.script_steps import ScriptFraming
 from raw_client import (
     PROTOCOLS,
     SAID,
@@ -140,8 +140,11 @@ def test_bodies_may_be_slow() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("framing", [*([each] for each in Framing), [Framing.CRLF, Framing.BOM, Framing.MULTILINE, Framing.COMMENTS]])
-def test_every_framing_says_the_same(protocol: str, framing: list[Framing]) -> None:
+@pytest.mark.parametrize(
+    "framing",
+    [*([each] for each in ScriptFraming), [ScriptFraming.CRLF, ScriptFraming.BOM, ScriptFraming.MULTILINE, ScriptFraming.COMMENTS]],
+)
+def test_every_framing_says_the_same(protocol: str, framing: list[ScriptFraming]) -> None:
     said = 'text: "a\\u2028b\\u0085c"\ncall id=c1: f {"a": 1}'
     plain = answered(said, protocol)
     framed = answered(f"answer: framing={'+'.join(framing)}\n{said}", protocol)

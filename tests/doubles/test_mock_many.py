@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from dragoman.testing.mock.server import MockServer
-from dragoman.testing.mock.wire import Asked
-from dragoman.testing.script import Answer, Ping, Say, Source, Stall, Wait, answer
+from dragoman.testing.mock.wire import ModelRequest
+from dragoman.testing.script import Source
+from dragoman.testing.script_steps import Ping, Say, ScriptedAnswer, Stall, Wait, answer
 from raw_client import PROTOCOLS, REQUESTS, Got, ask, connect, read_answer, read_for, request_bytes, text_of
 
 QUESTION = "hello"
@@ -81,7 +82,7 @@ def body_of(protocol: str, question: str) -> dict[str, Any]:
     return json.loads(json.dumps(REQUESTS[protocol][1]).replace(QUESTION, question))
 
 
-def question_of(asked: Asked) -> str:
+def question_of(asked: ModelRequest) -> str:
     match asked.protocol:
         case "gemini":
             return asked.body["contents"][0]["parts"][0]["text"]
@@ -147,7 +148,7 @@ def test_a_connection_is_kept_after_a_late_error(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_requests_sent_ahead_are_answered_in_order(protocol: str) -> None:
-    def choose(asked: Asked) -> Answer:
+    def choose(asked: ModelRequest) -> ScriptedAnswer:
         return answer(Wait(0.02), question_of(asked), Ping(2, 0.005), "!", piece_bytes=300, piece_wait_s=0.002)
 
     async def ahead(server: MockServer) -> list[str]:
@@ -186,7 +187,7 @@ def test_hundreds_at_once_each_get_the_answer_to_their_own_question(tmp_path: Pa
     log = tmp_path / "log.jsonl"
     chance = random.Random(1)
 
-    def choose(asked: Asked) -> Answer:
+    def choose(asked: ModelRequest) -> ScriptedAnswer:
         words = [Say(f"{question_of(asked)} ", chance.choice([0, 1, 3])), Ping(1, chance.random() / 50), Say("is answered")]
         late = [Wait(chance.random() / 20)] if chance.random() < 0.7 else []
         slow = {"piece_bytes": 150, "piece_wait_s": 0.001} if chance.random() < 0.3 else {}

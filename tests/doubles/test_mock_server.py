@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from dragoman.testing.mock.server import MockServer
-from dragoman.testing.script import Answer, answer
+from dragoman.testing.script_steps import ScriptedAnswer, answer
 from raw_client import (
     PROTOCOLS,
     REQUESTS,
@@ -207,7 +207,7 @@ def test_it_may_remember_only_the_latest_requests(keep: int | None, kept: list[s
 def test_a_function_that_fails_to_choose_ends_the_connection_and_is_reported() -> None:
     reported: list[BaseException] = []
 
-    def choose(asked: object) -> Answer:
+    def choose(asked: object) -> ScriptedAnswer:
         raise LookupError("no answer for this")
 
     async def fail(server: MockServer) -> None:

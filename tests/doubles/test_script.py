@@ -9,29 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.testing.script import (
-    Answer,
-    Block,
-    Call,
+from dragoman.testing.script import Playback, Script, pieces
+from dragoman.testing.script_steps import (
+    BlockStep,
     CallQuirk,
+    CallStep,
     Cite,
-    Cut,
+    CutStep,
     Fail,
     Finish,
-    Framing,
     Garbage,
     Ping,
-    Playback,
-    Raw,
-    Report,
+    RawStep,
+    ReportStep,
     Say,
-    Script,
+    ScriptedAnswer,
+    ScriptFraming,
     Stall,
     Step,
     Think,
     Wait,
     answer,
-    pieces,
 )
 from dragoman.values.errors import InputError
 from dragoman.values.usage import Usage
@@ -55,17 +53,17 @@ def test_a_script_reads_as_it_is_written() -> None:
         cut
     """)
     assert script.answers == (
-        Answer(
+        ScriptedAnswer(
             (
                 Think("I should look at the file."),
                 Say("Let me read it."),
-                Call("read_file", '{"path": "a.txt"}'),
-                Report(Usage(fresh_tokens=100, cache_read_tokens=50, output_tokens=20)),
+                CallStep("read_file", '{"path": "a.txt"}'),
+                ReportStep(Usage(fresh_tokens=100, cache_read_tokens=50, output_tokens=20)),
             )
         ),
-        Answer((Say("Done."),)),
-        Answer((Fail(429, "Slow down", retry_after_s=7.0),)),
-        Answer((Say("half of"), Cut())),
+        ScriptedAnswer((Say("Done."),)),
+        ScriptedAnswer((Fail(429, "Slow down", retry_after_s=7.0),)),
+        ScriptedAnswer((Say("half of"), CutStep())),
     )
 
 
@@ -77,18 +75,18 @@ def test_a_script_reads_as_it_is_written() -> None:
         ('text: ""', Say("")),
         ("thought signature=c2ln:", Think("", "c2ln")),
         ('thought redacted signature=abc: ""', Think("", "abc", redacted=True)),
-        ("call: list_files", Call("list_files")),
-        ('call id="" piece=2: f {"a": 1}', Call("f", '{"a": 1}', "", 2)),
-        ('call: "../rm \\u001b[31m" [1]', Call("../rm \x1b[31m", "[1]")),
-        ('call: f "a string"', Call("f", '"a string"')),
-        ('call: f {"path": "cut', Call("f", '{"path": "cut')),
-        ('call args="": f', Call("f", "")),
+        ("call: list_files", CallStep("list_files")),
+        ('call id="" piece=2: f {"a": 1}', CallStep("f", '{"a": 1}', "", 2)),
+        ('call: "../rm \\u001b[31m" [1]', CallStep("../rm \x1b[31m", "[1]")),
+        ('call: f "a string"', CallStep("f", '"a string"')),
+        ('call: f {"path": "cut', CallStep("f", '{"path": "cut')),
+        ('call args="": f', CallStep("f", "")),
         ('cite title="A page" text=x: https://example.org/a?b=c', Cite("https://example.org/a?b=c", "A page", "x")),
         ("wait: 0.5", Wait(0.5)),
         ("error: 529", Fail(529)),
         ("error: 429 retry_date=7 retry_info=45.837906927", Fail(429, retry_date_s=7.0, retry_info_s=45.837906927)),
         ("error: 429 code=insufficient_quota quota_id=PerDay", Fail(429, code="insufficient_quota", quota_id="PerDay")),
-        ("cut: 120", Cut(120)),
+        ("cut: 120", CutStep(120)),
         ("stall", Stall()),
         ("stall: 3", Stall(3)),
         ("ping", Ping()),
@@ -98,14 +96,14 @@ def test_a_script_reads_as_it_is_written() -> None:
         ("finish: length", Finish("length")),
         ('finish: MALFORMED_FUNCTION_CALL "why not"', Finish("MALFORMED_FUNCTION_CALL", "why not")),
         ("finish: none", Finish("")),
-        ("block: SAFETY", Block("SAFETY")),
-        ('raw: "data: {}\\n\\n"', Raw(b"data: {}\n\n")),
-        ("raw base64: //4=", Raw(b"\xff\xfe")),
+        ("block: SAFETY", BlockStep("SAFETY")),
+        ('raw: "data: {}\\n\\n"', RawStep(b"data: {}\n\n")),
+        ("raw base64: //4=", RawStep(b"\xff\xfe")),
     ],
 )
 def test_every_step_has_a_line(line: str, step: Step) -> None:
-    assert Script.parse(line).answers == (Answer((step,)),)
-    assert Script.parse(f"\ufeff{line}\r\n---\r\n").answers == (Answer((step,)),)
+    assert Script.parse(line).answers == (ScriptedAnswer((step,)),)
+    assert Script.parse(f"\ufeff{line}\r\n---\r\n").answers == (ScriptedAnswer((step,)),)
 
 
 def test_options_of_answers_and_scripts() -> None:
@@ -119,9 +117,9 @@ def test_options_of_answers_and_scripts() -> None:
     assert (script.at_end, script.end_text) == ("say", "Bye.")
     first, second = script.answers
     assert first.calls == (CallQuirk.INTERLEAVED, CallQuirk.NO_INDEX)
-    assert first.framing == (Framing.CRLF, Framing.BOM)
+    assert first.framing == (ScriptFraming.CRLF, ScriptFraming.BOM)
     assert (first.piece_bytes, first.piece_wait_s, first.times) == (1, 0.5, 2)
-    assert second == Answer()
+    assert second == ScriptedAnswer()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +144,7 @@ def test_options_of_answers_and_scripts() -> None:
         ("error:", "line 1: the error needs an HTTP status"),
         ("finish:", "line 1: the finish needs one word"),
         ("cut: here", "line 1: `here` cannot be a number of bytes"),
-        ("ping: 1 2", "line 1: `2` is too much"),
+        ("ping: 1 2", "line 1: unexpected `2`"),
         ("raw base64: =", "line 1: `=` is not base64"),
         ("answer: calls=interleavd\ntext: a", "line 1: `interleavd` is unknown; choose from .*Did you mean `interleaved`?"),
         ("answer: times=0\ntext: a", "line 1: `0` cannot be times; write a whole number of at least 1"),
@@ -191,24 +189,24 @@ SECONDS = st.floats(0, 1e6)
 STEPS = st.one_of(
     st.builds(Say, TEXTS, COUNTS),
     st.builds(Think, TEXTS, TEXTS, COUNTS, st.booleans()),
-    st.builds(Call, TEXTS.filter(bool), TEXTS, st.none() | TEXTS, COUNTS, TEXTS),
+    st.builds(CallStep, TEXTS.filter(bool), TEXTS, st.none() | TEXTS, COUNTS, TEXTS),
     st.builds(Cite, TEXTS, TEXTS, TEXTS),
-    st.builds(Report, st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)),
+    st.builds(ReportStep, st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)),
     st.builds(Finish, TEXTS.filter(lambda text: text != "none"), TEXTS),
-    st.builds(Block, TEXTS),
+    st.builds(BlockStep, TEXTS),
     st.builds(Wait, SECONDS),
     st.builds(Fail, st.integers(400, 599), TEXTS, TEXTS, *([st.none() | SECONDS] * 3), TEXTS),
-    st.builds(Cut, st.none() | COUNTS),
+    st.builds(CutStep, st.none() | COUNTS),
     st.builds(Stall, st.none() | COUNTS),
     st.builds(Ping, st.none() | COUNTS, SECONDS),
     st.builds(Garbage, TEXTS),
-    st.builds(Raw, st.binary(max_size=20)),
+    st.builds(RawStep, st.binary(max_size=20)),
 )
 ANSWERS = st.builds(
-    Answer,
+    ScriptedAnswer,
     st.lists(STEPS, max_size=5).map(tuple),
     st.lists(st.sampled_from(CallQuirk), max_size=2).map(tuple),
-    st.lists(st.sampled_from(Framing), max_size=2).map(tuple),
+    st.lists(st.sampled_from(ScriptFraming), max_size=2).map(tuple),
     COUNTS,
     SECONDS,
     st.integers(1, 5),
@@ -223,7 +221,7 @@ def test_what_is_written_reads_the_same(script: Script) -> None:
 
 def test_a_written_script_stays_readable() -> None:
     script = Script(
-        (answer("Let me see.", Call("read_file", '{"path": "a.txt"}'), Fail(429, "Slow down", retry_after_s=7)), answer("多行\n文字"))
+        (answer("Let me see.", CallStep("read_file", '{"path": "a.txt"}'), Fail(429, "Slow down", retry_after_s=7)), answer("多行\n文字"))
     )
     assert script.render() == (
         'text: Let me see.\ncall: read_file {"path": "a.txt"}\nerror: 429 retry_after=7 "Slow down"\n---\ntext: "多行\\n文字"\n'
@@ -270,7 +268,7 @@ def test_anything_sensible_is_a_source() -> None:
 
 def test_an_answer_knows_how_it_ends_and_what_it_used() -> None:
     assert answer("a").finish == Finish("stop")
-    assert answer("a", Call("f")).finish == Finish("tool_calls")
-    assert answer("a", Finish("length"), Call("f")).finish == Finish("length")
+    assert answer("a", CallStep("f")).finish == Finish("tool_calls")
+    assert answer("a", Finish("length"), CallStep("f")).finish == Finish("length")
     assert answer("abcdefgh", Think("abcd")).usage_or(10) == Usage(fresh_tokens=10, output_tokens=3, thought_tokens=1)
-    assert answer("a", Report(Usage(1)), Report(Usage(2))).usage_or(10) == Usage(2)
+    assert answer("a", ReportStep(Usage(1)), ReportStep(Usage(2))).usage_or(10) == Usage(2)

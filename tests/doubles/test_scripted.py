@@ -8,7 +8,8 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.testing.script import Source, answer
+from dragoman.testing.script import Source
+from dragoman.testing.script_steps import answer
 from dragoman.testing.scripted import ScriptedProvider, reason_of
 from dragoman.values import errors
 from dragoman.values.contracts import Provider
@@ -35,7 +36,7 @@ from dragoman.values.messages import (
     Thought,
     ToolCall,
     assistant,
-    result,
+    tool_result,
     user,
 )
 from dragoman.values.profile import Profile
@@ -119,7 +120,7 @@ def test_requests_are_kept_and_prepared_as_json() -> None:
 
 
 def test_ids_become_unique() -> None:
-    history = (user("go"), assistant(ToolCall("c1", "f")), user(result(ToolCall("c1", "f"), "done")))
+    history = (user("go"), assistant(ToolCall("c1", "f")), user(tool_result(ToolCall("c1", "f"), "done")))
     source = 'call id="": f\ncall id=c1: f\ncall id=c2: f\ncall id=c2: f {"a": 1}\ncall: f'
     calls = response(source, Request("m", history)).message.calls
     ids = [call.id for call in calls]

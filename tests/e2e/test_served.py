@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from agents import make_agent
 from dragoman.loop.agent import Agent
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import Connection, connect
-from dragoman.text_tools.constrained import constrained
+from dragoman.text_tools.constrained import constrain_request
 from dragoman.text_tools.wrapper import TextTools
 from dragoman.values import errors
 from dragoman.values.events import PromptRead, ResponseFinished, ResponseStarted, StreamEvent, TextDelta, UsageUpdated
@@ -112,7 +113,7 @@ def test_an_answer_is_bound_to_a_schema(protocol: str, request: pytest.FixtureRe
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_no_call_is_made_that_does_not_fit_and_none_is_unreadable_under_constraint(model: Connection, temperature: float) -> None:
     request = asked(model, "What is in notes.txt?", tools=(READ, LIST), temperature=temperature, max_output_tokens=200)
-    response = last(asyncio.run(events_of(TextTools(model), constrained(request)))).response
+    response = last(asyncio.run(events_of(TextTools(model), constrain_request(request)))).response
     for call in response.message.calls:
         assert problems({tool.name: tool.schema for tool in (READ, LIST)}[call.name], call.args) == []
     if model.profile(model.model).json_schema:
@@ -140,7 +141,7 @@ def test_a_run_holds_whatever_the_model_says(model: Connection, tmp_path: Path) 
     (tmp_path / "notes.txt").write_text("The meeting is on Thursday.\n")
 
     async def run() -> Agent:
-        agent = Agent(model, workspace=tmp_path, builtin=("read_file",), environment=False, settings=Settings(max_output_tokens=120))
+        agent = make_agent(model, workspace=tmp_path, builtin=("read_file",), describe=False, settings=Settings(max_output_tokens=120))
         async with agent:
             try:
                 await agent.run("Read notes.txt. On which day is the meeting?")

@@ -13,7 +13,8 @@ from dragoman.providers import http_provider as http
 from dragoman.providers.connect import connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
-from dragoman.testing.script import Call, Cut, Fail, Ping, Raw, Say, Script, Stall, Think, Wait, answer
+from dragoman.testing.script import Script
+from dragoman.testing.script_steps import CallStep, CutStep, Fail, Ping, RawStep, Say, Stall, Think, Wait, answer
 from dragoman.values.errors import ConnectionFailed, RateLimited, StreamBroken, TimedOut, Unauthorized
 from dragoman.values.events import ResponseFinished, TextDelta
 from dragoman.values.messages import FinishReason, assistant
@@ -24,8 +25,8 @@ from streaming import MODELS, PROTOCOLS, checked, collect, generated, recorded, 
 SAID = answer(
     Think("Hm \U0001f914.", "c2ln", piece_chars=4),
     Say("Let me see: naïve 文字.", piece_chars=9),
-    Call("read_file", '{"path":"a.txt"}', id="c1", piece_chars=8),
-    Call("read_file", '{"path":"b.txt"}', id="c2"),
+    CallStep("read_file", '{"path":"a.txt"}', id="c1", piece_chars=8),
+    CallStep("read_file", '{"path":"b.txt"}', id="c2"),
 )
 
 
@@ -60,7 +61,7 @@ def test_a_stream_cut_at_any_byte_is_tried_again_and_never_finished(protocol: st
         for offset in offsets:
             before = len(bench.server.requests)
             bench.waits.clear()
-            events, error = await bench.fails(always(*SAID.steps, Cut(offset)))
+            events, error = await bench.fails(always(*SAID.steps, CutStep(offset)))
             assert isinstance(error, StreamBroken | ConnectionFailed), offset
             assert len(bench.server.requests) - before == 3
             assert [event.attempt for event in retries(events)] == [1, 2]
@@ -77,7 +78,7 @@ def test_a_cut_behind_the_terminal_event_loses_nothing(protocol: str) -> None:
 
     async def cut_at_the_end(bench: Bench) -> None:
         body = await body_of(bench)
-        events, error = await bench.ask(always(*SAID.steps, Cut(len(body))))
+        events, error = await bench.ask(always(*SAID.steps, CutStep(len(body))))
         if protocol == "gemini":  # no terminal event: the end of the body is the end, and there was none
             assert isinstance(error, StreamBroken)
         else:
@@ -93,7 +94,7 @@ def test_an_attempt_that_follows_a_cut_starts_anew(protocol: str) -> None:
 
     async def second_time(bench: Bench) -> None:
         size = len(await body_of(bench))
-        events, error = await bench.ask(Script((answer(*SAID.steps, Cut(size // 2)), SAID)))
+        events, error = await bench.ask(Script((answer(*SAID.steps, CutStep(size // 2)), SAID)))
         assert error is None
         (retry,) = retries(events)
         after = events[events.index(retry) + 1 :]
@@ -128,7 +129,7 @@ def test_an_answer_that_is_not_streamed_is_whole_or_broken(protocol: str, every_
             generated(protocol, body[:offset])
 
     async def cut_in_the_middle(bench: Bench) -> None:
-        bench.server.play(always(*SAID.steps, Cut()))
+        bench.server.play(always(*SAID.steps, CutStep()))
         with pytest.raises((ConnectionFailed, StreamBroken)):
             await bench.connection.generate(bench.request())
         assert len(bench.waits) == 2
@@ -139,7 +140,7 @@ def test_an_answer_that_is_not_streamed_is_whole_or_broken(protocol: str, every_
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_connection_closed_before_the_head_is_tried_again(protocol: str) -> None:
     async def no_head(bench: Bench) -> None:
-        events, error = await bench.fails(always(Cut()))
+        events, error = await bench.fails(always(CutStep()))
         assert isinstance(error, ConnectionFailed)
         assert len(retries(events)) == 2
 
@@ -149,14 +150,14 @@ def test_a_connection_closed_before_the_head_is_tried_again(protocol: str) -> No
 # --- PV02: silence ----------------------------------------------------------------------------------------------------------
 
 PINGS = Ping(None, every_s=0.02)
-NEWS = (Wait(0.02), Raw(b'event: news\ndata: {"type": "news"}\n\n')) * 100
+NEWS = (Wait(0.02), RawStep(b'event: news\ndata: {"type": "news"}\n\n')) * 100
 SILENCES = {
     "no head": answer(Wait(60)),
     "a head and nothing": answer(Stall(), "never"),
     "a head and pings": answer(PINGS, "never"),
     "three events and nothing": answer("a", "b", "c", Stall()),
     "three events and pings": answer("a", "b", "c", PINGS),
-    "three events and comments": answer("a", "b", "c", *(Wait(0.02), Raw(b": still here\n\n")) * 100),
+    "three events and comments": answer("a", "b", "c", *(Wait(0.02), RawStep(b": still here\n\n")) * 100),
     "three events and events of unknown kinds": answer("a", "b", "c", *NEWS),
     "a byte at a time": answer("a", "b", piece_bytes=1, piece_wait_s=0.02),
 }
@@ -213,7 +214,7 @@ def test_a_service_that_does_not_close_its_answer_is_not_waited_for(protocol: st
 
     async def left_open(bench: Bench) -> None:
         start = time.monotonic()
-        response = await bench.answer(answer(Raw(recorded(protocol, answer("a"))), Stall()))
+        response = await bench.answer(answer(RawStep(recorded(protocol, answer("a"))), Stall()))
         assert response.message == assistant("a")
         assert time.monotonic() - start < 2
 
@@ -293,9 +294,9 @@ async def until(true: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_error_whose_explanation_is_cut_is_told_by_its_status(protocol: str) -> None:
     async def cut(bench: Bench) -> None:
-        _, error = await bench.fails(always(Fail(401), Cut(9)))
+        _, error = await bench.fails(always(Fail(401), CutStep(9)))
         assert isinstance(error, Unauthorized)
-        _, error = await bench.fails(always(Fail(429, retry_after_s=600), Cut(0)))
+        _, error = await bench.fails(always(Fail(429, retry_after_s=600), CutStep(0)))
         assert (type(error), error.retry_after_s) == (RateLimited, 600)
         assert len(bench.server.requests) == 2
 

@@ -6,21 +6,21 @@ import json
 
 import pytest
 
-from dragoman.testing.script import Answer, Call, answer
+from dragoman.testing.script_steps import CallStep, ScriptedAnswer, answer
 from dragoman.values.errors import StreamBroken
-from dragoman.values.messages import FinishReason, ToolCall, result, user
+from dragoman.values.messages import FinishReason, ToolCall, tool_result, user
 from faulty_service import Bench, always, run, violation
 from streaming import PROTOCOLS
 
 BIG = json.dumps({"path": "a.txt", "content": "x" * 20_000_000})
 
 
-async def next_is_valid(bench: Bench, said: Answer) -> tuple[ToolCall, ...]:
+async def next_is_valid(bench: Bench, said: ScriptedAnswer) -> tuple[ToolCall, ...]:
     """The calls of an answer; the next request, with a result for each, is one that the service takes."""
     first = user("hello")
     response = await bench.answer(said, first)
     calls = response.message.calls
-    await bench.answer("text: ok", first, response.message, user(*(result(call, "too much", is_error=True) for call in calls)))
+    await bench.answer("text: ok", first, response.message, user(*(tool_result(call, "too much", is_error=True) for call in calls)))
     assert bench.server.requests[-1].violation is None
     assert violation(bench.protocol, bench.body()) is None
     return calls
@@ -32,7 +32,7 @@ def test_twenty_megabytes_of_arguments(protocol: str, piece_chars: int) -> None:
     """PV14: read, and named in later requests instead of repeated."""
 
     async def big(bench: Bench) -> None:
-        (call,) = await next_is_valid(bench, answer(Call("write_file", BIG, piece_chars=piece_chars)))
+        (call,) = await next_is_valid(bench, answer(CallStep("write_file", BIG, piece_chars=piece_chars)))
         assert len(call.arguments) >= 20_000_000
         assert call.args is not None
         assert len(call.args["content"]) == 20_000_000
@@ -49,7 +49,7 @@ def test_any_depth_of_nesting(protocol: str, depth: int, inside: str) -> None:
     deep = '{"a":' + "[" * (depth - 1) + inside + "]" * (depth - 1) + "}"
 
     async def nested(bench: Bench) -> None:
-        said = answer(Call("write_file", deep, id="c"))
+        said = answer(CallStep("write_file", deep, id="c"))
         if protocol == "gemini" and depth > 600:  # where calls are part of the event, the event is no JSON that can be read
             _, error = await bench.ask(always(said))
             if error is not None:
@@ -66,7 +66,7 @@ def test_any_depth_of_nesting(protocol: str, depth: int, inside: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_duplicate_keys(protocol: str) -> None:
     async def twice(bench: Bench) -> None:
-        (call,) = await next_is_valid(bench, answer(Call("write_file", '{"path":"a","path":"b"}')))
+        (call,) = await next_is_valid(bench, answer(CallStep("write_file", '{"path":"a","path":"b"}')))
         assert call.args == {"path": "b"}
 
     run(protocol, twice)
@@ -78,7 +78,7 @@ def test_numbers_that_are_not_json(protocol: str, arguments: str) -> None:
     """PV14: NaN is not JSON: a malformed call, or where it makes the event itself no JSON, a broken stream."""
 
     async def not_a_number(bench: Bench) -> None:
-        events, error = await bench.ask(always(Call("write_file", arguments)))
+        events, error = await bench.ask(always(CallStep("write_file", arguments)))
         if error is not None:
             assert isinstance(error, StreamBroken)
             return
@@ -86,7 +86,7 @@ def test_numbers_that_are_not_json(protocol: str, arguments: str) -> None:
         assert response.finish is FinishReason.MALFORMED_TOOL_CALL
         assert response.message.calls[0].args is None
         calls = response.message.calls
-        await bench.answer("text: ok", user("hello"), response.message, user(*(result(call, "no", is_error=True) for call in calls)))
+        await bench.answer("text: ok", user("hello"), response.message, user(*(tool_result(call, "no", is_error=True) for call in calls)))
         assert violation(protocol, bench.body()) is None
 
     run(protocol, not_a_number)
@@ -96,13 +96,13 @@ def test_numbers_that_are_not_json(protocol: str, arguments: str) -> None:
 @pytest.mark.parametrize("arguments", ['{"a":1e999}', '{"a":123456789012345678901234567890}', '{"a":1.0000000000000000000001}', '{"a":-0}'])
 def test_numbers_that_no_machine_holds(protocol: str, arguments: str) -> None:
     async def huge(bench: Bench) -> None:
-        events, error = await bench.ask(always(Call("write_file", arguments)))
+        events, error = await bench.ask(always(CallStep("write_file", arguments)))
         if error is not None:
             assert isinstance(error, StreamBroken)
             return
         response = events[-1].response  # type: ignore[union-attr]
         calls = response.message.calls
-        await bench.answer("text: ok", user("hello"), response.message, user(*(result(call, "no", is_error=True) for call in calls)))
+        await bench.answer("text: ok", user("hello"), response.message, user(*(tool_result(call, "no", is_error=True) for call in calls)))
         assert violation(protocol, bench.body()) is None
 
     run(protocol, huge)
@@ -113,16 +113,16 @@ def test_lone_surrogates_in_arguments_never_come_back_out(protocol: str) -> None
     """PV14, and rule 24 of docs/wire.md: escaped in valid and in broken JSON."""
 
     async def halves(bench: Bench) -> None:
-        said = [Call("write_file", each) for each in ('{"content":"a\\ud83db"}', '{"\\udc00":["\\ud83d\\ude00"]}')]
+        said = [CallStep("write_file", each) for each in ('{"content":"a\\ud83db"}', '{"\\udc00":["\\ud83d\\ude00"]}')]
         first, second = await next_is_valid(bench, answer(*said))
         assert first.args == {"content": "a\ufffdb"}
         assert second.args == {"\ufffd": ["\U0001f600"]}
-        bench.server.play(answer(Call("write_file", '{"content":"\\ud83d')))
+        bench.server.play(answer(CallStep("write_file", '{"content":"\\ud83d')))
         events, error = await bench.ask(None)
         assert error is None
         response = events[-1].response  # type: ignore[union-attr]
         assert response.finish is FinishReason.MALFORMED_TOOL_CALL
-        results = [user(*(result(call, "no") for call in response.message.calls))] if response.message.calls else [user("go on")]
+        results = [user(*(tool_result(call, "no") for call in response.message.calls))] if response.message.calls else [user("go on")]
         await bench.answer("text: ok", user("hello"), response.message, *results)
         assert violation(protocol, bench.body()) is None
 
@@ -132,7 +132,7 @@ def test_lone_surrogates_in_arguments_never_come_back_out(protocol: str) -> None
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_five_hundred_calls_in_one_answer(protocol: str) -> None:
     async def many(bench: Bench) -> None:
-        said = answer(*(Call("read_file", f'{{"path":"{n}"}}', id=["", "same", None][n % 3]) for n in range(500)))
+        said = answer(*(CallStep("read_file", f'{{"path":"{n}"}}', id=["", "same", None][n % 3]) for n in range(500)))
         calls = await next_is_valid(bench, said)
         assert len({call.id for call in calls}) == 500
         assert [call.args for call in calls] == [{"path": str(n)} for n in range(500)]

@@ -6,9 +6,23 @@ from typing import Any
 
 import pytest
 
-from dragoman.testing.script import Answer, Block, Call, CallQuirk, Finish, Framing, Garbage, Raw, Say, Script, Step, Think, answer
+from dragoman.testing.script import Script
+from dragoman.testing.script_steps import (
+    BlockStep,
+    CallQuirk,
+    CallStep,
+    Finish,
+    Garbage,
+    RawStep,
+    Say,
+    ScriptedAnswer,
+    ScriptFraming,
+    Step,
+    Think,
+    answer,
+)
 from dragoman.values.errors import StreamBroken
-from dragoman.values.messages import FinishReason, Text, Thought, ToolCall, assistant, result, user
+from dragoman.values.messages import FinishReason, Text, Thought, ToolCall, assistant, tool_result, user
 from faulty_service import Bench, always, retries, run, violation
 from streaming import PROTOCOLS, checked
 
@@ -30,16 +44,16 @@ def test_one_invalid_event_between_valid_ones_breaks_the_stream(protocol: str) -
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("framing", [(), *((each,) for each in Framing), tuple(set(Framing) - {Framing.CR})])
-def test_every_other_way_of_writing_events_gives_the_exact_text(protocol: str, framing: tuple[Framing, ...]) -> None:
+@pytest.mark.parametrize("framing", [(), *((each,) for each in ScriptFraming), tuple(set(ScriptFraming) - {ScriptFraming.CR})])
+def test_every_other_way_of_writing_events_gives_the_exact_text(protocol: str, framing: tuple[ScriptFraming, ...]) -> None:
     """PV06: unknown event types, U+2028 and U+0085, UTF-8 split over chunks, CRLF, `data:` without space, BOM, several data lines."""
     text = "a\u2028b\u0085c\u000bd naïve \U0001f9d1\u200d\U0001f680 文字\r\n\r\nend"
-    end = b"\r\n" if Framing.CRLF in framing else b"\r" if Framing.CR in framing else b"\n"
-    news = Raw(b'event: news\ndata: {"type":"news"}\n\n'.replace(b"\n", end))
+    end = b"\r\n" if ScriptFraming.CRLF in framing else b"\r" if ScriptFraming.CR in framing else b"\n"
+    news = RawStep(b'event: news\ndata: {"type":"news"}\n\n'.replace(b"\n", end))
 
     async def exact(bench: Bench) -> None:
         for size in (0, 1, 7):
-            said = answer(Say(text, piece_chars=3), news, Call("read_file", '{"path":"\u2028"}'), framing=framing, piece_bytes=size)
+            said = answer(Say(text, piece_chars=3), news, CallStep("read_file", '{"path":"\u2028"}'), framing=framing, piece_bytes=size)
             response = await bench.answer(said)
             assert response.message.text == text
             assert response.message.calls[0].args == {"path": "\u2028"}
@@ -72,7 +86,9 @@ def test_answers_that_say_nothing_are_reported_as_they_are(protocol: str) -> Non
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
-@pytest.mark.parametrize("steps", [(), ("Let me see.",), (Call("write_file", '{"path":"a"}'),)], ids=["nothing", "text", "a parsed call"])
+@pytest.mark.parametrize(
+    "steps", [(), ("Let me see.",), (CallStep("write_file", '{"path":"a"}'),)], ids=["nothing", "text", "a parsed call"]
+)
 def test_a_malformed_call_is_named_by_the_reason(reason: str, steps: tuple[Step | str, ...]) -> None:
     """PV08: key on the reason, not on emptiness; the call, if one was parsed, is kept and not to be run."""
 
@@ -80,7 +96,7 @@ def test_a_malformed_call_is_named_by_the_reason(reason: str, steps: tuple[Step 
         response = await bench.answer(answer(*steps, Finish(reason, "print(write_file(")))
         assert (response.finish, response.raw_finish) == (FinishReason.MALFORMED_TOOL_CALL, reason)
         assert response.detail == "print(write_file("
-        assert len(response.message.calls) == sum(isinstance(step, Call) for step in steps)
+        assert len(response.message.calls) == sum(isinstance(step, CallStep) for step in steps)
 
     run("gemini", malformed)
 
@@ -93,7 +109,7 @@ def test_a_call_cut_by_the_output_limit_is_reported_as_cut(protocol: str) -> Non
     """PV09: max_tokens in the middle of write_file arguments. Not retried, not repaired."""
 
     async def cut(bench: Bench) -> None:
-        response = await bench.answer(answer("Writing.", Call("write_file", HALF, piece_chars=7), Finish("length")))
+        response = await bench.answer(answer("Writing.", CallStep("write_file", HALF, piece_chars=7), Finish("length")))
         assert response.finish is FinishReason.LENGTH
         for call in response.message.calls:
             assert (call.arguments, call.args) == (HALF, None)
@@ -108,7 +124,7 @@ def test_incomplete_arguments_under_a_good_reason_are_a_malformed_call(protocol:
     """PV09: also reported as 'stop' with incomplete JSON. The one call that is whole does not make the answer good."""
 
     async def stop(bench: Bench) -> None:
-        steps: tuple[Step, ...] = (Call("read_file", '{"path":"a"}'), Call("write_file", HALF))
+        steps: tuple[Step, ...] = (CallStep("read_file", '{"path":"a"}'), CallStep("write_file", HALF))
         scripted = (Finish(finish),) if finish and protocol != "gemini" else ()
         response = await bench.answer(answer(*steps, *scripted))
         assert response.finish is FinishReason.MALFORMED_TOOL_CALL
@@ -122,7 +138,7 @@ def test_valid_arguments_without_what_the_tool_needs_are_the_schedulers_to_judge
     """PV09: valid JSON without the required field is passed on as it is."""
 
     async def passed(bench: Bench) -> None:
-        response = await bench.answer(answer(Call("write_file", '{"path":"a"}')))
+        response = await bench.answer(answer(CallStep("write_file", '{"path":"a"}')))
         assert (response.finish, response.message.calls[0].args) == (FinishReason.TOOL_CALLS, {"path": "a"})
 
     run(protocol, passed)
@@ -131,12 +147,12 @@ def test_valid_arguments_without_what_the_tool_needs_are_the_schedulers_to_judge
 # --- PV10, PV11, PV12: ids, names, arguments, layouts -----------------------------------------------------------------------
 
 
-async def goes_on(bench: Bench, *said: Call, **options: Any) -> tuple[ToolCall, ...]:
+async def goes_on(bench: Bench, *said: CallStep, **options: Any) -> tuple[ToolCall, ...]:
     """The calls of an answer, after the next request, with a result for each, was found good by the service."""
     first = user("hello")
     response = await bench.answer(answer(*said, **options), first)
     calls = response.message.calls
-    results = user(*(result(call, f"result of {call.id}") for call in calls))
+    results = user(*(tool_result(call, f"result of {call.id}") for call in calls))
     await bench.answer("text: ok", first, response.message, results)
     assert bench.server.requests[-1].violation is None
     assert violation(bench.protocol, bench.body()) is None
@@ -144,7 +160,7 @@ async def goes_on(bench: Bench, *said: Call, **options: Any) -> tuple[ToolCall, 
     ids = [call.id for call in (*calls, *again.message.calls)]
     assert len(set(ids)) == len(ids), "an id that comes again in a later turn is another call's"
     await bench.answer(
-        "text: ok", first, response.message, results, again.message, user(*(result(call, "r") for call in again.message.calls))
+        "text: ok", first, response.message, results, again.message, user(*(tool_result(call, "r") for call in again.message.calls))
     )
     assert violation(bench.protocol, bench.body()) is None
     return calls
@@ -156,7 +172,7 @@ def test_ids_become_unique_and_the_next_request_is_valid(protocol: str) -> None:
 
     async def ids(bench: Bench) -> None:
         said = [
-            Call("read_file", f'{{"path":"{n}"}}', id=call_id)
+            CallStep("read_file", f'{{"path":"{n}"}}', id=call_id)
             for n, call_id in enumerate(["x", "x", "", "", "functions.Bash:0", "y" * 200])
         ]
         said.append(said[0])
@@ -188,8 +204,8 @@ def test_odd_names_and_arguments_are_kept_and_the_next_request_is_valid(protocol
     """PV11: unknown tools, wrong case, paths and ANSI in names; arguments that are no object, extra and missing fields."""
 
     async def odd(bench: Bench) -> None:
-        said = [Call(name, '{"path":"a"}', id=f"n{n}") for n, name in enumerate(ODD_NAMES)]
-        said += [Call("read_file", arguments, id=f"a{n}") for n, arguments in enumerate(ODD_ARGUMENTS)]
+        said = [CallStep(name, '{"path":"a"}', id=f"n{n}") for n, name in enumerate(ODD_NAMES)]
+        said += [CallStep("read_file", arguments, id=f"a{n}") for n, arguments in enumerate(ODD_ARGUMENTS)]
         calls = await goes_on(bench, *said)
         assert [call.name for call in calls[: len(ODD_NAMES)]] == ODD_NAMES
         kept = [call.arguments for call in calls[len(ODD_NAMES) :]]
@@ -212,12 +228,12 @@ def test_odd_names_and_arguments_are_kept_and_the_next_request_is_valid(protocol
 def test_every_layout_of_parallel_calls_is_rebuilt_exactly_or_broken(protocol: str, quirks: tuple[CallQuirk, ...]) -> None:
     """PV12: calls rebuilt exactly or stream error; arguments never concatenated across calls."""
     said = (
-        Call("read_file", '{"path":"a","n":{"x":1}}', id="ca", piece_chars=4),
-        Call("write_file", '{"path":"b","n":{"y":2}}', id="cb", piece_chars=4),
+        CallStep("read_file", '{"path":"a","n":{"x":1}}', id="ca", piece_chars=4),
+        CallStep("write_file", '{"path":"b","n":{"y":2}}', id="cb", piece_chars=4),
     )
 
     async def rebuilt(bench: Bench) -> None:
-        events, error = await bench.ask(Script((Answer(said, calls=quirks),), at_end="repeat"))
+        events, error = await bench.ask(Script((ScriptedAnswer(said, calls=quirks),), at_end="repeat"))
         if error is not None:
             assert isinstance(error, StreamBroken)
             assert set(quirks) & {CallQuirk.INTERLEAVED, CallQuirk.LATE_DELTA}
@@ -242,7 +258,7 @@ WORDS: dict[str, list[tuple[str, FinishReason]]] = {
     "openai_responses": [("content_filter", FinishReason.SAFETY), ("refusal", FinishReason.REFUSAL)],
     "anthropic": [("refusal", FinishReason.REFUSAL)],
 }
-BEFORE = {"at once": (), "after text": (Say("Well, "),), "after a call": (Say("Well, "), Call("read_file", '{"path":"a"}'))}
+BEFORE = {"at once": (), "after text": (Say("Well, "),), "after a call": (Say("Well, "), CallStep("read_file", '{"path":"a"}'))}
 
 
 @pytest.mark.parametrize(("protocol", "word", "reason"), [(protocol, *each) for protocol in PROTOCOLS for each in WORDS[protocol]])
@@ -268,7 +284,7 @@ def test_a_blocked_prompt_is_told_with_its_reason_and_not_tried_again(protocol: 
     """PV13: promptFeedback blocked, and what the others have for it."""
 
     async def blocked(bench: Bench) -> None:
-        response = await bench.answer(answer(Block("PROHIBITED_CONTENT")))
+        response = await bench.answer(answer(BlockStep("PROHIBITED_CONTENT")))
         assert response.finish in (FinishReason.SAFETY, FinishReason.REFUSAL)
         assert response.message.parts == ()
         assert response.raw_finish in ("PROHIBITED_CONTENT", "content_filter", "refusal")

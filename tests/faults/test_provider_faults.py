@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from dragoman.testing.script import Fail, Script, answer
+from dragoman.testing.script import Script
+from dragoman.testing.script_steps import Fail, answer
 from dragoman.values.errors import (
     BadRequest,
     Forbidden,
@@ -100,7 +101,7 @@ def test_a_wait_beyond_the_deadline_fails_at_once_and_names_the_time(protocol: s
         assert error.retry_after_s is not None
         asked_s = next(iter(hint.values()))
         reset = time.localtime(time.time() + asked_s)
-        assert f"it asks to wait {error.retry_after_s:.0f} s, until " in str(error)
+        assert f"the service asks to wait {error.retry_after_s:.0f} s, until " in str(error)
         assert time.strftime("%H:%M" if asked_s < 12 * 3600 else "%Y-%m-%d", reset) in str(error)
 
     run(protocol, give_up)

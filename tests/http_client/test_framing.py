@@ -13,13 +13,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.http.framing import (
+    DECOMPRESSED_BYTES,
     MAX_HEAD_BYTES,
     MAX_SIZE_LINE_BYTES,
-    UNPACKED_BYTES,
     Chunked,
+    Decompressor,
     NotHTTP,
     Sized,
-    Unpacker,
     Unsendable,
     Unsized,
     body_of,
@@ -46,7 +46,7 @@ def read(packets: Iterable[bytes], method: str = "POST") -> Read | None:
                     reader, packet = body_of(head, method), data
         if reader is not None and not reader.done:
             body += reader.feed(packet)
-    return None if head is None or reader is None else (head.status, body, reader.done or reader.to_the_end)
+    return None if head is None or reader is None else (head.status, body, reader.done or reader.ends_with_connection)
 
 
 def read_by_h11(wire: bytes) -> Read | None:
@@ -273,10 +273,10 @@ PACKINGS = st.sampled_from([("gzip", "gzip"), ("gzip", "two members"), ("deflate
 def test_a_packed_body_is_undone_however_it_arrives(text: bytes, packing: tuple[str, str], places: list[int]) -> None:
     encoding, how = packing
     data = packed(text, how)
-    unpacker = Unpacker(encoding)
-    assert b"".join(piece for part in cut(data, places) for piece in unpacker.feed(part)) == text
-    assert unpacker.done
-    cut_short = Unpacker(encoding)
+    decompressor = Decompressor(encoding)
+    assert b"".join(piece for part in cut(data, places) for piece in decompressor.feed(part)) == text
+    assert decompressor.done
+    cut_short = Decompressor(encoding)
     assert text.startswith(b"".join(cut_short.feed(data[:-1])))
     assert not cut_short.done
 
@@ -284,8 +284,8 @@ def test_a_packed_body_is_undone_however_it_arrives(text: bytes, packing: tuple[
 def test_a_small_body_that_unpacks_to_a_huge_one_comes_in_bounded_pieces() -> None:
     data = gzip.compress(bytes(20_000_000))
     assert len(data) < 30_000
-    unpacker, size = Unpacker("gzip"), 0
-    for piece in unpacker.feed(data):
-        assert len(piece) <= UNPACKED_BYTES
+    decompressor, size = Decompressor("gzip"), 0
+    for piece in decompressor.feed(data):
+        assert len(piece) <= DECOMPRESSED_BYTES
         size += len(piece)
-    assert (size, unpacker.done) == (20_000_000, True)
+    assert (size, decompressor.done) == (20_000_000, True)

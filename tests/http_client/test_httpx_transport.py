@@ -143,11 +143,21 @@ def test_a_server_on_this_machine_is_reached_directly(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("user", "options", "message", "retryable"),
     [
-        ("user:hunter22@", {"login": (b"user", b"right")}, "refused us (wrong user or password); they belong into its address", False),
-        ("user:hunter22@", {}, "refused us (it takes no user and password); leave them out of its address", False),
-        ("", {"login": (b"user", b"right")}, "refused us (it does not let everybody in); it wants a user and password: socks5://", False),
-        ("", {"refuse": 5}, "would not connect to api.example.test: connection refused; check your proxy settings", True),
-        ("", {"refuse": 2}, "would not connect to api.example.test: connection not allowed by ruleset; check your proxy settings", True),
+        (
+            "user:hunter22@",
+            {"login": (b"user", b"right")},
+            "refused the connection (wrong user or password); put the right ones into its address",
+            False,
+        ),
+        ("user:hunter22@", {}, "refused the connection (it accepts no user and password); remove them from its address", False),
+        (
+            "",
+            {"login": (b"user", b"right")},
+            "refused the connection (it does not let everybody in); it needs a user and password: socks5://",
+            False,
+        ),
+        ("", {"refuse": 5}, "could not connect to api.example.test: connection refused; check your proxy settings", True),
+        ("", {"refuse": 2}, "could not connect to api.example.test: connection not allowed by ruleset; check your proxy settings", True),
         ("", {"says": b"HTTP/1.1 400 Bad Request\r\n\r\n"}, "did not answer in SOCKS 5; check your proxy settings", True),
         ("", {"says": b"\5"}, "did not answer in SOCKS 5; check your proxy settings", True),
     ],
@@ -227,7 +237,7 @@ def test_a_pinned_transport_goes_to_its_address_and_speaks_with_the_name(authori
                 for scheme, there in [("https", server), ("http", plain)]:
                     assert (await fetch(transport, f"{scheme}://api.example.test:{there.port}/v1"))[2] == b"ok"
                     assert there.requests[0].headers["host"] == f"api.example.test:{there.port}"
-                with pytest.raises(ConnectionFailed, match=r"the certificate is not one for other\.example\.test"):
+                with pytest.raises(ConnectionFailed, match=r"the certificate is not for other\.example\.test"):
                     await fetch(transport, f"https://other.example.test:{server.port}/v1")
             assert len(server.requests) == 1
 

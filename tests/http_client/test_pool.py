@@ -257,10 +257,10 @@ class PoolMachine(RuleBasedStateMachine):
         wire.say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
         self.turn(turns)
 
-    @precondition(lambda self: self.open(lambda wire: wire.protocol.resting_since is not None))
+    @precondition(lambda self: self.open(lambda wire: wire.protocol.idle_since is not None))
     @rule(data=st.data(), turns=TURNS)
     def expire(self, data: st.DataObject, turns: int) -> None:
-        resting = self.open(lambda wire: wire.protocol.resting_since is not None)
+        resting = self.open(lambda wire: wire.protocol.idle_since is not None)
         data.draw(st.sampled_from(resting)).protocol.close_if_idle()
         self.turn(turns)
 
@@ -286,7 +286,7 @@ class PoolMachine(RuleBasedStateMachine):
                 error = None if each.task.cancelled() else each.task.exception()
                 assert error is None or isinstance(error, ConnectionFailed), error
                 assert error or each.task.cancelled() or each.got, "an answer came, and was empty"
-            busy = [wire for wire in self.open() if wire.protocol.resting_since is None]
+            busy = [wire for wire in self.open() if wire.protocol.idle_since is None]
             assert not busy, "a connection that nobody uses is neither in the pool nor closed"
             self.loop.run_until_complete(self.transport.aclose())
             self.turn(3)
@@ -328,7 +328,7 @@ def test_a_connection_refuses_a_second_exchange_while_one_is_under_way() -> None
         with pytest.raises(Busy):
             await wire.protocol.ask("POST", b"POST / HTTP/1.1\r\n\r\n", b"two")
         with pytest.raises(Busy):
-            wire.protocol.rest(1)
+            wire.protocol.start_idling(1)
         wire.begin_answer(random.Random(1))
         while wire.pieces:
             wire.send_piece()
@@ -393,8 +393,8 @@ def test_room_is_made_by_closing_what_has_been_idle_longest() -> None:
             count.add(wire.protocol)
         for wire in wires[3:]:
             pool.put(("a",), wire.protocol)
-            wire.protocol.resting_since = float(wires.index(wire))
-        with count.one_more():
+            wire.protocol.idle_since = float(wires.index(wire))
+        with count.opening_one():
             await asyncio.sleep(0)
         assert [wires.index(wire) for wire in wires if wire.is_closing()] == [3]
         pool.close()

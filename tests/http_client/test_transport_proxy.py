@@ -143,8 +143,12 @@ def test_what_a_proxy_says_by_itself_never_passes_for_the_server(client: Client,
 @pytest.mark.parametrize(
     ("refusal", "message", "retryable"),
     [
-        ("407 Proxy Authentication Required", "refused us (407 Proxy Authentication Required); it wants a user and password", False),
-        ("502 Bad Gateway", "would not connect to api.example.test: 502 Bad Gateway; check your proxy settings", True),
+        (
+            "407 Proxy Authentication Required",
+            "refused the connection (407 Proxy Authentication Required); it needs a user and password",
+            False,
+        ),
+        ("502 Bad Gateway", "could not connect to api.example.test: 502 Bad Gateway; check your proxy settings", True),
     ],
 )
 def test_a_proxy_that_refuses_is_named_without_its_password(client: Client, refusal: str, message: str, retryable: bool) -> None:
@@ -241,17 +245,17 @@ def test_the_environment_is_read_as_python_reads_it(host: str, excepted: list[st
 
 @pytest.mark.parametrize("proxy", ["http://", "http://p:port", "http://user:hunter22@:80", "http://[::1"])
 def test_a_proxy_without_an_address_is_a_setting_to_correct(proxy: str) -> None:
-    with pytest.raises(ConfigError, match="is not the address of one") as caught:
+    with pytest.raises(ConfigError, match="is not the address of a proxy") as caught:
         route_to("https://api.example.com", proxy)
     assert "hunter22" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["gopher", "socks5", "socks5h", "SOCKS4"])
 def test_a_proxy_of_another_kind_is_a_setting_to_correct(kind: str) -> None:
-    with pytest.raises(ConfigError, match=rf"cannot use a proxy of the kind {kind.lower()}://; http:// and https:// can be used") as caught:
+    with pytest.raises(ConfigError, match=rf"proxies of the kind {kind.lower()}:// are not supported; use http://, https://") as caught:
         route_to("https://api.example.com", f"{kind}://user:hunter22@p:1")
     assert "hunter22" not in str(caught.value)
-    way_out = "; for SOCKS: pip install 'dragoman[httpx]', and client = \"httpx\" under [http] in the configuration"
+    way_out = "; for SOCKS, run pip install 'dragoman[httpx]' and set client = \"httpx\" under [http] in the configuration"
     assert str(caught.value).endswith(way_out) == (kind != "gopher")
     assert "hunter22" not in repr(route_to("https://api.example.com", "http://user:hunter22@p:1"))
     assert proxy_from_environment("https", "api.example.com", 443) == ""
@@ -261,13 +265,13 @@ def test_a_proxy_of_another_kind_is_a_setting_to_correct(kind: str) -> None:
 def test_whoever_can_use_socks_is_told_which(kind: str) -> None:
     with pytest.raises(ConfigError) as caught:
         route_to("https://api.example.com", f"{kind}://p:1", (*HTTP_PROXIES, *SOCKS_PROXIES))
-    assert str(caught.value) == f"cannot use a proxy of the kind {kind}://; http://, https://, socks5:// and socks5h:// can be used"
+    assert str(caught.value) == f"proxies of the kind {kind}:// are not supported; use http://, https://, socks5://, socks5h://"
 
 
 @pytest.mark.parametrize("kind", ["socks5", "SOCKS5h"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_socks_proxy_is_neither_asked_for_urls_nor_for_tunnels(kind: str, scheme: str) -> None:
     route = route_to(f"{scheme}://api.example.com", f"{kind}://us%40er:pw@p", (*HTTP_PROXIES, *SOCKS_PROXIES))
-    assert (route.by_socks, route.forwarded, route.tunnelled) == (True, False, False)
+    assert (route.is_socks, route.is_forwarded, route.is_tunnelled) == (True, False, False)
     assert route.hop == ("p", 1080, False)
     assert route.proxy_credentials == ("us@er", "pw")

@@ -63,11 +63,11 @@ def test_redirects_are_followed(tmp_path: Path) -> None:
         (answer(b"no", "404 Not Found"), "it answers with HTTP 404"),
         (answer(b"slow down", "429 Too Many Requests"), "it answers with HTTP 429"),
         (answer(CONTENT), "it does not send parts of a file"),
-        (answer(b"x" * 3_000, "206 Partial Content"), "is damaged, or not what it should be"),
+        (answer(b"x" * 3_000, "206 Partial Content"), "is damaged, or another file"),
         (answer(b"x" * 4_000, "206 Partial Content"), "is longer than it should be"),
-        (answer(b"", "302 Found", f"Location: {TARGET}\r\n"), "it redirects without end"),
-        (answer(b"", "302 Found", "Location: ftp://127.0.0.1/x\r\n"), "it redirects to where nobody should go"),
-        (answer(b"", "302 Found"), "it redirects to where nobody should go"),
+        (answer(b"", "302 Found", f"Location: {TARGET}\r\n"), "it redirects too often"),
+        (answer(b"", "302 Found", "Location: ftp://127.0.0.1/x\r\n"), "it redirects to an unsafe address"),
+        (answer(b"", "302 Found"), "it redirects to an unsafe address"),
     ],
 )
 def test_what_is_no_part_is_told_and_the_next_source_is_asked(tmp_path: Path, said: bytes, told: str) -> None:

@@ -299,7 +299,7 @@ def test_a_name_leads_to_the_provider(weights: Path) -> None:
     assert (connection.model, connection.name) == (str(weights), "local")
     assert isinstance(connection.provider, LocalProvider)
     profile = connect("local/qwen2.5-coder-0.5b", env={}).profile("qwen2.5-coder-0.5b")
-    assert (profile.tools, profile.bound_calls) == ("text", True)
+    assert (profile.tools, profile.small is not None and profile.small.bound_calls) == ("text", True)
 
 
 def test_the_number_of_threads_may_be_set(weights: Path) -> None:

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from dragoman.local.weights import MODELS, Model, named
+from dragoman.local.weights import MODELS, LocalModel, get_model
 from dragoman.values.errors import InputError
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
-def test_parts_cover_the_file_without_gap_or_overlap(model: Model) -> None:
+def test_parts_cover_the_file_without_gap_or_overlap(model: LocalModel) -> None:
     at = 0
     for number, part in enumerate(model.parts, 1):
         assert (part.number, part.offset) == (number, at)
@@ -21,7 +21,7 @@ def test_parts_cover_the_file_without_gap_or_overlap(model: Model) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
-def test_everything_is_pinned(model: Model) -> None:
+def test_everything_is_pinned(model: LocalModel) -> None:
     digests = [part.sha256 for part in model.parts]
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in [*digests, model.sha256])
     assert len(set(digests)) == len(digests)
@@ -31,7 +31,7 @@ def test_everything_is_pinned(model: Model) -> None:
 
 
 def test_names_are_found_as_people_write_them() -> None:
-    assert named("smollm2") is named("local/smollm2") is named(" SmolLM2.gguf ") is MODELS["smollm2"]
+    assert get_model("smollm2") is get_model("local/smollm2") is get_model(" SmolLM2.gguf ") is MODELS["smollm2"]
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def test_names_are_found_as_people_write_them() -> None:
 )
 def test_a_name_nobody_knows_is_told_with_the_nearest(wrong: str, meant: str) -> None:
     with pytest.raises(InputError, match=f"did you mean {meant}"):
-        named(wrong)
+        get_model(wrong)
 
 
 def test_what_is_near_to_nothing_gets_the_list() -> None:
-    with pytest.raises(InputError, match=r"no weights are known for 'zzz'; there are smollm2, ") as caught:
-        named("zzz")
+    with pytest.raises(InputError, match=r"no weights are known for 'zzz'; choose one of smollm2, ") as caught:
+        get_model("zzz")
     assert "did you mean" not in str(caught.value)
     with pytest.raises(InputError):
-        named("")
+        get_model("")

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.base.places import find_places
 from dragoman.local.weights import MODELS, find, models, remove, weights_folder
-from dragoman.local.weights.places import holding, scratch_folder, unfinished_file
+from dragoman.local.weights.places import hold_lock, scratch_folder, unfinished_file
 from dragoman.values.errors import InputError
 from tiny_model import CONTENT, TINY
 
@@ -99,8 +99,8 @@ def test_removing_takes_everything_and_says_how_much(tmp_path: Path) -> None:
 
 def test_what_is_being_pulled_is_not_removed(tmp_path: Path) -> None:
     async def while_held() -> None:
-        async with holding(TINY, tmp_path, lambda: None):
-            with pytest.raises(InputError, match="being pulled"):
+        async with hold_lock(TINY, tmp_path, lambda: None):
+            with pytest.raises(InputError, match="being downloaded"):
                 remove("tiny", tmp_path)
 
     (tmp_path / "tiny.gguf").write_bytes(CONTENT)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.local.weights import DiskFull, NotPulled, Progress, models, pull
-from dragoman.local.weights.sources import OwnFile, Source
+from dragoman.local.weights.sources import OwnFile, WeightSource
 from tiny_model import CONTENT, PARTS, TINY, Fake, digest_of, tiny_model
 
 
@@ -28,7 +28,7 @@ def in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(models.MODELS, "tiny", TINY)
 
 
-def pulled(folder: Path, *sources: Source, progress: Any = None) -> Path:
+def pulled(folder: Path, *sources: WeightSource, progress: Any = None) -> Path:
     return asyncio.run(pull("tiny", folder=folder, sources=sources, progress=progress))
 
 
@@ -104,7 +104,7 @@ def test_a_part_that_is_right_the_second_time_will_do(tmp_path: Path) -> None:
 
 
 def test_every_source_says_why(tmp_path: Path) -> None:
-    with pytest.raises(NotPulled, match=r"tiny could not be pulled\. one: it is not there; two: part 1 is damaged") as caught:
+    with pytest.raises(NotPulled, match=r"tiny could not be downloaded\. one: it is not there; two: part 1 is damaged") as caught:
         pulled(tmp_path, Fake({1: ["gone"]}, title="one", parallel=1), Fake({1: ["corrupt"]}, title="two", parallel=1))
     assert caught.value.exit_code == 57
 
@@ -112,7 +112,7 @@ def test_every_source_says_why(tmp_path: Path) -> None:
 def test_a_whole_that_is_not_the_right_one_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts fit the table, and the table does not fit itself: the SHA-256 of the whole decides."""
     monkeypatch.setitem(models.MODELS, "tiny", tiny_model(sha256=digest_of(b"another")))
-    with pytest.raises(NotPulled, match="SHA-256 of the whole is another"):
+    with pytest.raises(NotPulled, match="SHA-256 of the whole file is wrong"):
         pulled(tmp_path, Fake())
     assert names_in(tmp_path) == []
 

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from dragoman.local.weights import MODELS, Model, find
+from dragoman.local.weights import MODELS, LocalModel, find
 from real_weights import NAME, kept_models, pulled
 
 
@@ -18,7 +18,7 @@ def test_the_smallest_model_can_be_pulled() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
-def test_the_table_fits_the_files_that_are_here(model: Model) -> None:
+def test_the_table_fits_the_files_that_are_here(model: LocalModel) -> None:
     """Each part's SHA-256, and with the whole's the publisher's own."""
     path = find(model.name, kept_models())
     if path is None:

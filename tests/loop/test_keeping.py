@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agents import make_agent
 from dragoman.loop.agent import Agent
 from dragoman.sessions.opening import open_read_only
 from dragoman.sessions.store import Store
@@ -26,7 +27,7 @@ async def allow(call: ToolCall, view: Intent) -> Allow:
 def keeping(script: str, tmp_path: Path, resume: str = "") -> Agent:
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
-    return Agent(ScriptedProvider(script), workspace=work, sessions=tmp_path / "sessions", resume=resume, approval="auto-edit")
+    return make_agent(ScriptedProvider(script), workspace=work, sessions=tmp_path / "sessions", resume=resume, approval="auto-edit")
 
 
 def logs(tmp_path: Path) -> list[Path]:
@@ -77,7 +78,7 @@ def test_resumed_it_sends_what_the_live_one_would_have(tmp_path: Path) -> None:
             await first.run("a")
         async with keeping("text: Two.", tmp_path, "latest") as second:
             await second.run("b")
-        live = Agent(ScriptedProvider(read), workspace=tmp_path / "work", approval="auto-edit")
+        live = make_agent(ScriptedProvider(read), workspace=tmp_path / "work", approval="auto-edit")
         await live.run("a")
         await live.run("b")
         assert second.session_id == first.session_id
@@ -212,7 +213,7 @@ def test_the_model_of_the_session_is_the_one_to_go_on_with(tmp_path: Path) -> No
     async def go() -> None:
         async with keeping("text: One.", tmp_path) as first:
             await first.run("a")
-        second = Agent(None, connect=connect, workspace=tmp_path / "work", sessions=tmp_path / "sessions", resume="latest")
+        second = make_agent(None, connect=connect, workspace=tmp_path / "work", sessions=tmp_path / "sessions", resume="latest")
         assert (await second.run("b")).text == "Two."
         assert asked == ["scripted/scripted"]
         await second.aclose()
@@ -221,8 +222,8 @@ def test_the_model_of_the_session_is_the_one_to_go_on_with(tmp_path: Path) -> No
 
 
 def test_without_a_model_and_without_a_conversation_it_is_told() -> None:
-    with pytest.raises(InputError, match="give a model"):
-        Agent(None)
+    with pytest.raises(InputError, match="name a model"):
+        make_agent(None)
 
 
 def test_a_resumed_session_is_the_agents_alone_until_it_is_closed(tmp_path: Path) -> None:

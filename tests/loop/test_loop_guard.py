@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.loop.loop_guard import LoopGuard, LoopLimits
+from dragoman.loop.guard import LoopGuard
+from dragoman.loop.options import LoopLimits
 from dragoman.values.messages import ToolCall
 
 
@@ -16,7 +17,7 @@ def call(name: str = "read_file", arguments: str = '{"file_path":"a"}') -> ToolC
 
 def hits(calls: list[ToolCall], failed: bool = False, limits: LoopLimits | None = None) -> list[int]:
     guard = LoopGuard(limits)
-    return [number for number, each in enumerate(calls, 1) if guard.saw_call(each, failed=failed)]
+    return [number for number, each in enumerate(calls, 1) if guard.check_call(each, failed=failed)]
 
 
 def test_the_same_call_five_times_in_a_row() -> None:
@@ -47,59 +48,59 @@ def test_the_same_failing_call_three_times_whatever_lies_between() -> None:
     guard = LoopGuard()
     found = []
     for number in range(3):
-        guard.saw_call(call("read_file", f'{{"n":{number}}}'), failed=False)
-        found.append(guard.saw_call(call("edit"), failed=True))
+        guard.check_call(call("read_file", f'{{"n":{number}}}'), failed=False)
+        found.append(guard.check_call(call("edit"), failed=True))
     assert found[:2] == ["", ""]
     assert "edit failed 3 times" in found[2]
 
 
 def test_a_success_in_between_clears_the_failures() -> None:
     guard = LoopGuard(LoopLimits(same_call=0))
-    assert [guard.saw_call(call("edit"), failed=failed) for failed in (True, True, False, True, True)] == [""] * 5
+    assert [guard.check_call(call("edit"), failed=failed) for failed in (True, True, False, True, True)] == [""] * 5
 
 
 def test_text_that_repeats_itself_is_noticed() -> None:
     guard = LoopGuard()
-    found = [guard.saw_text("I will now read the file and then I will tell you about it. ") for _ in range(12)]
+    found = [guard.check_text("I will now read the file and then I will tell you about it. ") for _ in range(12)]
     assert any(found)
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 50, 1000])
 def test_text_is_noticed_however_it_is_cut(piece: int) -> None:
     guard, text = LoopGuard(), "Let me think about that once more, from the very beginning, shall we? " * 40
-    assert any(guard.saw_text(text[at : at + piece]) for at in range(0, len(text), piece))
+    assert any(guard.check_text(text[at : at + piece]) for at in range(0, len(text), piece))
 
 
 def test_a_table_of_dashes_is_no_loop() -> None:
     guard = LoopGuard()
-    assert not any(guard.saw_text("| --- | --- | --- | --- | --- |\n" + "-" * 60 + "\n") for _ in range(6))
+    assert not any(guard.check_text("| --- | --- | --- | --- | --- |\n" + "-" * 60 + "\n") for _ in range(6))
 
 
 def test_code_may_repeat_itself() -> None:
     guard = LoopGuard()
-    guard.saw_text("Here it is:\n```python\n")
-    assert not any(guard.saw_text("    assert table.lookup(key) is None, 'key should be gone'\n") for _ in range(20))
+    guard.check_text("Here it is:\n```python\n")
+    assert not any(guard.check_text("    assert table.lookup(key) is None, 'key should be gone'\n") for _ in range(20))
 
 
 def test_each_answer_is_looked_at_alone() -> None:
     guard = LoopGuard()
     for _ in range(30):
-        guard.starts_answer()
-        assert guard.saw_text("I have read the file you named, and it says the following about you: nothing.") == ""
+        guard.start_answer()
+        assert guard.check_text("I have read the file you named, and it says the following about you: nothing.") == ""
 
 
 def test_zero_turns_a_check_off() -> None:
     off = LoopLimits(same_call=0, cycle_repeats=0, failing_call=0, text_repeats=0)
     guard = LoopGuard(off)
-    assert not any(guard.saw_call(call(), failed=True) for _ in range(100))
-    assert not any(guard.saw_text("the same old song, again and again and again and again") for _ in range(100))
+    assert not any(guard.check_call(call(), failed=True) for _ in range(100))
+    assert not any(guard.check_text("the same old song, again and again and again and again") for _ in range(100))
 
 
 @given(st.lists(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x2FFF), min_size=1, max_size=80), max_size=30, unique=True))
 def test_text_without_repetition_is_never_a_loop(lines: list[str]) -> None:
     guard = LoopGuard()
     numbered = [f"{number}: {line}; that was line number {number} of {len(lines)}\n" for number, line in enumerate(lines)]
-    assert not any(guard.saw_text(line) for line in numbered)
+    assert not any(guard.check_text(line) for line in numbered)
 
 
 @given(st.lists(st.sampled_from("abcdef"), max_size=40))
@@ -107,7 +108,7 @@ def test_a_hit_is_really_a_repetition(names: list[str]) -> None:
     """Whatever the guard says, the calls up to there do end in a repetition: an oracle that counts differently."""
     guard, since = LoopGuard(), 0
     for number, name in enumerate(names, 1):
-        if guard.saw_call(call(name), failed=False):
+        if guard.check_call(call(name), failed=False):
             run = "".join(names[since:number])
             assert any(
                 run.endswith(run[len(run) - size :] * times) for size, times in [(1, 5), (2, 4), (3, 4), (4, 4), (5, 4)] if len(run) >= size

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.loop import memory
-from dragoman.loop.memory import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_IMPORTS, MEMORY_FILES, Memory, recall
+from dragoman.loop.memory import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_IMPORTS, MEMORY_FILES, Memory, load_memory
 from dragoman.tools import save_memory
 
 
@@ -30,7 +30,7 @@ class Home:
         return path
 
     def recall(self, folder: str = ".", *, trusted: bool = True) -> Memory:
-        return recall(str(self.project / folder), str(self.user), trusted=trusted)
+        return load_memory(str(self.project / folder), str(self.user), trusted=trusted)
 
     def texts(self, folder: str = ".") -> dict[str, str]:
         found = self.recall(folder)

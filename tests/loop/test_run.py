@@ -9,21 +9,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.loop.chat import AnswerPolicy
+from dragoman.loop.options import AnswerPolicy
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import Allow, Deny, Intent, Show
 from dragoman.values.errors import Cancelled, InputError, Refused, ServerError
 from dragoman.values.events import (
-    ContentAdded,
     ErrorRaised,
     PromptAccepted,
+    ResponseStarted,
+    Retrying,
+    TextDelta,
     ToolCallConfirmation,
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
     TurnFinished,
-    TurnRetried,
     UserCancelled,
 )
 from dragoman.values.messages import FinishReason, Request, ToolCall
@@ -66,7 +67,7 @@ def test_iterating_gives_the_events_and_then_the_result_stands() -> None:
     async def go() -> None:
         run = agent_for("text piece=3: Hello.").run("hi")
         events = await events_of(run)
-        assert "".join(event.text for event in events if isinstance(event, ContentAdded)) == "Hello."
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Hello."
         assert isinstance(events[-1], TurnFinished)
         assert run.result.text == "Hello."
 
@@ -81,7 +82,7 @@ def test_one_may_do_both(await_first: bool) -> None:
         result = await run if await_first else None
         events = await events_of(run)
         result = result or await run
-        assert [type(event) for event in events] == [PromptAccepted, ContentAdded, TurnFinished]
+        assert [type(event) for event in events] == [PromptAccepted, ResponseStarted, TextDelta, TurnFinished]
         assert result.text == (await run).text == "Hello."
         assert await events_of(run) == [], "what was told is told once"
         assert len(agent.provider.requests) == 1, "it runs once"  # type: ignore[attr-defined]
@@ -165,7 +166,7 @@ def test_leaving_the_block_ends_the_run() -> None:
         agent = agent_for("text: Half\nstall\n---\ntext: Whole.")
         async with agent.run("hi") as run:
             async for event in run:
-                if isinstance(event, ContentAdded):
+                if isinstance(event, TextDelta):
                     break
         assert run.result.error_type == "Cancelled"
         assert (await agent.run("again")).text == "Whole."
@@ -222,9 +223,9 @@ def test_a_round_is_told_in_order() -> None:
         events = await events_of(agent.run("hi"))
         kinds = [type(event) for event in events]
         updates = [event.state for event in events if isinstance(event, ToolCallUpdated)]
-        assert kinds[:4] == [PromptAccepted, ContentAdded, TurnFinished, ToolCallRequested]
+        assert kinds[:5] == [PromptAccepted, ResponseStarted, TextDelta, TurnFinished, ToolCallRequested]
         assert updates == ["validating", "scheduled", "executing", "success"]
-        assert kinds[-3:] == [ToolCallFinished, ContentAdded, TurnFinished]
+        assert kinds[-4:] == [ToolCallFinished, ResponseStarted, TextDelta, TurnFinished]
         assert kinds.count(TurnFinished) == 2
 
     play(go)
@@ -244,7 +245,7 @@ def test_calls_of_an_answer_that_is_no_good_are_never_told() -> None:
         events = await events_of(agent.run("hi"))
         requested = [event.call.args for event in events if isinstance(event, ToolCallRequested)]
         assert requested == tool.asked == [{"what": "c"}]
-        assert [event.attempt for event in events if isinstance(event, TurnRetried)] == [1, 2]
+        assert [event.attempt for event in events if isinstance(event, Retrying)] == [1, 2]
         check_record(agent.history)
 
     play(go)

@@ -8,24 +8,29 @@ from typing import Any
 
 import msgspec
 
+from agents import make_agent
 from dragoman.loop.agent import Agent
-from dragoman.loop.loop_guard import LoopGuard
-from dragoman.loop.offering import in_short
+from dragoman.loop.guard import LoopGuard
+from dragoman.loop.small_model import shorten
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
 from dragoman.values.messages import ToolCall, ToolSpec
-from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING, is_note
+from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING
 from dragoman.values.parts import text_of
-from dragoman.values.profile import Profile
+from dragoman.values.profile import Profile, SmallModel
 
+FEW_TOOLS = {"read_file": ("file_path",), "list_directory": ("path",)}
 SMALL = Profile(
     tools="text",
-    bound_calls=True,
-    short_prompt=True,
-    few_tools={"read_file": ("file_path",), "list_directory": ("path",)},
-    answer_after_calls=1,
+    small=SmallModel(
+        bound_calls=True,
+        short_prompt=True,
+        few_tools=FEW_TOOLS,
+        answer_after_calls=1,
+    ),
 )
+UNBOUND = Profile(tools="text", small=SmallModel(answer_after_calls=1, short_prompt=True))
 HELLO = 'text: {"reply": {"answer": "Hello."}}'
 QUESTION = "what is the word?"
 READ = 'text: {"reply": {"name": "read_file", "arguments": {"file_path": "a.txt"}}}'
@@ -34,7 +39,7 @@ READ = 'text: {"reply": {"name": "read_file", "arguments": {"file_path": "a.txt"
 def run(script: str, folder: Path, profile: Profile = SMALL, **options: Any) -> tuple[Agent, ScriptedProvider, str]:
     (folder / "a.txt").write_text("The word is marmalade.\n")
     provider = ScriptedProvider(script, profile=profile)
-    agent = Agent(provider, workspace=folder, **options)
+    agent = make_agent(provider, workspace=folder, **options)
     return agent, provider, asyncio.run(_ran(agent)).text
 
 
@@ -55,7 +60,7 @@ def test_every_answer_is_bound_to_one_call_or_words_until_it_must_answer(tmp_pat
     assert '"answer"' in last.settings.response_schema
     assert '"read_file"' not in last.settings.response_schema
     assert last.messages[-1].text == ASKED_AGAIN + QUESTION, "what it has read last is what it answers"
-    assert is_note(last.messages[-1]), "and nobody takes it for a prompt"
+    assert [item.about for item in agent.history.view.items if item.message == last.messages[-1]] == ["answer_now"], "not a prompt"
     assert first.system == last.system, "the prefix that the engine has read stays"
     assert [message.text for message in agent.history.view.messages].count(ASKED_AGAIN + QUESTION) == 1, (
         "what the model is told is on the record"
@@ -64,7 +69,7 @@ def test_every_answer_is_bound_to_one_call_or_words_until_it_must_answer(tmp_pat
 
 def test_where_nothing_binds_it_is_told_to_answer(tmp_path: Path) -> None:
     call = '<tool_call>{"name": "read_file", "arguments": {"file_path": "a.txt"}}</tool_call>'
-    _, provider, text = run(f"text: {call}\n---\ntext: Marmalade.", tmp_path, msgspec.structs.replace(SMALL, bound_calls=False))
+    _, provider, text = run(f"text: {call}\n---\ntext: Marmalade.", tmp_path, UNBOUND)
     assert (text, provider.requests[-1].messages[-1].text) == ("Marmalade.", ANSWER_NOTE)
 
 
@@ -82,10 +87,10 @@ def test_words_that_no_grammar_held_are_words_where_words_are_due(tmp_path: Path
 
 
 def test_examples_stand_before_the_first_message_and_on_no_record(tmp_path: Path) -> None:
-    profile = msgspec.structs.replace(SMALL, examples=True)
+    profile = Profile(tools="text", small=SmallModel(bound_calls=True, short_prompt=True, examples=True, few_tools=FEW_TOOLS))
     agent, provider, _ = run(HELLO, tmp_path, profile)
     *shown, asked = provider.requests[0].messages
-    assert provider.requests[0].shown == len(shown), "so many are the same in every conversation, and may be kept"
+    assert provider.requests[0].example_count == len(shown), "so many are the same in every conversation, and may be kept"
     assert asked.text == QUESTION
     assert [message.role for message in shown] == ["user", "assistant"] * (len(shown) // 2) != []
     assert all(read_constrained(message.text) is not None for message in shown if message.role == "assistant")
@@ -125,7 +130,7 @@ def test_a_result_leaves_room_in_a_small_window_and_a_larger_one_gets_more(tmp_p
     agent, _, text = run(f"{read}\n---\ntext: Numbers.", tmp_path, small)
     assert text == "Numbers."
     [shown] = results_of(agent)
-    assert 8_000 < len(shown) < 8_192 + agent.outputs.note_chars
+    assert 8_000 < len(shown) < 8_192 + agent._harness.outputs.note_chars
     assert "line number 0\n" in shown
 
     async def with_another() -> int:
@@ -135,14 +140,14 @@ def test_a_result_leaves_room_in_a_small_window_and_a_larger_one_gets_more(tmp_p
         await agent.aclose()
         return len(results_of(agent)[-1])
 
-    assert 32_000 < asyncio.run(with_another()) < 32_768 + agent.outputs.note_chars
+    assert 32_000 < asyncio.run(with_another()) < 32_768 + agent._harness.outputs.note_chars
 
 
 def test_it_is_told_little(tmp_path: Path) -> None:
     agent, provider, text = run(HELLO, tmp_path)
     assert text == "Hello."
     assert [spec.name for spec in agent.history.view.tools] == ["read_file", "list_directory"]
-    assert all(list(spec.schema["properties"]) == list(SMALL.few_tools[spec.name]) for spec in agent.history.view.tools)
+    assert all(list(spec.schema["properties"]) == list(FEW_TOOLS[spec.name]) for spec in agent.history.view.tools)
     assert not any(message.text.startswith(GREETING) for message in provider.requests[0].messages)
     assert len(provider.requests[0].system) < 900 * 3, "900 tokens, and a token is three characters or more"
 
@@ -169,13 +174,13 @@ def test_native_calls_are_not_bound(tmp_path: Path) -> None:
 
 def test_a_tool_in_short_keeps_what_it_needs() -> None:
     properties = {name: {"type": "string"} for name in ("path", "limit", "offset")}
-    spec = in_short(ToolSpec.of("x", "Reads a file. At most ten lines.", {"type": "object", "properties": properties}), ("path",))
+    spec = shorten(ToolSpec.of("x", "Reads a file. At most ten lines.", {"type": "object", "properties": properties}), ("path",))
     assert (spec.description, spec.schema["required"], list(spec.schema["properties"])) == ("Reads a file", ["path"], ["path"])
 
 
 def test_the_guard_counts_what_went_well_and_knows_a_repetition() -> None:
     guard = LoopGuard()
-    guard.saw_call(ToolCall("1", "a", '{"x": 1, "y": 2}'), failed=True)
+    guard.check_call(ToolCall("1", "a", '{"x": 1, "y": 2}'), failed=True)
     assert (guard.successes, guard.has_repeated) == (0, False)
-    guard.saw_call(ToolCall("2", "a", '{"y":2,"x":1}'), failed=False)
+    guard.check_call(ToolCall("2", "a", '{"y":2,"x":1}'), failed=False)
     assert (guard.successes, guard.has_repeated) == (1, True)

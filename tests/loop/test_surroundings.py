@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents import make_agent
 from dragoman.context.environment import environment_text
 from dragoman.context.tree import Listing, tree_lines
 from dragoman.loop import surroundings
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
-from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, look_around, today
+from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, gather_surroundings, today
 from dragoman.sessions.store import Store
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.errors import InputError, ServerError
@@ -110,7 +111,7 @@ def test_names_are_shown_on_one_line_each_and_can_be_read_back(tmp_path: Path) -
     lines = shown(tmp_path)
     assert len(lines) == 2 * len(odd)
     assert all(line.isprintable() for line in lines)
-    workspace = Agent(ScriptedProvider(""), workspace=tmp_path).workspace
+    workspace = make_agent(ScriptedProvider(""), workspace=tmp_path).workspace
     assert {workspace.resolve(line.strip()) for line in lines[::2]} == {os.path.join(os.path.realpath(tmp_path), name) for name in odd}
 
 
@@ -219,7 +220,7 @@ def test_no_program_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for module, name in ((subprocess, "Popen"), (os, "posix_spawn"), (os, "fork"), (os, "system")):
         monkeypatch.setattr(module, name, refuse)
     plant(tmp_path, ".git/config", ".gitignore", "a")
-    assert "  a" in environment_text(look_around([str(tmp_path), str(tmp_path / ".git")]))
+    assert "  a" in environment_text(gather_surroundings([str(tmp_path), str(tmp_path / ".git")]))
 
 
 # --- the date ------------------------------------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ def test_another_language_is_used_for_a_moment_only(made: Any, told: str, monkey
 
 
 def agent_in(folder: Path, script: str = "text: Yes.", **options: Any) -> Agent:
-    return Agent(ScriptedProvider(script), workspace=folder, builtin=False, system="", limits=QUICK, **options)
+    return make_agent(ScriptedProvider(script), workspace=folder, builtin=False, system="", limits=QUICK, **options)
 
 
 def user_texts(agent: Agent) -> list[str]:
@@ -362,7 +363,7 @@ def test_what_was_summed_up_is_not_told_again(tmp_path: Path) -> None:
 
 def test_a_conversation_that_was_never_told_is_left_alone(tmp_path: Path) -> None:
     async def go() -> None:
-        first = agent_in(tmp_path, environment=False)
+        first = agent_in(tmp_path, describe=False)
         await first.run("one")
         second = resumed(first, tmp_path)
         await second.run("two")

@@ -7,19 +7,21 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.loop.chat import AnswerPolicy, Chat, InvalidAnswer
 from dragoman.loop.history import History
-from dragoman.loop.turn import Turn
+from dragoman.loop.model import Model
+from dragoman.loop.options import AnswerPolicy
+from dragoman.loop.turn import InvalidAnswer, Turn
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.events import (
-    CitationShown,
-    ContentAdded,
+    CitationAdded,
+    ResponseStarted,
+    Retrying,
     StreamInvalid,
-    ThoughtAdded,
+    TextDelta,
+    ThoughtDelta,
     ToolCallRequested,
     TurnEvent,
     TurnFinished,
-    TurnRetried,
 )
 from dragoman.values.messages import FinishReason, user
 
@@ -32,7 +34,7 @@ def turn(script: str) -> tuple[Turn, list[TurnEvent]]:
     history = History()
     history.configure("m")
     history.say(user("hello"))
-    taken = Turn(Chat(ScriptedProvider(script), history, AnswerPolicy(sleep=no_wait)), "p1")
+    taken = Turn(Model.of(ScriptedProvider(script)), history, AnswerPolicy(sleep=no_wait), prompt_id="p1")
     events: list[TurnEvent] = []
 
     async def collect() -> None:
@@ -50,25 +52,25 @@ def turn(script: str) -> tuple[Turn, list[TurnEvent]]:
 def test_text_thoughts_citations_and_the_end() -> None:
     taken, events = turn('thought: **Plan** look\ntext: Hi\ncite title="A": https://a.example\nusage: fresh=3 output=2')
     kinds = [type(event) for event in events]
-    assert kinds[0] is ThoughtAdded
-    assert ContentAdded in kinds
-    assert CitationShown in kinds
+    assert kinds[:2] == [ResponseStarted, ThoughtDelta]
+    assert TextDelta in kinds
+    assert CitationAdded in kinds
     finished = events[-1]
     assert isinstance(finished, TurnFinished)
     assert (finished.reason, finished.usage.output_tokens) == (FinishReason.STOP, 2)
     assert taken.response is not None
 
 
-def test_content_carries_the_trace_of_its_response() -> None:
+def test_the_id_of_a_response_is_told_before_its_content() -> None:
     taken, events = turn("text: Hi")
     assert taken.response is not None
     assert taken.response.response_id
-    assert [event.trace_id for event in events if isinstance(event, ContentAdded)] == [taken.response.response_id]
+    assert events[:2] == [ResponseStarted(taken.response.response_id, taken.response.model_version), TextDelta("Hi")]
 
 
 def test_calls_are_requested_when_the_answer_is_complete() -> None:
     _, events = turn('call id=a: read_file {"file_path": "x"}\ncall id=b: glob {"pattern": "*"}')
-    assert isinstance(events[0], TurnFinished)
+    assert isinstance(events[1], TurnFinished)
     requested = [event for event in events if isinstance(event, ToolCallRequested)]
     assert [(event.call.id, event.call.name, event.call.args, event.prompt_id, event.client_initiated) for event in requested] == [
         ("a", "read_file", {"file_path": "x"}, "p1", False),
@@ -79,13 +81,13 @@ def test_calls_are_requested_when_the_answer_is_complete() -> None:
 def test_a_call_of_a_malformed_answer_is_never_requested() -> None:
     _, events = turn('call: run_shell {"command": "x"}\nfinish: MALFORMED_FUNCTION_CALL\n---\ntext: Sorry.')
     assert not [event for event in events if isinstance(event, ToolCallRequested)]
-    assert [event for event in events if isinstance(event, TurnRetried)]
+    assert [event for event in events if isinstance(event, Retrying)]
 
 
 def test_a_retry_is_told_before_the_new_text() -> None:
     _, events = turn("thought: hm\n---\ntext: Hi")
     kinds = [type(event) for event in events]
-    assert kinds.index(TurnRetried) < kinds.index(ContentAdded)
+    assert kinds.index(Retrying) < kinds.index(TextDelta)
 
 
 def test_no_answer_at_all_is_an_invalid_stream() -> None:
@@ -98,4 +100,4 @@ def test_no_answer_at_all_is_an_invalid_stream() -> None:
 def test_deltas_add_up_to_the_answer(piece: int) -> None:
     taken, events = turn(f"text piece={piece}: One two three")
     assert taken.response is not None
-    assert "".join(event.text for event in events if isinstance(event, ContentAdded)) == taken.response.message.text
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == taken.response.message.text

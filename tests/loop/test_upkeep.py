@@ -12,12 +12,13 @@ from dragoman.context.settings import CompressSettings, ContextSettings
 from dragoman.context.view import PLACEHOLDER
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
-from dragoman.loop.upkeep import SHRINK_TO, cache_kind_of
+from dragoman.loop.model import Model
+from dragoman.loop.upkeep import SHRINK_TO
 from dragoman.providers.retry import Retry, RetryPolicy
-from dragoman.testing.script import Answer, Cut, Fail, Finish, Report, Stall, answer
+from dragoman.testing.script_steps import CutStep, Fail, Finish, ReportStep, ScriptedAnswer, Stall, answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.errors import Cancelled, ContextOverflow, InputError, ServerError, Unsupported
-from dragoman.values.events import ContextCompressed, ContextOverflowed, TurnEvent, TurnRetried, UserCancelled
+from dragoman.values.events import ContextCompressed, ContextOverflowed, Retrying, TurnEvent, UserCancelled
 from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.profile import Profile
 from dragoman.values.record import Compressed, NotCompressed, Pruned, encode_entry
@@ -35,11 +36,15 @@ def is_summary(request: Request) -> bool:
 
 
 def model(
-    summary: Answer | Callable[[Request], Answer], reply: Answer | str = "Done.", *, window: int = WINDOW, **profile: Any
+    summary: ScriptedAnswer | Callable[[Request], ScriptedAnswer],
+    reply: ScriptedAnswer | str = "Done.",
+    *,
+    window: int = WINDOW,
+    **profile: Any,
 ) -> ScriptedProvider:
     """A model that gives one answer to a question for a summary, another to anything else."""
 
-    def choose(request: Request) -> Answer:
+    def choose(request: Request) -> ScriptedAnswer:
         if is_summary(request):
             return summary(request) if callable(summary) else summary
         return answer(reply) if isinstance(reply, str) else reply
@@ -82,7 +87,7 @@ def summaries_asked(provider: ScriptedProvider) -> int:
 
 def test_old_messages_give_way_to_a_summary_and_the_conversation_goes_on() -> None:
     async def go() -> None:
-        provider = model(answer(SNAPSHOT, Report(Usage(500, output_tokens=40))))
+        provider = model(answer(SNAPSHOT, ReportStep(Usage(500, output_tokens=40))))
         agent = agent_of(provider)
         run = agent.run("Go on.")
         events = await events_of(run)
@@ -139,7 +144,7 @@ def test_between_tool_rounds_too() -> None:
 
         rounds = iter(range(20))
 
-        def reply(request: Request) -> Answer:
+        def reply(request: Request) -> ScriptedAnswer:
             if is_summary(request):
                 return answer(SNAPSHOT)
             number = next(rounds)
@@ -186,20 +191,20 @@ def test_a_second_summary_merges_the_first_and_keeps_every_prompt() -> None:
 
 # --- and when it is of no use ----------------------------------------------------------------------------------------------------------
 
-USELESS: dict[str, tuple[Answer, str]] = {
+USELESS: dict[str, tuple[ScriptedAnswer, str]] = {
     "longer than what it stands for": (answer("<snapshot>" + "w" * 60_000 + "</snapshot>"), "inflated"),
     "no snapshot": (answer("I would rather not."), "empty"),
     "nothing": (answer(Finish()), "empty"),
     "cut at the limit": (answer("<snapshot><goal>half", Finish("length")), "truncated"),
     "an error": (answer(Fail(500)), "failed"),
-    "a cut": (answer("<snapshot>half", Cut()), "failed"),
+    "a cut": (answer("<snapshot>half", CutStep()), "failed"),
     "refused": (answer("<snapshot><goal>x</goal></snapshot>", Finish("refusal")), "failed"),
     "too long itself": (answer(Fail(400, "prompt is too long")), "failed"),
 }
 
 
 @pytest.mark.parametrize(("summary", "status"), USELESS.values(), ids=USELESS.keys())
-def test_a_summary_that_is_of_no_use_is_not_used_and_results_go_instead(summary: Answer, status: str) -> None:
+def test_a_summary_that_is_of_no_use_is_not_used_and_results_go_instead(summary: ScriptedAnswer, status: str) -> None:
     async def go() -> None:
         provider = model(summary)
         agent = agent_of(provider)
@@ -213,8 +218,8 @@ def test_a_summary_that_is_of_no_use_is_not_used_and_results_go_instead(summary:
         assert told.status == status
         assert (told.new_tokens > told.original_tokens) == (status == "inflated")
         [pruned] = entries(agent, Pruned)
-        assert agent.upkeep.tokens <= 0.7 * WINDOW, "below the threshold"
-        assert agent.upkeep.tokens > 0.7 * WINDOW * SHRINK_TO - 400, "and no more than needed"
+        assert agent._harness.upkeep.size.tokens <= 0.7 * WINDOW, "below the threshold"
+        assert agent._harness.upkeep.size.tokens > 0.7 * WINDOW * SHRINK_TO - 400, "and no more than needed"
         assert list(pruned.call_ids) == [f"c{number}" for number in range(len(pruned.call_ids))], "the oldest first"
         sent = provider.requests[-1]
         assert sent.messages[2].results[0].content == (Text(PLACEHOLDER),)
@@ -229,7 +234,7 @@ def test_a_summary_that_is_of_no_use_is_not_used_and_results_go_instead(summary:
 
 def test_what_a_useless_summary_took_is_on_the_bill() -> None:
     async def go() -> None:
-        provider = model(answer("No.", Report(Usage(700, output_tokens=3))), prices=Prices(1.0, 2.0))
+        provider = model(answer("No.", ReportStep(Usage(700, output_tokens=3))), prices=Prices(1.0, 2.0))
         agent = agent_of(provider)
         run = agent.run("Go on.")
         result = await run
@@ -250,7 +255,7 @@ def test_a_summary_is_tried_again_where_the_service_stumbles_and_the_user_is_tol
         agent = agent_of(Retry(provider, RetryPolicy(sleep=no_wait)))
         run = agent.run("Go on.")
         events = await events_of(run)
-        assert len(of(events, TurnRetried)) == 2
+        assert len(of(events, Retrying)) == 2
         assert [event.status for event in of(events, ContextCompressed)] == ["compressed"]
         assert run.result.requests == 4 == len(provider.requests)
 
@@ -274,7 +279,7 @@ def test_a_model_that_always_writes_too_much_ends_in_one_clear_message() -> None
         assert summaries_asked(provider) == 1 == len(provider.requests)
         assert run.result.error_type == "ContextOverflow"
         assert run.result.exit_code == 57
-        for words in ("10,000", "new session", "larger window"):
+        for words in ("10,000", "new session", "larger context window"):
             assert words in run.result.error
         with pytest.raises(ContextOverflow):
             await run
@@ -406,7 +411,7 @@ def test_a_count_over_the_window_makes_room_although_the_estimate_saw_no_need() 
             )
         )
         agent = agent_of(provider, session(22))
-        assert agent.upkeep.tokens < 0.7 * WINDOW
+        assert agent._harness.upkeep.size.tokens < 0.7 * WINDOW
         await agent.run("Go on.")
         assert len(entries(agent, Compressed)) == 1
 
@@ -420,7 +425,7 @@ def test_what_an_answer_reports_goes_before_an_older_count() -> None:
         agent = agent_of(provider, session(22))
         await agent.run("Go on.")
         assert provider.counted == 1
-        assert 2_000 <= agent.upkeep.tokens < 2_100
+        assert 2_000 <= agent._harness.upkeep.size.tokens < 2_100
 
     play(go)
 
@@ -445,8 +450,8 @@ def test_where_it_cannot_count_the_estimate_holds(fault: Exception) -> None:
 class Narrow(ScriptedProvider):
     """Takes less than its profile says."""
 
-    def __init__(self, most: int, summary: Answer = answer(SNAPSHOT)) -> None:  # noqa: B008  a frozen value
-        def choose(request: Request) -> Answer:
+    def __init__(self, most: int, summary: ScriptedAnswer = answer(SNAPSHOT)) -> None:  # noqa: B008  a frozen value
+        def choose(request: Request) -> ScriptedAnswer:
             if self.tokens(request) > most:
                 return answer(Fail(400, f"prompt is too long: more than {most} tokens"))
             return summary if is_summary(request) else answer("Done.")
@@ -532,7 +537,7 @@ def test_by_hand_however_short_it_is() -> None:
         done = await agent.compress("the database schema")
         assert done.status == "compressed"
         assert 0 < done.new_tokens < done.original_tokens
-        assert done.new_tokens == agent.upkeep.tokens
+        assert done.new_tokens == agent._harness.upkeep.size.tokens
         assert "the database schema" in provider.requests[0].messages[0].text
         check_record(agent.history)
 
@@ -556,7 +561,7 @@ def test_by_hand_it_says_what_came_of_it() -> None:
 def test_below_the_threshold_a_failure_by_hand_leaves_everything_as_it_was() -> None:
     async def go() -> None:
         agent = agent_of(model(answer("no")), session(22))
-        assert 0.6 * WINDOW < agent.upkeep.tokens < 0.7 * WINDOW
+        assert 0.6 * WINDOW < agent._harness.upkeep.size.tokens < 0.7 * WINDOW
         before = agent.history.request
         assert (await agent.compress()).status == "empty"
         assert agent.history.request.messages == before.messages
@@ -583,9 +588,9 @@ def test_too_little_to_gain_costs_no_call() -> None:
 def test_not_forced_it_waits_for_the_threshold() -> None:
     async def go() -> None:
         agent = agent_of(model(answer(SNAPSHOT), window=1_000_000))
-        assert (await agent.upkeep.compress(force=False)).status == "noop"
+        assert (await agent._harness.upkeep.compress(force=False)).status == "noop"
         agent = agent_of(model(answer(SNAPSHOT)))
-        assert (await agent.upkeep.compress(force=False)).status == "compressed"
+        assert (await agent._harness.upkeep.compress(force=False)).status == "compressed"
 
     play(go)
 
@@ -662,17 +667,17 @@ def test_the_cache_of_a_service_is_found_through_whatever_is_around_it() -> None
     from destinations import connection
     from dragoman.providers.logged import Logged
 
-    assert cache_kind_of(connection("anthropic")) == "breakpoints"
-    assert cache_kind_of(Logged(connection("anthropic"))) == "breakpoints"
-    assert cache_kind_of(ScriptedProvider("text: a")) == "none"
+    assert Model.of(connection("anthropic")).cache == "breakpoints"
+    assert Model.of(Logged(connection("anthropic"))).cache == "breakpoints"
+    assert Model.of(ScriptedProvider("text: a")).cache == "none"
 
 
 def test_a_first_request_loads_nothing_for_it() -> None:
     async def go() -> None:
         agent = agent_for(ScriptedProvider("text: a\n---\ntext: b"))
         await agent.run("hi")
-        assert agent._upkeep is None
+        assert agent._harness._upkeep is None
         await agent.run("again")
-        assert agent._upkeep is not None
+        assert agent._harness._upkeep is not None
 
     play(go)

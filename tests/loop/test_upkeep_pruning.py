@@ -11,7 +11,7 @@ from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
 from dragoman.context.view import PLACEHOLDER
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
-from dragoman.testing.script import answer
+from dragoman.testing.script_steps import answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import Allow, Deny, Intent
 from dragoman.values.events import ContextPruned
@@ -191,10 +191,10 @@ def test_what_was_summed_up_must_be_read_again(tmp_path: Any) -> None:
         agent = files_agent(tmp_path, script)
         await agent.run("Read a.txt.")
         await agent.run("Talk.")
-        assert agent.seen.paths
+        assert agent._harness.seen.paths
         done = await agent.compress()
         assert done.status == "compressed", done
-        assert not agent.seen.paths
+        assert not agent._harness.seen.paths
         await agent.run("Edit a.txt.")
         assert "read it first" in text_of(last_result(agent))
 

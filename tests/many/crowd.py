@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import dragoman as dm
+from agents import make_agent
 from dragoman.providers.catalog import Catalog, builtin_catalog
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.contracts import Transport
-from dragoman.values.events import ContentAdded, TurnRetried
+from dragoman.values.events import Retrying, TextDelta
 
 HERE = Path(__file__).parent
 PATIENCE_S = 1.0
@@ -99,7 +100,7 @@ class Crowd:
 
     async def _be_an_agent(self, chance: random.Random) -> None:
         while self._left > 0:
-            agent = dm.Agent(self._connection, builtin=False, environment=False)
+            agent = make_agent(self._connection, builtin=False, describe=False)
             for _ in range(TURNS):
                 if self._left <= 0:
                     break
@@ -129,9 +130,9 @@ class Crowd:
 
     async def _read(self, run: dm.Run, shown: list[str], pause_s: float) -> None:
         async for event in run:
-            if isinstance(event, TurnRetried):
+            if isinstance(event, Retrying):
                 shown.clear()  # what was shown of it is void
-            elif isinstance(event, ContentAdded):
+            elif isinstance(event, TextDelta):
                 shown.append(event.text)
                 await asyncio.sleep(pause_s)
 

@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 import dragoman as dm
+from agents import make_agent
 from many.crowd import connected
 
 
@@ -29,7 +30,7 @@ async def converse(url: str, count: int, turns: int, folder: str) -> dict[str, A
     samples: list[dict[str, int]] = []
 
     async def hold(number: int) -> None:
-        async with dm.Agent(connection, tools=[look_up], workspace=folder, sessions=f"{folder}/sessions") as agent:
+        async with make_agent(connection, tools=[look_up], workspace=folder, sessions=f"{folder}/sessions") as agent:
             for turn in range(turns):
                 name = f"c{number}t{turn}"
                 result = await agent.run(f"{name} {json.dumps({'calls': turn % 2 == 1})}")
@@ -63,7 +64,7 @@ async def cram(url: str, agents: int, files: int, connections: str) -> dict[str,
 
     async def ask(number: int) -> str:
         connection = shared if connections == "shared" else connected(url)
-        agent = dm.Agent(connection, builtin=False, environment=False)
+        agent = make_agent(connection, builtin=False, describe=False)
         try:
             result = await agent.run(f"q{number} {json.dumps({'wait_s': 0.05})}")
             return "" if result.text == f"answer to q{number}" else f"crossed: {result.text}"

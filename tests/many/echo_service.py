@@ -150,28 +150,28 @@ async def listening(port: int) -> None:
 
 async def serve_ours() -> AsyncIterator[str]:
     from dragoman.testing.mock.server import MockServer
-    from dragoman.testing.mock.wire import Asked
-    from dragoman.testing.script import Answer, Call, Cut, Fail, Say, Stall, Wait
+    from dragoman.testing.mock.wire import ModelRequest
+    from dragoman.testing.script_steps import CallStep, CutStep, Fail, Say, ScriptedAnswer, Stall, Wait
 
     attempts = Attempts()
 
-    def choose(request: Asked) -> Answer:
+    def choose(request: ModelRequest) -> ScriptedAnswer:
         asked = attempts.question(request.body)
         wait = Wait(asked.wait_s)
         if asked.calls:
-            return Answer((wait, Call("look_up", json.dumps({"name": asked.name}))))
+            return ScriptedAnswer((wait, CallStep("look_up", json.dumps({"name": asked.name}))))
         match asked.fault:
             case "500" | "429":
-                return Answer((wait, Fail(int(asked.fault), retry_after_s=0)))
+                return ScriptedAnswer((wait, Fail(int(asked.fault), retry_after_s=0)))
             case "stall":
-                return Answer((wait, Stall()))
+                return ScriptedAnswer((wait, Stall()))
             case "cut before":
-                return Answer((wait, Cut()))
+                return ScriptedAnswer((wait, CutStep()))
             case "cut":
-                return Answer((wait, Say(asked.parts()[0]), Cut()))
+                return ScriptedAnswer((wait, Say(asked.parts()[0]), CutStep()))
             case _:
                 said = [step for part in asked.parts() for step in (Say(part), Wait(asked.wait_s / 4))]
-                return Answer((wait, *said))
+                return ScriptedAnswer((wait, *said))
 
     async with MockServer(choose, keep=0) as server:
         yield server.url

@@ -17,7 +17,8 @@ from dragoman.context.cache import Cache
 from dragoman.context.decide import Decider, Decision, decide
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.context.view import View, can_be_replaced
-from dragoman.loop.history import History, MemoryJournal
+from dragoman.loop.history import History
+from dragoman.testing.journal import MemoryJournal
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.profile import Profile
 from dragoman.values.record import Entry, Pruned, Rewound, Said, ToolFinished, decode_entry, encode_entry

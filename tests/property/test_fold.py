@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from destinations import MAIN, connection, violation_in
 from dragoman.context.tokens import message_tokens
 from dragoman.context.view import PLACEHOLDER, View
-from dragoman.loop.history import History, MemoryJournal
+from dragoman.loop.history import History
+from dragoman.testing.journal import MemoryJournal
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.record import Entry, Rewound, Said, ToolFinished, decode_entry, encode_entry
 from dragoman.values.usage import Usage

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from destinations import ALL, MAIN, connection, violation_in
-from dragoman import compose, repair
+from dragoman import build_request
 from dragoman.base.jsontext import valid_unicode
+from dragoman.messages import repair
 from dragoman.providers.wire_calls import MAX_ARGUMENTS_BYTES
 from dragoman.values.messages import Message, PerMessage, Request, Settings, Text, Thinking, ToolCall, ToolSpec
 from property.conversations import BLOBS, TOOLS, damaged, lived, request_points
@@ -32,7 +33,7 @@ def test_after_repair_every_request_is_valid(
 ) -> None:
     """Also without tools: whoever summarises a conversation sends its calls and declares none."""
     provider = connection(where, blobs=BLOBS)
-    request = compose(provider.model, messages, system="Be brief.", tools=tools, settings=settings)
+    request = build_request(provider.model, messages, system="Be brief.", tools=tools, settings=settings)
     found = violation_in(provider, provider.prepare(request).body)
     assert found is None, found
 
@@ -51,7 +52,7 @@ def test_a_lived_conversation_is_valid_as_it_is(where: str, messages: tuple[Mess
 @given(messages=damaged | lived())
 def test_cold_bytes_are_warm_bytes(where: str, messages: tuple[Message, ...]) -> None:
     warm = connection(where, blobs=BLOBS)
-    request = compose(warm.model, messages, tools=TOOLS)
+    request = build_request(warm.model, messages, tools=TOOLS)
     first = warm.prepare(request).body
     assert warm.prepare(request).body == first
     assert connection(where, blobs=BLOBS).prepare(request).body == first
@@ -74,7 +75,7 @@ def test_a_request_is_a_prefix_of_the_next_and_renders_only_what_is_new(where: s
 @given(messages=damaged)
 def test_no_text_call_or_result_is_lost(where: str, messages: tuple[Message, ...]) -> None:
     provider = connection(where, blobs=BLOBS)
-    request = compose(provider.model, messages, tools=TOOLS)
+    request = build_request(provider.model, messages, tools=TOOLS)
     body = provider.prepare(request).body
     for message in request.messages:
         for part in message.parts:
@@ -135,7 +136,9 @@ def test_arguments_too_long_for_any_service_are_named_and_not_repeated() -> None
     call = ToolCall("c", "read_file", '{"path":"' + "x" * MAX_ARGUMENTS_BYTES + '"}')
     for where in MAIN:
         provider = connection(where)
-        body = provider.prepare(compose(provider.model, [Message("user", (Text("go"),)), Message("assistant", (call,))], tools=TOOLS)).body
+        body = provider.prepare(
+            build_request(provider.model, [Message("user", (Text("go"),)), Message("assistant", (call,))], tools=TOOLS)
+        ).body
         assert len(body) < 10_000
         assert violation_in(provider, body) is None
 

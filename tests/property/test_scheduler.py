@@ -145,7 +145,9 @@ class World:
         self.note("recorded start", call.id)
         self.starts[call.id] = arguments
 
-    def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> None:
+    def finish_tool(
+        self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "", **files: tuple[str, ...]
+    ) -> None:
         self.note("recorded end", result.call_id)
         assert result.call_id not in self.results, "a second result"
         self.results[result.call_id] = (result, outcome)
@@ -275,6 +277,7 @@ class Story:
         self.was_cut = task.cancel()
         world.note("cut")
         await asyncio.wait([task], timeout=5)
+        await self.scheduler.close_ended()
         assert loop.time() - before_s <= 1.0, "a cancel takes less than a second"
 
     async def _settle(self, task: asyncio.Task[Any]) -> None:

@@ -80,7 +80,7 @@ def test_a_given_key_goes_before_the_environment_and_the_first_variable_before_t
 def test_a_missing_key_names_every_variable_that_would_do(variables: tuple[str, ...], told: str) -> None:
     with pytest.raises(Unauthorized) as caught:
         auth_for(deployment(key_env=variables), {}, None)
-    assert str(caught.value) == f"no key for Acme: {told}"
+    assert str(caught.value) == f"no key for Acme; {told}"
     assert caught.value.exit_code == 41
 
 
@@ -104,7 +104,7 @@ def test_a_command_is_run_when_there_is_no_key() -> None:
 
 @pytest.mark.parametrize("bad", ["\n", "\r\n", "\x00", "\x7f", "\u2028", "\u200b", "é€", "密"])
 def test_a_key_that_cannot_travel_in_a_header_is_refused_and_not_shown(bad: str) -> None:
-    with pytest.raises(Unauthorized, match=r"the key in ACME_API_KEY holds .* \(position \d+ of \d+\); copy it again") as caught:
+    with pytest.raises(Unauthorized, match=r"the key in ACME_API_KEY has .* \(position \d+ of \d+\); copy it again") as caught:
         auth_for(deployment(), {"ACME_API_KEY": f"sk-very{bad}secret"}, None)
     assert "very" not in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -270,7 +270,7 @@ def test_a_failing_command_is_named_with_its_last_words(tmp_path: Path) -> None:
             "the key command `no-such-program-here auth print-token` cannot be run: no",
         ),
         (("true",), "the key command `true` printed nothing"),
-        (("sh", "-c", "echo secret-one; echo secret-two"), "what the key command `sh …` printed holds a line break"),
+        (("sh", "-c", "echo secret-one; echo secret-two"), "what the key command `sh …` printed has a line break"),
         (("false", "--password", "hunter22"), "the key command `false …` failed with status 1"),
     ],
 )
@@ -530,10 +530,8 @@ def test_without_google_auth_one_is_told_what_to_install(monkeypatch: pytest.Mon
         headers(VertexAuth())
 
 
-def test_importing_it_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; import dragoman.providers.auth; print({'asyncio', 'google.auth', 'requests', 'subprocess', 'ssl'} & set(sys.modules))"
-    )
+def test_importing_it_loads_nothing_of_google() -> None:
+    code = "import sys; import dragoman.providers.auth; print({'google.auth', 'requests', 'urllib.request'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}
     )

@@ -82,8 +82,8 @@ def test_a_model_is_found_by_deployment_and_name() -> None:
     [
         ("antropic/claude-opus-5", "no model is called 'antropic/claude-opus-5'.*did you mean anthropic/claude-opus-5"),
         ("gemni", "did you mean gemini"),
-        ("gpt-5.4", "served by several deployments: say which, openai/gpt-5.4, responses/gpt-5.4"),
-        ("ollama", "ollama has no default model: name one, as ollama/MODEL"),
+        ("gpt-5.4", "served by several deployments; choose one: openai/gpt-5.4, responses/gpt-5.4"),
+        ("ollama", "ollama has no default model; name one, as ollama/MODEL"),
         ("", "no model is called ''"),
     ],
 )
@@ -151,7 +151,7 @@ def test_rows_come_from_a_file(tmp_path: Path) -> None:
             {"protocol": "openai_chat", "base_url": "x", "key_enf": ["A"]},
             "deployments.corp.*unknown field `key_enf`.*mean key_env",
         ),
-        ({"protocol": "chat", "base_url": "x"}, r"Invalid enum value 'chat' - at `\$.protocol`"),
+        ({"protocol": "chat", "base_url": "x"}, r"Invalid protocol 'chat', expected one of .* - at `\$.protocol`"),
         ({"base_url": "x"}, "missing required field `protocol`"),
         ({"protocol": "gemini", "base_url": "x", "models": {"m": {"context_window": "big"}}}, r"context_window"),
         ("text", "must be a table"),
@@ -170,22 +170,22 @@ def test_toml_that_does_not_parse_names_the_file() -> None:
 def test_a_url_is_filled_from_the_environment() -> None:
     assert filled("https://{REGION:eu}.example.com/{PROJECT}", {"PROJECT": "p"}, "x") == "https://eu.example.com/p"
     assert filled("{ENDPOINT}/openai/v1", {"ENDPOINT": "https://a.example.com/ "}, "x") == "https://a.example.com/openai/v1"
-    with pytest.raises(ConfigError, match="x needs PROJECT: set it in the environment"):
+    with pytest.raises(ConfigError, match="x needs PROJECT; set it in the environment"):
         filled("https://{PROJECT}", {}, "x")
 
 
 def test_the_environment_may_move_a_deployment() -> None:
     provider = connect("openai/gpt-4.1", env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
-    from dragoman import compose
+    from dragoman import build_request
 
-    assert provider.prepare(compose(provider.model, "hi")).url == "http://127.0.0.1:1/v1/chat/completions"
+    assert provider.prepare(build_request(provider.model, "hi")).url == "http://127.0.0.1:1/v1/chat/completions"
 
 
 def test_prepare_shows_everything_but_the_key() -> None:
-    from dragoman import compose
+    from dragoman import build_request
 
     provider = connect("gemini", env={"GEMINI_API_KEY": "very-secret-key"})
-    prepared = provider.prepare(compose(provider.model, "hi"))
+    prepared = provider.prepare(build_request(provider.model, "hi"))
     assert "very-secret-key" not in repr(prepared)
     assert prepared.url.endswith(":streamGenerateContent?alt=sse")
     assert prepared.headers["user-agent"].startswith("Dragoman/")

@@ -9,9 +9,10 @@ from contextlib import aclosing, asynccontextmanager
 import pytest
 
 from destinations import MAIN, connection
-from dragoman import RetryPolicy, Settings, Thinking, ToolSpec, compose, connect
+from dragoman import RetryPolicy, Settings, Thinking, ToolSpec, build_request, connect
 from dragoman.providers.connect import Connection
 from dragoman.testing.mock.server import MockServer
+from dragoman.values.contracts import HttpRequest
 from dragoman.values.errors import RateLimited, StreamBroken, Unauthorized, Unsupported
 from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta
 from dragoman.values.messages import FinishReason
@@ -26,7 +27,7 @@ def at(where: str, url: str, **options: object) -> Connection:
 
 
 async def events_of(provider: Connection, prompt: str = "hi") -> list[StreamEvent]:
-    async with aclosing(provider.stream(compose(provider.model, prompt))) as events:
+    async with aclosing(provider.stream(build_request(provider.model, prompt))) as events:
         return [event async for event in events]
 
 
@@ -42,7 +43,7 @@ def served(script: str, use: Callable[[MockServer], Awaitable[object]], **option
 def test_generate_and_stream_say_the_same(where: str) -> None:
     async def use(server: MockServer) -> None:
         provider = at(where, server.url)
-        whole = await provider.generate(compose(provider.model, "hi"))
+        whole = await provider.generate(build_request(provider.model, "hi"))
         last = (await events_of(provider))[-1]
         assert isinstance(last, ResponseFinished)
         assert whole.message.text == last.response.message.text == "Hello 世界"
@@ -72,7 +73,7 @@ def test_the_connection_is_reused(where: str) -> None:
 def test_tokens_are_counted_where_the_service_counts(where: str) -> None:
     async def use(server: MockServer) -> None:
         provider = at(where, server.url)
-        assert await provider.count_tokens(compose(provider.model, "How many?", system="Be brief.", tools=[TOOL])) > 0
+        assert await provider.count_tokens(build_request(provider.model, "How many?", system="Be brief.", tools=[TOOL])) > 0
         assert server.requests[0].violation is None
         await provider.aclose()
 
@@ -82,12 +83,12 @@ def test_tokens_are_counted_where_the_service_counts(where: str) -> None:
 def test_a_model_without_tools_says_so_before_anything_is_sent() -> None:
     provider = connect("openai/gpt-6.1-sol", key="k")
     with pytest.raises(Unsupported, match=r"openai/gpt-6\.1-sol takes no tools over this protocol"):
-        provider.prepare(compose(provider.model, "hi", tools=[TOOL]))
+        provider.prepare(build_request(provider.model, "hi", tools=[TOOL]))
 
 
 def test_chat_completions_do_not_count() -> None:
     with pytest.raises(Unsupported, match="cannot count tokens"):
-        asyncio.run(connection("openai_chat").count_tokens(compose("m", "hi")))
+        asyncio.run(connection("openai_chat").count_tokens(build_request("m", "hi")))
 
 
 @pytest.mark.parametrize("where", ["gemini", "openai_chat", "openai_responses"])
@@ -117,9 +118,9 @@ def test_structured_output_thinking_and_search_are_asked_for_in_each_services_wo
     async def use(server: MockServer) -> None:
         provider = at(where, server.url)
         settings = Settings(response_schema=schema, thinking=Thinking("high"), max_output_tokens=2000)
-        await provider.generate(compose(provider.model, "hi", settings=settings))
+        await provider.generate(build_request(provider.model, "hi", settings=settings))
         if where != "openai_chat":
-            await provider.generate(compose(provider.model, "hi", settings=Settings(search=True)))
+            await provider.generate(build_request(provider.model, "hi", settings=Settings(search=True)))
         assert [exchange.violation for exchange in server.requests] == [None] * len(server.requests)
         await provider.aclose()
 
@@ -145,7 +146,9 @@ class Renewed:
         self.key = "stale"
         self.refreshed = 0
 
-    async def headers(self) -> dict[str, str]:
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
+        assert request is not None, "so that it could be signed"
+        assert request.body
         return {"x-api-key": self.key}
 
     async def refresh(self, refused: Mapping[str, str]) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.providers.logged import Figures, Logged
 from dragoman.values import messages
-from dragoman.values.contracts import Prepared, Provider
+from dragoman.values.contracts import HttpRequest, Provider
 from dragoman.values.errors import RateLimited
 from dragoman.values.events import ResponseFinished, ResponseStarted, Retrying, StreamEvent, TextDelta, UsageUpdated
 from dragoman.values.messages import FinishReason, Request, Response, ToolSpec
@@ -57,9 +57,9 @@ class Played:
     def profile(self, model: str) -> Profile:
         return Profile(prices=self.prices)
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> HttpRequest:
         self.prepared += 1
-        return Prepared("POST", "https://api.acme.test", {}, request.messages[0].text.encode())
+        return HttpRequest("POST", "https://api.acme.test", {}, request.messages[0].text.encode())
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         try:

@@ -87,7 +87,7 @@ def test_a_hint_may_exceed_the_cap_but_not_the_deadline() -> None:
     stream("error: 429 retry_after=45\n---\ntext: fine", waits)
     assert waits.seconds[0] >= 45
     waits = Waits()
-    with pytest.raises(RateLimited, match=r"it asks to wait 3600 s, until \d\d:\d\d:\d\d; that is longer than the limit of 60 s"):
+    with pytest.raises(RateLimited, match=r"the service asks to wait 3600 s, until \d\d:\d\d:\d\d, which is longer than the limit of 60 s"):
         stream("error: 429 retry_after=3600\n---\ntext: never", waits)
     assert waits.seconds == []
 

@@ -13,7 +13,7 @@ from dragoman.testing.mock.server import MockServer
 from dragoman.testing.mock.validate import Rules
 from dragoman.testing.script import Script
 from dragoman.values.events import ResponseFinished
-from dragoman.values.messages import Message, Request, Response, Thought, ToolSpec, result, user
+from dragoman.values.messages import Message, Request, Response, Thought, ToolSpec, tool_result, user
 
 TOOLS = (ToolSpec.of("read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),)
 ROUTE = ("gemini", "anthropic", "openai_chat", "openai_responses", "gemini", "anthropic", "openai_responses")
@@ -52,7 +52,7 @@ async def walk() -> tuple[list[Message], list[tuple[str, bytes]]]:
             response = await answered(provider, request)
             calls = response.message.calls
             assert len(calls) == 2
-            messages += [response.message, user(*(result(call, f"content of {call.args}") for call in calls))]
+            messages += [response.message, user(*(tool_result(call, f"content of {call.args}") for call in calls))]
         assert [exchange.violation for exchange in server.requests] == [None] * len(ROUTE)
         for provider in providers.values():
             await provider.aclose()

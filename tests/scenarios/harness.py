@@ -19,7 +19,7 @@ from typing import Any
 
 from destinations import MAIN, rules_of
 from dragoman.providers.catalog import builtin_catalog, profile_for
-from dragoman.testing.mock.server import Exchange, MockServer
+from dragoman.testing.mock.server import MockServer, ServedExchange
 from dragoman.testing.script import Source
 from program import NO_SERVERS, heed_signals
 
@@ -54,7 +54,7 @@ class Ended:
     out: str
     err: str
     seconds: float
-    requests: list[Exchange]
+    requests: list[ServedExchange]
     events: list[dict[str, Any]] = field(default_factory=list)
     """The lines of stream-json."""
 
@@ -230,7 +230,7 @@ def check(ended: Ended, *, streams_json: bool) -> None:
         assert ended.events[-1]["exit_code"] == ended.code
 
 
-def assert_valid(requests: list[Exchange]) -> None:
+def assert_valid(requests: list[ServedExchange]) -> None:
     for number, exchange in enumerate(requests):
         assert exchange.violation is None, f"request {number}: {exchange.violation}"
         assert exchange.protocol, f"request {number} went to {exchange.path}"

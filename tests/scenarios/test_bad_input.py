@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.loop.agent import Agent
+from agents import make_agent
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall
@@ -390,7 +390,7 @@ def test_huge_command_output_is_bounded(tmp_path: Path, every_offset: bool) -> N
 
     async def go() -> None:
         provider = ScriptedProvider(f"call: run_shell {json.dumps({'command': command, 'timeout_s': 500})}\n---\ntext: I see.")
-        agent = Agent(provider, workspace=tmp_path, builtin=["run_shell"], ask=allow, outputs=str(spill), environment=False)
+        agent = make_agent(provider, workspace=tmp_path, builtin=["run_shell"], ask=allow, outputs=str(spill), describe=False)
         before, peak = memory_mb(), 0.0
         run = agent.run("go")
         async for _ in run:
@@ -411,7 +411,7 @@ def test_huge_command_output_is_bounded(tmp_path: Path, every_offset: bool) -> N
 def test_a_command_that_writes_for_ever_ends_at_its_time(tmp_path: Path) -> None:
     async def go() -> None:
         provider = ScriptedProvider('call: run_shell {"command": "yes", "timeout_s": 0.5}\n---\ntext: I see.')
-        agent = Agent(provider, workspace=tmp_path, builtin=["run_shell"], ask=allow, outputs=str(tmp_path / "spill"), environment=False)
+        agent = make_agent(provider, workspace=tmp_path, builtin=["run_shell"], ask=allow, outputs=str(tmp_path / "spill"), describe=False)
         result = await agent.run("go")
         assert (result.text, result.tool_failures) == ("I see.", 1)
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agents import make_agent
 from destinations import MAIN, rules_of
 from dragoman.context.settings import CompressSettings, ContextSettings
 from dragoman.loop.agent import Agent
@@ -22,8 +23,8 @@ from dragoman.providers.retry import RetryPolicy
 from dragoman.sessions.importers import import_session
 from dragoman.sessions.store import Store
 from dragoman.testing.mock.server import MockServer
-from dragoman.testing.mock.wire import Asked
-from dragoman.testing.script import Answer, Call, Cut, Fail, Finish, Stall, answer
+from dragoman.testing.mock.wire import ModelRequest
+from dragoman.testing.script_steps import CallStep, CutStep, Fail, Finish, ScriptedAnswer, Stall, answer
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import Show
 from dragoman.values.errors import Cancelled, ContextOverflow
@@ -52,7 +53,9 @@ def is_summary(body: Any) -> bool:
 class Service:
     """A model behind a loopback server: one answer to a question for a summary, another to anything else."""
 
-    def __init__(self, protocol: str, summary: Answer | str = SNAPSHOT, reply: Callable[[Asked], Answer] | None = None) -> None:
+    def __init__(
+        self, protocol: str, summary: ScriptedAnswer | str = SNAPSHOT, reply: Callable[[ModelRequest], ScriptedAnswer] | None = None
+    ) -> None:
         self.protocol = protocol
         self.summary = answer(summary) if isinstance(summary, str) else summary
         self.reply = reply or (lambda asked: answer("Done."))
@@ -63,7 +66,7 @@ class Service:
         self.catalog: Catalog = builtin_catalog().with_rows({deployment.name: {"models": {"small": small}}})
         self.model = f"{deployment.name}/small"
 
-    def _choose(self, asked: Asked) -> Answer:
+    def _choose(self, asked: ModelRequest) -> ScriptedAnswer:
         return self.summary if is_summary(asked.body) else self.reply(asked)
 
     async def __aenter__(self) -> Service:
@@ -78,8 +81,8 @@ class Service:
         return connect(self.model, catalog=self.catalog, base_url=url, key="key-for-tests", retry=QUICKLY)
 
     def agent(self, *tools: PlainTool, **options: Any) -> Agent:
-        options = {"environment": False, "system": "Be brief.", "limits": QUICK, "builtin": False, "tools": tools, **options}
-        return Agent(self.connection(), **options)
+        options = {"describe": False, "system": "Be brief.", "limits": QUICK, "builtin": False, "tools": tools, **options}
+        return make_agent(self.connection(), **options)
 
     @property
     def turns(self) -> list[Any]:
@@ -102,15 +105,15 @@ async def much(args: Mapping[str, Any], show: Show) -> str:
     return " ".join(f"{args.get('what')}-{number}" for number in range(100))
 
 
-def looks_once_per_prompt() -> Callable[[Asked], Answer]:
+def looks_once_per_prompt() -> Callable[[ModelRequest], ScriptedAnswer]:
     """A call, and when its result is there a word."""
     count = 0
 
-    def reply(asked: Asked) -> Answer:
+    def reply(asked: ModelRequest) -> ScriptedAnswer:
         nonlocal count
         count += 1
         if count % 2:
-            return answer(f"I look at number {count}.", Call("look", json.dumps({"what": f"thing {count}"}), id=f"call_{count:04d}"))
+            return answer(f"I look at number {count}.", CallStep("look", json.dumps({"what": f"thing {count}"}), id=f"call_{count:04d}"))
         return answer(f"That was number {count}.")
 
     return reply
@@ -221,10 +224,10 @@ def test_a_run_that_fills_the_window_by_itself_goes_on_to_its_end(protocol: str)
     async def go() -> None:
         count = 0
 
-        def reply(asked: Asked) -> Answer:
+        def reply(asked: ModelRequest) -> ScriptedAnswer:
             nonlocal count
             count += 1
-            return answer(Call("look", json.dumps({"what": f"{count}"}), id=f"call_{count}")) if count <= 30 else answer("All seen.")
+            return answer(CallStep("look", json.dumps({"what": f"{count}"}), id=f"call_{count}")) if count <= 30 else answer("All seen.")
 
         async def lots(args: Mapping[str, Any], show: Show) -> str:
             return " ".join(f"{args.get('what')}-{number}" for number in range(1_200))
@@ -246,9 +249,9 @@ def test_a_run_that_fills_the_window_by_itself_goes_on_to_its_end(protocol: str)
 
 # --- when no summary is to be had ------------------------------------------------------------------------------------------------------
 
-FAULTS: dict[str, tuple[Answer, str]] = {
+FAULTS: dict[str, tuple[ScriptedAnswer, str]] = {
     "500": (answer(Fail(500)), "failed"),
-    "cut": (answer("<snapshot><goal>half of", Cut()), "failed"),
+    "cut": (answer("<snapshot><goal>half of", CutStep()), "failed"),
     "empty": (answer(Finish()), "empty"),
     "no snapshot": (answer("I am a helpful model. What shall I do?"), "empty"),
     "truncated": (answer("<snapshot><goal>half of", Finish("length")), "truncated"),
@@ -258,7 +261,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
 
 @pytest.mark.parametrize("protocol", MAIN)
 @pytest.mark.parametrize(("summary", "status"), FAULTS.values(), ids=FAULTS.keys())
-def test_without_a_summary_old_results_go_and_the_conversation_goes_on(protocol: str, summary: Answer, status: str) -> None:
+def test_without_a_summary_old_results_go_and_the_conversation_goes_on(protocol: str, summary: ScriptedAnswer, status: str) -> None:
     async def go() -> None:
         async with Service(protocol, summary) as service:
             agent = service.agent(PlainTool(), history=held(110))
@@ -311,7 +314,7 @@ def test_a_session_from_elsewhere_that_is_far_too_long_is_brought_within(protoco
     async def go() -> None:
         async with Service(protocol) as service:
             agent = service.agent(PlainTool(), history=held(600))
-            assert agent.upkeep.tokens > 3 * WINDOW
+            assert agent._harness.upkeep.size.tokens > 3 * WINDOW
             assert (await agent.run("Go on.")).text == "Done."
             service.check()
             assert len(entries(agent, Compressed)) == 1
@@ -342,7 +345,7 @@ def test_what_the_service_finds_too_long_is_made_shorter_and_sent_once_more(prot
     """It counts otherwise than we do, or takes less than we know."""
 
     async def go() -> None:
-        def reply(asked: Asked) -> Answer:
+        def reply(asked: ModelRequest) -> ScriptedAnswer:
             return answer(OVERFLOWS[protocol]) if asked.input_tokens > 8_000 else answer("Done.")
 
         async with Service(protocol, reply=reply) as service:
@@ -372,11 +375,11 @@ def test_real_sessions_are_brought_within_a_small_window(protocol: str, trace: s
         history = History(entries=imported.entries)
         async with Service(protocol) as service:
             agent = service.agent(PlainTool(), history=history)
-            before = agent.upkeep.tokens
+            before = agent._harness.upkeep.size.tokens
             assert before > WINDOW
             assert (await agent.run("Go on.")).text == "Done."
             service.check()
-            assert agent.upkeep.tokens < WINDOW
+            assert agent._harness.upkeep.size.tokens < WINDOW
             assert all(len(told(body).encode()) / 4 < 1.3 * WINDOW for body in (*service.turns, *service.summaries))
             assert len(service.summaries) == 1
 
@@ -428,13 +431,13 @@ def test_the_program_sums_up_between_tool_rounds_and_says_so(protocol: str, tmp_
     config = f'[retry]\nfirst_delay_s = 0.01\n\n[deployments.{name}.models."small"]\ncontext_window = {WINDOW}\n{rows}'
     count = 0
 
-    def reply(asked: Asked) -> Answer:
+    def reply(asked: ModelRequest) -> ScriptedAnswer:
         nonlocal count
         if is_summary(asked.body):
             return answer(SNAPSHOT)
         count += 1
         part = {"file_path": "long.txt", "offset": count * 100, "limit": 600}
-        return answer(Call("read_file", json.dumps(part), id=f"call_{count}")) if count <= 8 else answer("All read.")
+        return answer(CallStep("read_file", json.dumps(part), id=f"call_{count}")) if count <= 8 else answer("All read.")
 
     ended = desk.run(reply, "--output-format", "stream-json", prompt=f"Read it all. {RULE}", model=f"{name}/small", config=config)
     assert ended.code == 0, ended.err

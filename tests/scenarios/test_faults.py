@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from agents import make_agent
 from destinations import connection
-from dragoman.loop.agent import Agent
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
-from dragoman.testing.script import Answer, Call, CallQuirk, Cut, Finish, Say, Script, Source, answer
+from dragoman.testing.script import Script, Source
+from dragoman.testing.script_steps import CallQuirk, CallStep, CutStep, Finish, Say, ScriptedAnswer, answer
 from dragoman.values.errors import DragomanError
 from scenarios.harness import LONGEST_S, PROTOCOLS, QUICK, QUICK_S, Desk, Ended, assert_valid, prompts, told_results, told_text
 from scenarios.workshop import QUICK as QUICK_LIMITS
@@ -29,7 +30,7 @@ from streaming import recorded
 DIALECTS = ("gemini", "openai_chat", "anthropic")
 TARGET = "ran.txt"
 """The file that a tool call in a broken answer would write."""
-DANGER = Call("write_file", json.dumps({"file_path": TARGET, "content": "a tool of a broken answer was run"}))
+DANGER = CallStep("write_file", json.dumps({"file_path": TARGET, "content": "a tool of a broken answer was run"}))
 GOOD = answer("Good.")
 AUTO_EDIT = ("--approval", "auto-edit")
 
@@ -61,7 +62,7 @@ def complaint(ended: Ended, code: int) -> str:
     """The one line that says what went wrong; lines that tell of another try stand before it."""
     assert ended.code == code, ended.err
     *before, last = ended.err.splitlines()
-    assert all("trying again" in line or "it was told so" in line for line in before), ended.err
+    assert all("trying again" in line or "it has been told" in line for line in before), ended.err
     assert last.startswith("dragoman: ")
     assert "--debug" not in last, "that would be a fault of our own"
     return last
@@ -98,7 +99,7 @@ def test_an_answer_cut_anywhere_is_no_answer(desk: Desk) -> None:
     whole = (Say("Let me write that.", piece_chars=5), DANGER)
     size = len(recorded(desk.protocol, answer(*whole)))
     offsets = [*range(0, int(size * 0.8), max(1, size // 24))]
-    cut = [answer(*whole, Cut(offset)) for offset in offsets]
+    cut = [answer(*whole, CutStep(offset)) for offset in offsets]
     tries = QUICK.replace("[retry]", f"[retry]\nattempts = {len(cut) + 1}")
     ended = came_through(desk, Script((*cut, GOOD)), config=tries)
     assert len(ended.requests) == len(offsets) + 1
@@ -107,7 +108,7 @@ def test_an_answer_cut_anywhere_is_no_answer(desk: Desk) -> None:
 
 def test_an_answer_that_is_always_cut_is_an_error(desk: Desk) -> None:
     """PV01: tried again a bounded number of times, and never taken for a finished turn."""
-    ended = desk.run(always("Half an answer", DANGER, Cut()), *AUTO_EDIT, "--output-format", "stream-json")
+    ended = desk.run(always("Half an answer", DANGER, CutStep()), *AUTO_EDIT, "--output-format", "stream-json")
     assert (ended.code, len(ended.requests)) == (57, 3)
     untouched(desk)
     warnings = [event for event in ended.told("error") if event["severity"] == "warning"]
@@ -264,7 +265,7 @@ def test_an_empty_end_after_tool_results_is_an_end(desk: Desk) -> None:
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
 @pytest.mark.parametrize("steps", [(), (DANGER,)], ids=["nothing parsed", "a parsed call"])
-def test_a_malformed_call_is_not_run_and_the_model_is_told(gemini: Desk, reason: str, steps: tuple[Call, ...]) -> None:
+def test_a_malformed_call_is_not_run_and_the_model_is_told(gemini: Desk, reason: str, steps: tuple[CallStep, ...]) -> None:
     """PV08: retried with a corrective note, keyed on the reason; then a failed turn, not a success."""
     malformed = answer(*steps, Finish(reason, "print(write_file("))
     ended = came_through(gemini, [malformed, GOOD])
@@ -286,7 +287,7 @@ def test_a_call_cut_by_the_output_limit_is_not_run_and_the_model_is_told(tmp_pat
     desk = Desk.at(tmp_path, protocol)
     if protocol == "gemini" and arguments == HALF:
         arguments = "{}"  # Gemini sends whole calls or none
-    cut = answer("Writing.", Call("write_file", arguments), Finish("length"))
+    cut = answer("Writing.", CallStep("write_file", arguments), Finish("length"))
     ended = came_through(desk, [cut, GOOD])
     assert "smaller parts" in told_text(ended.requests[1].body)
     assert "output limit" in ran_into(desk, cut, 59)
@@ -294,7 +295,7 @@ def test_a_call_cut_by_the_output_limit_is_not_run_and_the_model_is_told(tmp_pat
 
 def test_incomplete_arguments_under_a_good_reason_are_not_run(desk: Desk) -> None:
     """PV09: also reported as 'stop' with incomplete JSON: the call before it that is whole is not run either."""
-    half = answer(DANGER, Call("write_file", HALF))
+    half = answer(DANGER, CallStep("write_file", HALF))
     ended = came_through(desk, [half, GOOD])
     assert len(ended.requests) == 2
 
@@ -308,8 +309,8 @@ def test_arguments_without_what_the_tool_needs_are_an_error_for_the_model(desk: 
 # --- PV10, PV11, PV12: ids, names, arguments, layouts ----------------------------------------------------------------------------------
 
 
-def writes(*names: str, call_id: str | None = None) -> tuple[Call, ...]:
-    return tuple(Call("write_file", json.dumps({"file_path": name, "content": name}), id=call_id) for name in names)
+def writes(*names: str, call_id: str | None = None) -> tuple[CallStep, ...]:
+    return tuple(CallStep("write_file", json.dumps({"file_path": name, "content": name}), id=call_id) for name in names)
 
 
 @pytest.mark.parametrize("call_id", ["x", ""])
@@ -323,15 +324,15 @@ def test_calls_with_one_id_are_each_run_once(desk: Desk, call_id: str) -> None:
 
 
 ODD_CALLS = [
-    Call("rm_all", "{}"),
-    Call("WRITE_FILE", WHOLE),
-    Call("../../bin/sh", WHOLE),
-    Call("\x1b[31mwrite_file\x1b[0m", WHOLE),
-    Call("write_file", '"a string"'),
-    Call("write_file", f"[{WHOLE}]"),
-    Call("write_file", "null"),
-    Call("write_file", '{"file_path": ["ran.txt"], "content": 5}'),
-    Call("write_file", '{"path": "ran.txt", "text": "missing fields"}'),
+    CallStep("rm_all", "{}"),
+    CallStep("WRITE_FILE", WHOLE),
+    CallStep("../../bin/sh", WHOLE),
+    CallStep("\x1b[31mwrite_file\x1b[0m", WHOLE),
+    CallStep("write_file", '"a string"'),
+    CallStep("write_file", f"[{WHOLE}]"),
+    CallStep("write_file", "null"),
+    CallStep("write_file", '{"file_path": ["ran.txt"], "content": 5}'),
+    CallStep("write_file", '{"path": "ran.txt", "text": "missing fields"}'),
 ]
 
 
@@ -347,7 +348,7 @@ def test_odd_names_and_arguments_are_errors_for_the_model(desk: Desk) -> None:
 
 def test_the_same_failing_call_ends_the_loop(desk: Desk) -> None:
     """PV11: the loop ends after k identical failures."""
-    assert "in circles" in ran_into(desk, always(Call("rm_all", '{"path": "/"}')), 56)
+    assert "repeating itself" in ran_into(desk, always(CallStep("rm_all", '{"path": "/"}')), 56)
 
 
 @pytest.mark.parametrize(
@@ -364,8 +365,8 @@ def test_the_same_failing_call_ends_the_loop(desk: Desk) -> None:
 )
 def test_parallel_calls_are_rebuilt_exactly_or_not_run(openai: Desk, quirks: tuple[str, ...]) -> None:
     """PV12: arguments are never concatenated across calls."""
-    layout = Answer(
-        tuple(Call(each.name, each.arguments, id=f"c{number}", piece_chars=4) for number, each in enumerate(writes("a", "b", "c"))),
+    layout = ScriptedAnswer(
+        tuple(CallStep(each.name, each.arguments, id=f"c{number}", piece_chars=4) for number, each in enumerate(writes("a", "b", "c"))),
         calls=tuple(map(CallQuirk, quirks)),
     )
     ended = openai.run(Script((layout, GOOD), at_end="repeat"), *AUTO_EDIT)
@@ -411,15 +412,15 @@ def test_monstrous_arguments_are_errors_for_the_model(desk: Desk) -> None:
     """PV14: 20 MB of arguments, nesting 10,000 deep, duplicate keys, NaN, lone surrogates: bounded results, no crash, valid requests."""
     big = json.dumps({"file_path": TARGET, "content": "x" * 20_000_000})
     deep = '{"file_path": "ran.txt", "content": ' + "[" * 10_000 + "]" * 10_000 + "}"
-    unreadable = [Call("read_file", '{"file_path": "a", "limit": NaN}'), Call("read_file", '{"file_path": "a", "offset": 1e999}')]
+    unreadable = [CallStep("read_file", '{"file_path": "a", "limit": NaN}'), CallStep("read_file", '{"file_path": "a", "offset": 1e999}')]
     odd = [
-        answer(Call("write_file", big)),
-        answer(Call("write_file", deep)),
-        answer(Call("read_file", '{"file_path": "a", "file_path": "b"}'), Call("read_file", '{"file_path": "\\ud83d"}')),
+        answer(CallStep("write_file", big)),
+        answer(CallStep("write_file", deep)),
+        answer(CallStep("read_file", '{"file_path": "a", "file_path": "b"}'), CallStep("read_file", '{"file_path": "\\ud83d"}')),
     ]
     if desk.protocol != "gemini":  # which sends arguments as JSON: what is none cannot be in its answer
         for each in unreadable:
-            odd += [answer(each), answer(Call("list_directory", "{}"))]
+            odd += [answer(each), answer(CallStep("list_directory", "{}"))]
     ended = desk.run([*odd, GOOD], *AUTO_EDIT)
     assert (ended.code, ended.out) == (0, "Good.\n"), ended.err
     assert len(told_text(ended.requests[-1].body)) < 200_000, "none of it is sent again and again"
@@ -429,7 +430,7 @@ def test_monstrous_arguments_are_errors_for_the_model(desk: Desk) -> None:
 def test_five_hundred_calls_in_one_answer_are_bounded(openai: Desk) -> None:
     """PV14: each has one result; those beyond the limit are told so."""
     openai.write("a.txt", "hello\n")
-    ended = openai.run([answer(*(Call("read_file", f'{{"file_path": "a.txt", "limit": {n}}}') for n in range(1, 501))), GOOD])
+    ended = openai.run([answer(*(CallStep("read_file", f'{{"file_path": "a.txt", "limit": {n}}}') for n in range(1, 501))), GOOD])
     assert (ended.code, ended.out) == (0, "Good.\n")
     results = told_results(ended.requests[1].body)
     assert len(results) == 500
@@ -439,8 +440,8 @@ def test_five_hundred_calls_in_one_answer_are_bounded(openai: Desk) -> None:
 # --- the session is usable afterwards ----------------------------------------------------------------------------------------------
 
 BROKEN: dict[str, Source] = {
-    "PV01 cut": always("Half", DANGER, Cut()),
-    "PV01 cut before the head": always(Cut()),
+    "PV01 cut": always("Half", DANGER, CutStep()),
+    "PV01 cut before the head": always(CutStep()),
     "PV04 bad request": "script: end=repeat\nerror: 400",
     "PV04 wrong key": "script: end=repeat\nerror: 401",
     "PV04 quota": "script: end=repeat\nerror: 429 code=insufficient_quota quota_id=PerDay",
@@ -451,7 +452,7 @@ BROKEN: dict[str, Source] = {
     "PV07 empty": "script: end=repeat\nfinish: stop",
     "PV08 malformed": always(DANGER, Finish("malformed_tool_call", "why")),
     "PV09 cut call": always(DANGER, Finish("length")),
-    "PV09 half a call": always(Call("write_file", HALF)),
+    "PV09 half a call": always(CallStep("write_file", HALF)),
     "PV13 refused": always("Well", DANGER, Finish("refusal")),
     "PV13 filtered": always("Well", DANGER, Finish("safety")),
 }
@@ -473,7 +474,7 @@ def test_after_a_fault_the_same_prompt_is_answered(tmp_path: Path, protocol: str
         async with MockServer(BROKEN[fault]) as server:
             url = server.url + ("/v1" if protocol.startswith("openai") else "")
             where = connection(protocol, url, retry=RetryPolicy(sleep=no_wait))
-            async with Agent(where, workspace=tmp_path, approval="auto-edit", limits=QUICK_LIMITS) as agent:
+            async with make_agent(where, workspace=tmp_path, approval="auto-edit", limits=QUICK_LIMITS) as agent:
                 with pytest.raises(DragomanError):
                     await agent.run("Write it.")
                 check_record(agent.history)

@@ -11,7 +11,7 @@ import pytest
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
 from dragoman.values.errors import InputError, LoopDetected, OutputLimit, ServerError, ToolBroken, TurnLimit
-from dragoman.values.events import ErrorRaised, LoopSuspected, StreamInvalid, ToolCallFinished, TurnRetried
+from dragoman.values.events import ErrorRaised, LoopSuspected, Retrying, StreamInvalid, ToolCallFinished
 from dragoman.values.messages import FinishReason, Text, ToolCall
 from dragoman.values.profile import Profile
 from dragoman.values.usage import Prices, Usage
@@ -94,7 +94,7 @@ def test_an_answer_that_repeats_itself_is_broken_off_and_void() -> None:
         agent = agent_for(script)
         events = await events_of(run := agent.run("hi"))
         suspected = next(number for number, event in enumerate(events) if isinstance(event, LoopSuspected))
-        assert any(isinstance(event, StreamInvalid | TurnRetried) for event in events[:suspected]), "what was shown is void"
+        assert any(isinstance(event, StreamInvalid | Retrying) for event in events[:suspected]), "what was shown is void"
         assert run.result.text == "Enough."
         assert [message.text[:5] for message in agent.history.view.messages] == ["hi", "You s", "Enoug"]
         check_record(agent.history)

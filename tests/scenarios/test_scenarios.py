@@ -229,7 +229,7 @@ def test_max_turns(desk: Desk) -> None:
     assert (ended.code, len(ended.requests), ended.out) == (53, 3, "")
     assert len(ended.err.splitlines()) == 1
     assert "3 turns" in ended.err
-    assert "--max-turns" in ended.err
+    assert "max_turns" in ended.err
 
 
 def test_an_answer_cut_by_the_output_limit(desk: Desk) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agents import make_agent
 from destinations import connection, rules_of
 from dragoman.loop.agent import Agent
 from dragoman.providers.catalog import builtin_catalog, profile_for
@@ -80,7 +81,7 @@ def test_every_tape_is_borne_as_a_partner(corpora: Path, tmp_path: Path) -> None
         partner = Partner(tape)
         async with partner.playing() as server:
             where = connection("gemini", server.url, retry=RetryPolicy(sleep=no_wait))
-            async with Agent(where, workspace=workspace, approval="auto-edit", limits=QUICK) as agent:
+            async with make_agent(where, workspace=workspace, approval="auto-edit", limits=QUICK) as agent:
                 for number in range(len(tape) + 1):
                     await told_well(agent, f"Prompt {number}.")
                     check_record(agent.history, protocols=["gemini"])

@@ -71,7 +71,7 @@ def _approved(pane: Tmux, story: Path) -> None:
         assert line in screen
     _keep(screen, "approval")
     pane.keys("x")
-    pane.expect("x is none of the keys")
+    pane.expect("x is not one of the choices")
     assert story.read_text() == OLD
     pane.expect("Run it?", count=2)
     pane.keys("y")
@@ -94,7 +94,7 @@ def _refused(pane: Tmux, story: Path, serving: Service) -> None:
     pane.keys("Enter")
     pane.expect("Run it?", count=3)
     pane.keys("r")
-    pane.expect("The model is told:")
+    pane.expect("(the model reads this):")
     pane.type("it is fine as it is")
     pane.keys("Enter")
     screen = pane.expect("Then I leave it as it is.")
@@ -114,7 +114,7 @@ def _cancelled(pane: Tmux, story: Path, serving: Service) -> None:
     assert story.read_text() == NEW
     pane.type("never sent")
     pane.keys("C-c")
-    pane.expect("Ctrl-C again, or Ctrl-D, leaves")
+    pane.expect("press Ctrl-C again, or Ctrl-D, to leave")
     pane.paste("Are you\nstill there?")
     pane.expect("still there?")
     pane.keys("Enter")

@@ -16,19 +16,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from agents import make_agent
 from destinations import MAIN, connection, rules_of
-from dragoman.loop.agent import Agent, Limits
-from dragoman.loop.chat import AnswerPolicy, InvalidAnswer
-from dragoman.loop.run import Result
+from dragoman.loop.agent import Agent
+from dragoman.loop.options import AnswerPolicy, Limits
+from dragoman.loop.result import Result
+from dragoman.loop.turn import InvalidAnswer
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import Connection
-from dragoman.testing.mock.server import Exchange, MockServer
-from dragoman.testing.script import Answer, Call, Finish, Say, Think, answer
+from dragoman.testing.mock.server import MockServer, ServedExchange
+from dragoman.testing.script_steps import CallStep, Finish, Say, ScriptedAnswer, Think, answer
 from dragoman.text_tools import render_calls
-from dragoman.text_tools.call_note import note_on
+from dragoman.text_tools.call_note import read_note
 from dragoman.text_tools.calls import Call as Written
 from dragoman.text_tools.detector import Detector
-from dragoman.text_tools.wrapper import TextOptions, TextTools, place_for
+from dragoman.text_tools.options import TextOptions, place_for
+from dragoman.text_tools.wrapper import TextTools
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import OutputLimit
 from dragoman.values.events import ToolCallFinished, ToolCallRequested, TurnEvent
@@ -38,12 +41,12 @@ from dragoman.values.record import AnswerRejected, ModelChanged, Said
 from scenarios.harness import told_text
 
 BASE = {"gemini": "", "anthropic": "", "openai_chat": "/v1", "openai_responses": "/v1"}
-SEED_GUIDANCE = "You are an AI assistant with access to the following tools."
+FENCED_JSON_GUIDANCE = "You are an AI assistant with access to the following tools."
 
 
 class Ended:
     def __init__(
-        self, agent: Agent, result: Result | None, error: Exception | None, events: list[TurnEvent], requests: list[Exchange]
+        self, agent: Agent, result: Result | None, error: Exception | None, events: list[TurnEvent], requests: list[ServedExchange]
     ) -> None:
         self.agent = agent
         self.result = result
@@ -81,7 +84,7 @@ class Wrap:
 def run(
     folder: Path,
     protocol: str,
-    script: list[Answer],
+    script: list[ScriptedAnswer],
     wrap: Any,
     prompt: str = "Compare a.txt and b.txt.",
     *,
@@ -99,7 +102,7 @@ def run(
         async with MockServer(script, rules=rules) as server:
             provider = connection(protocol, server.url + BASE[protocol])
             limits = Limits(max_turns=12, answers=AnswerPolicy(attempts=attempts, delay_s=0))
-            agent = Agent(wrap(provider, protocol), workspace=folder, limits=limits, environment=False, **options)
+            agent = make_agent(wrap(provider, protocol), workspace=folder, limits=limits, describe=False, **options)
             events: list[TurnEvent] = []
             error: Exception | None = None
             async with agent, agent.run(prompt) as running:
@@ -120,14 +123,14 @@ def said(dialect: str, *names: str, words: str = "Let me look.") -> str:
     return f"{words}\n{render_calls(calls, dialect)}"
 
 
-def three_rounds(dialect: str) -> list[Answer]:
+def three_rounds(dialect: str) -> list[ScriptedAnswer]:
     texts = [said(dialect, "a.txt"), said(dialect, "b.txt", "c.txt"), said(dialect, "c.txt", words="And again.")]
     return [*(answer(Say(text, piece_chars=5)) for text in texts), answer("They differ in one letter.")]
 
 
-def native_rounds() -> list[Answer]:
-    def call(name: str) -> Call:
-        return Call("read_file", json.dumps({"file_path": name}))
+def native_rounds() -> list[ScriptedAnswer]:
+    def call(name: str) -> CallStep:
+        return CallStep("read_file", json.dumps({"file_path": name}))
 
     rounds = [("a.txt",), ("b.txt", "c.txt"), ("c.txt",)]
     return [*(answer("Let me look.", *map(call, names)) for names in rounds), answer("They differ in one letter.")]
@@ -140,7 +143,7 @@ READ = [("read_file", {"file_path": name}) for name in ("a.txt", "b.txt", "c.txt
 
 
 @pytest.mark.parametrize("protocol", MAIN)
-@pytest.mark.parametrize("dialect", ["dragoman", "seed", "hermes", "qwen3_coder"])
+@pytest.mark.parametrize("dialect", ["dragoman", "fenced_json", "hermes", "qwen3_coder"])
 def test_three_rounds_of_calls_in_text(protocol: str, dialect: str, tmp_path: Path) -> None:
     ended = run(tmp_path, protocol, three_rounds(dialect), Wrap(dialect))
     assert ended.result is not None
@@ -164,21 +167,21 @@ def test_the_same_rounds_where_the_service_knows_tools(protocol: str, tmp_path: 
 
 def test_over_gemini_the_guidance_of_the_seed_dialect_is_the_first_user_content(tmp_path: Path) -> None:
     """TEXT-2: contents, and no tools in the config."""
-    ended = run(tmp_path, "gemini", three_rounds("seed"), Wrap("seed"))
+    ended = run(tmp_path, "gemini", three_rounds("fenced_json"), Wrap("fenced_json"))
     for body in ended.bodies:
         first = body["contents"][0]
         assert first["role"] == "user"
-        assert first["parts"][0]["text"].startswith(SEED_GUIDANCE)
-        assert SEED_GUIDANCE not in told_text(body.get("systemInstruction", ""))
+        assert first["parts"][0]["text"].startswith(FENCED_JSON_GUIDANCE)
+        assert FENCED_JSON_GUIDANCE not in told_text(body.get("systemInstruction", ""))
 
 
 def test_over_openai_the_guidance_of_the_seed_dialect_is_in_the_one_system_message(tmp_path: Path) -> None:
     """TEXT-2."""
-    ended = run(tmp_path, "openai_chat", three_rounds("seed"), Wrap("seed"))
+    ended = run(tmp_path, "openai_chat", three_rounds("fenced_json"), Wrap("fenced_json"))
     for body in ended.bodies:
         systems = [message for message in body["messages"] if message["role"] in ("system", "developer")]
         assert len(systems) == 1
-        assert SEED_GUIDANCE in told_text(systems[0])
+        assert FENCED_JSON_GUIDANCE in told_text(systems[0])
         assert [message["role"] for message in body["messages"]].count("tool") == 0
 
 
@@ -302,7 +305,7 @@ def test_a_call_in_a_file_is_not_a_call_and_repeating_it_is_noticed(protocol: st
     ended = run(tmp_path, protocol, script, Wrap("hermes"))
     assert "<tool_call>" not in "".join(turn for turn in _turns(ended.bodies[1]) if "tool_response" in turn)
     (_, echoed) = [call for entry in ended.entries(Said) for call in entry.message.calls]
-    note = note_on(echoed)
+    note = read_note(echoed)
     assert note is not None
     assert note.echo_of == "read_file"
     assert len(ended.failed) == 1, "nobody is there to approve it"
@@ -332,7 +335,7 @@ def test_a_call_written_as_text_where_tools_are_known_is_taken_once(protocol: st
 
 @pytest.mark.parametrize("protocol", MAIN)
 def test_the_agent_tells_tools_as_text_where_it_is_told_to(protocol: str, tmp_path: Path) -> None:
-    ended = run(tmp_path, protocol, three_rounds("seed"), Wrap(), tools_as="text", text=TextOptions("seed"))
+    ended = run(tmp_path, protocol, three_rounds("fenced_json"), Wrap(), calling="text", text=TextOptions("fenced_json"))
     assert ended.calls == READ
     assert not any("tools" in body for body in ended.bodies)
 
@@ -341,7 +344,7 @@ def test_the_agent_tells_tools_as_text_where_it_is_told_to(protocol: str, tmp_pa
 def test_after_a_call_written_as_text_the_conversation_goes_on_in_text(protocol: str, tmp_path: Path) -> None:
     """A model nobody knows, on a server that does not read its calls: the switch is an entry, and the history is rendered anew."""
     script = [answer(said("hermes", "a.txt")), answer(said("hermes", "b.txt")), answer("Done.")]
-    ended = run(tmp_path, protocol, script, _unknown, tools_as="auto")
+    ended = run(tmp_path, protocol, script, _unknown, calling="auto")
     assert ended.calls == READ[:2]
     assert ["tools" in body for body in ended.bodies] == [True, False, False]
     assert len(ended.entries(ModelChanged)) == 1
@@ -363,4 +366,4 @@ def test_the_first_text_of_an_answer_is_shown_before_it_is_over(tmp_path: Path) 
     ended = run(tmp_path, "anthropic", [answer(Say("A long story, told in many words.", piece_chars=4))], Wrap("hermes"))
     parts = [part for entry in ended.entries(Said) for part in entry.message.parts if isinstance(part, Text)]
     assert parts[-1] == Text("A long story, told in many words.")
-    assert sum(type(event).__name__ == "ContentAdded" for event in ended.events) > 3
+    assert sum(type(event).__name__ == "TextDelta" for event in ended.events) > 3

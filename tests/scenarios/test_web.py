@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
+from agents import make_agent
 from dragoman.http.pinned import PinnedTransport
 from dragoman.http.transport import HttpTransport
-from dragoman.loop.agent import Agent
 from dragoman.providers.connect import connect
 from dragoman.testing.mock.server import MockServer
-from dragoman.tools.grounding import cited_message, sources_of
+from dragoman.tools.grounding import cite_message, sources_of
 from dragoman.tools.search_backends import ModelSearch, SearxngSearch
 from dragoman.tools.web_fetch import WebFetch
 from dragoman.tools.web_search import WebSearch
 from dragoman.values.contracts import Allow, Deny, Intent, Transport
-from dragoman.values.events import CitationShown, ToolCallFinished
+from dragoman.values.events import CitationAdded, ToolCallFinished
 from dragoman.values.messages import Settings, ToolCall
 from dragoman.values.record import ToolFinished
 from loopback_http import Received, always, answer, serving
@@ -42,7 +42,7 @@ def provider(protocol: str, server: MockServer, script: str = "") -> Any:
 
 @asynccontextmanager
 async def agent_of(model: Any, folder: Path, **options: Any) -> Any:
-    async with Agent(model, workspace=folder, builtin=False, environment=False, **options) as agent:
+    async with make_agent(model, workspace=folder, builtin=False, describe=False, **options) as agent:
         yield agent
 
 
@@ -122,9 +122,9 @@ def test_grounding_in_the_conversation_itself(protocol: str, tmp_path: Path) -> 
                     events = [event async for event in running]
                 message = agent.history.view.messages[-1]
                 await agent.run("Thanks.")
-            shown = [event.citation for event in events if isinstance(event, CitationShown)]
+            shown = [event.citation for event in events if isinstance(event, CitationAdded)]
             assert [str(source) for source in sources_of(shown)] == ["中国天气网 (https://weather.example/beijing)"]
-            cited = cited_message(message)
+            cited = cite_message(message)
             assert cited.text in ("今天北京天气晴朗[1]。", "今天北京天气晴朗。[1]")
             assert cited.with_sources().endswith("Sources:\n[1] 中国天气网 (https://weather.example/beijing)")
             first, second = server.requests

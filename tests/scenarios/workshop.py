@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from agents import make_agent
 from destinations import MAIN, connection, violation_in
 from dragoman.context.view import View
-from dragoman.loop.agent import Agent, Limits
-from dragoman.loop.chat import AnswerPolicy
+from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
+from dragoman.loop.options import AnswerPolicy, Limits
 from dragoman.loop.run import Run
 from dragoman.testing.script import Source
 from dragoman.testing.scripted import ScriptedProvider
@@ -85,7 +86,7 @@ def failing(text: str = "no such thing", error_type: str = "not_found") -> Act:
 def agent_for(model: Source | Provider, *tools: PlainTool, **options: Any) -> Agent:
     """An agent with these tools and no others. A script stands for a model that plays it."""
     provider = model if hasattr(model, "stream") else ScriptedProvider(model)  # type: ignore[arg-type]
-    return Agent(provider, **{"tools": tools, "builtin": False, "environment": False, "system": "", "limits": QUICK, **options})  # type: ignore[arg-type]
+    return make_agent(provider, **{"tools": tools, "builtin": False, "describe": False, "system": "", "limits": QUICK, **options})  # type: ignore[arg-type]
 
 
 async def events_of(run: Run) -> list[TurnEvent]:

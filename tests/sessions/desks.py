@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dragoman.loop.history import History, MemoryJournal
+from dragoman.loop.history import History
 from dragoman.sessions.checkpoints import Checkpoints
-from dragoman.sessions.restore import Restored, restore
-from dragoman.sessions.undo import Plan, changes_of_last_run, is_ahead, plan_undo
+from dragoman.sessions.restore import RestoreResult, restore
+from dragoman.sessions.undo import UndoPlan, changes_of_last_run, is_written_ahead, plan_undo
+from dragoman.testing.journal import MemoryJournal
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.messages import Message, Text, ToolCall, result, user
+from dragoman.values.messages import Message, Text, ToolCall, tool_result, user
 from dragoman.values.record import FilesChanged, ToolOutcome
 
 Do = Callable[[], object]
@@ -44,7 +45,7 @@ class Desk:
         return call
 
     def finish(self, call: ToolCall, outcome: ToolOutcome = "finished") -> None:
-        self.checkpoints.finish_tool(result(call, "done"), outcome)
+        self.checkpoints.finish_tool(tool_result(call, "done"), outcome)
 
     def call(self, do: Do, *names: str, outcome: ToolOutcome = "finished") -> ToolCall:
         call = self.start(*names)
@@ -62,12 +63,12 @@ class Desk:
     @property
     def changes(self) -> list[FilesChanged]:
         """What was written down, without what was written ahead."""
-        return [entry for entry in self.history.entries if isinstance(entry, FilesChanged) and not is_ahead(entry)]
+        return [entry for entry in self.history.entries if isinstance(entry, FilesChanged) and not is_written_ahead(entry)]
 
-    def plan(self, runs: int = 1) -> Plan:
+    def plan(self, runs: int = 1) -> UndoPlan:
         return plan_undo(changes_of_last_run(self.history.entries, runs), self.blobs)
 
-    def undo(self, runs: int = 1, *, force: bool = False) -> Restored:
+    def undo(self, runs: int = 1, *, force: bool = False) -> RestoreResult:
         plan = self.plan(runs)
         restored = restore(plan, force=force)
         self.history.restore_files(plan.changes)

@@ -23,9 +23,9 @@ def entry(seq: int, text: str = "") -> Entry:
         case _ if seq == 1:
             return started()
         case 0:
-            return Said(seq, at, user(text))
+            return Said(seq, at, user(text), by="person")
         case 1:
-            return Said(seq, at, assistant(text), "model/x")
+            return Said(seq, at, assistant(text), "model/x", by="model")
         case 2:
             return ToolStarted(seq, at, f"call-{seq}", "run_shell", text)
         case 3:
@@ -50,8 +50,8 @@ def sessions(draw: st.DrawFn, max_size: int = 8) -> tuple[Entry, ...]:
             draw(
                 st.sampled_from(
                     [
-                        Said(seq, seq, user(text)),
-                        Said(seq, seq, assistant(text, text)),
+                        Said(seq, seq, user(text), by="person"),
+                        Said(seq, seq, assistant(text, text), by="model"),
                         AnswerRejected(seq, seq, 1, text),
                         ToolStarted(seq, seq, text, text, text),
                         Pruned(seq, seq, (text, text), 3, text),

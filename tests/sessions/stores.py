@@ -13,6 +13,7 @@ from dragoman.sessions.log import encode_line
 from dragoman.sessions.projects import project_hash
 from dragoman.sessions.store import Store
 from dragoman.values.messages import Message, assistant, user
+from dragoman.values.notes import GREETING
 from dragoman.values.record import Configured, Entry, Said, Started, Titled
 from dragoman.values.usage import Usage
 
@@ -34,7 +35,15 @@ def entries(number: int, workspace: Path, *said: str, title: str = "", started_m
         message: Message = assistant(text) if len(made) % 2 else user(text)
         answered = message.role == "assistant"
         made.append(
-            Said(len(made) + 1, at + len(made) * 1000, message, "model-two" if answered else "", Usage(10, 5, 0, 3) if answered else None)
+            Said(
+                len(made) + 1,
+                at + len(made) * 1000,
+                message,
+                "model-two" if answered else "",
+                Usage(10, 5, 0, 3) if answered else None,
+                by="model" if answered else "program" if text.startswith(GREETING) else "person",
+                about="environment" if text.startswith(GREETING) else "",
+            )
         )
     if title:
         made.append(Titled(len(made) + 1, at + len(made) * 1000, title))
@@ -42,7 +51,7 @@ def entries(number: int, workspace: Path, *said: str, title: str = "", started_m
 
 
 def add(store: Store, workspace: Path, number: int, *said: str, title: str = "", started_ms: int = NOW_MS) -> Path:
-    return Path(store.keep(workspace, entries(number, workspace, *said, title=title, started_ms=started_ms)))
+    return Path(store.add(workspace, entries(number, workspace, *said, title=title, started_ms=started_ms)))
 
 
 def append(path: Path, *more: Entry) -> None:

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.loop.history import History, MemoryJournal
+from dragoman.loop.history import History
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.checkpoints import UNKNOWN, Checkpoints
 from dragoman.sessions.opening import open_read_only
 from dragoman.sessions.restore import UndoRefused, restore
-from dragoman.sessions.undo import changes_of_last_run, file_changes, is_ahead, plan_undo
+from dragoman.sessions.undo import changes_of_last_run, file_changes, is_written_ahead, plan_undo
+from dragoman.testing.journal import MemoryJournal
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.messages import Blob, ToolCall, result
+from dragoman.values.messages import Blob, ToolCall, tool_result
 from dragoman.values.record import Entry, FilesChanged, ToolFinished, ToolOutcome, ToolStarted, decode_entry, encode_entry
 from sessions.desks import Desk, put
 
@@ -55,7 +56,7 @@ def test_what_was_there_is_kept_and_named_before_the_tool_runs(desk: Desk) -> No
     desk.start("a.txt")
     ahead = desk.history.entries[-1]
     assert isinstance(ahead, FilesChanged)
-    assert is_ahead(ahead)
+    assert is_written_ahead(ahead)
     assert desk.blobs.get(ahead.files[0].before) == b"old"
     assert desk.journal.synced == 2
 
@@ -83,7 +84,7 @@ def test_bytes_are_kept_before_the_entry_that_names_them(tmp_path: Path) -> None
     checkpoints.start_tool(call)
     asyncio.run(checkpoints.sync())
     put(tmp_path / "a", "new")
-    checkpoints.finish_tool(result(call, "done"))
+    checkpoints.finish_tool(tool_result(call, "done"))
     asyncio.run(checkpoints.sync())
     assert order == ["ToolStarted", "blob", "FilesChanged", "sync", "FilesChanged", "ToolFinished", "sync"]
 
@@ -191,10 +192,10 @@ def test_where_nobody_knows_what_a_call_did_it_can_still_be_undone_by_force(desk
     put(desk.path("b"), "created")
     history = History(entries=reopened(desk))
     if closed_as:
-        history.finish_tool(result(call, "interrupted", is_error=True), closed_as)
+        history.finish_tool(tool_result(call, "interrupted", is_error=True), closed_as)
     plan = plan_undo(changes_of_last_run(history.entries), desk.blobs)
     assert [conflict.can_force for conflict in plan.conflicts] == [True, True]
-    with pytest.raises(UndoRefused, match="broken off"):
+    with pytest.raises(UndoRefused, match="interrupted"):
         restore(plan)
     restore(plan, force=True)
     assert desk.tree() == {"a": (b"old", stat.S_IFREG | 0o640)}

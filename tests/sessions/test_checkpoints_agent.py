@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dragoman.loop.agent import Agent
+from dragoman.loop.options import WorkspaceOptions
 from dragoman.sessions.restore import UndoRefused, restore
-from dragoman.sessions.undo import Plan, changes_of_last_run, file_changes, is_ahead, plan_undo
+from dragoman.sessions.undo import UndoPlan, changes_of_last_run, file_changes, is_written_ahead, plan_undo
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import Show
 from dragoman.values.errors import Cancelled
@@ -37,7 +38,7 @@ text: Done again.
 class Undoable(Agent):
     """As Agent is, and says what it would undo."""
 
-    def plan(self, runs: int = 1) -> Plan:
+    def plan(self, runs: int = 1) -> UndoPlan:
         return plan_undo(changes_of_last_run(self.history.entries, runs), self.blobs)
 
 
@@ -45,13 +46,12 @@ def agent_in(workspace: Path, script: str, *tools: Any) -> Undoable:
     kept = workspace.with_name(f"{workspace.name}-sessions")
     return Undoable(
         ScriptedProvider(script),
-        workspace=workspace,
+        workspace=WorkspaceOptions(workspace, describe=False),
         tools=tools,
         approval="auto-edit",
-        environment=False,
         system="",
         limits=QUICK,
-        sessions=kept,
+        session=kept,
     )
 
 
@@ -88,7 +88,9 @@ def test_each_change_stands_before_its_result_and_what_was_written_ahead_before_
     play(go)
     told = [entry for entry in agent.history.entries if isinstance(entry, ToolStarted | FilesChanged | ToolFinished)]
     writing = [entry for entry in told if not isinstance(entry, ToolFinished) or entry.result.name == "write_file"]
-    kinds = [("ahead" if is_ahead(entry) else "change") if isinstance(entry, FilesChanged) else type(entry).__name__ for entry in writing]
+    kinds = [
+        ("ahead" if is_written_ahead(entry) else "change") if isinstance(entry, FilesChanged) else type(entry).__name__ for entry in writing
+    ]
     assert kinds[:4] == ["ToolStarted", "ahead", "change", "ToolFinished"]
     assert len(file_changes(agent.history.entries)) == 2, "an edit that was refused changed nothing"
 

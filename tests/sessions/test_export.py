@@ -11,11 +11,11 @@ import pytest
 
 from dragoman.loop.history import History
 from dragoman.sessions.export import FORMAT, from_json, is_json_export, to_conversation_record, to_html, to_json, to_markdown
-from dragoman.sessions.export_words import shown
-from dragoman.sessions.transcript import Call, Note, Prompt, Reply, read_transcript
+from dragoman.sessions.export_words import escape_controls
+from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, read_transcript
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
-from dragoman.values.messages import Citation, FileRef, FinishReason, Response, Text, Thought, ToolCall, assistant, result, user
+from dragoman.values.messages import Citation, FileRef, FinishReason, Response, Text, Thought, ToolCall, assistant, tool_result, user
 from dragoman.values.notes import GREETING, LOOP_NOTE
 from dragoman.values.record import Entry, FileChange, Unknown, encode_entry
 from dragoman.values.usage import Usage
@@ -41,14 +41,14 @@ def lived(
     history = History(now_ms=lambda: NOW_MS)
     history.start(ID, "f00d", ("/home/me/here",), ("dragoman 1",))
     history.configure("claude-opus-5", "Be good.", session_id=ID, deployment="anthropic")
-    history.say(user(f"{GREETING}\n\nToday's date is …"))
+    history.say(user(f"{GREETING}\n\nToday's date is …"), "environment")
     history.say(user(prompt))
     call = ToolCall("call_1", "read_file", arguments)
     history.answer(
         Response(assistant(Thought("**Looking**\nat it"), "I will read it.", call), FinishReason.TOOL_CALLS, usage=Usage(10, 20, 0, 9, 4))
     )
     history.start_tool(call)
-    history.finish_tool(result(call, output), display="1 line")
+    history.finish_tool(tool_result(call, output), display="1 line")
     history.answer(Response(assistant(answer, Citation("https://example.org", "Example")), FinishReason.STOP))
     return history
 
@@ -60,7 +60,7 @@ def kinds(history: History) -> list[str]:
 # --- the transcript
 
 
-def test_the_setup_message_is_known_by_how_it_begins() -> None:
+def test_the_setup_message_is_told_from_prompts() -> None:
     steps = read_transcript(lived().entries).steps
     assert [step.is_setup for step in steps if isinstance(step, Prompt)] == [True, False]
 
@@ -68,7 +68,7 @@ def test_the_setup_message_is_known_by_how_it_begins() -> None:
 def test_what_the_program_said_is_nobodys_prompt() -> None:
     history = History()
     history.say(user("Why?"))
-    history.say(user(LOOP_NOTE.format(what="x")))
+    history.say(user(LOOP_NOTE.format(what="x")), "loop")
     transcript = read_transcript(history.entries)
     assert [step.is_note for step in transcript.steps if isinstance(step, Prompt)] == [False, True]
     assert transcript.first_prompt == "Why?"
@@ -78,12 +78,12 @@ def test_what_the_program_said_is_nobodys_prompt() -> None:
 
 def test_a_session_is_read_as_it_looked() -> None:
     transcript = read_transcript(lived().entries)
-    assert kinds(lived()) == ["Prompt", "Prompt", "Reply", "Call", "Reply"]
+    assert kinds(lived()) == ["Prompt", "Prompt", "Reply", "ToolCallStep", "Reply"]
     assert (transcript.session_id, transcript.project, transcript.model) == (ID, "f00d", "claude-opus-5")
     assert transcript.first_prompt == "Read the file"
     assert transcript.usage == Usage(10, 20, 0, 9, 4)
     call = transcript.steps[3]
-    assert isinstance(call, Call)
+    assert isinstance(call, ToolCallStep)
     assert (call.outcome, call.output, call.display) == ("finished", "hello", "1 line")
 
 
@@ -94,15 +94,15 @@ def test_rejected_cancelled_and_interrupted_are_marked() -> None:
     history.answer(Response(assistant("Half an ans", *calls), FinishReason.OTHER, "cancelled"))
     history.start_tool(calls[0], '{"command":"make -n"}')
     history.start_tool(calls[1])
-    history.finish_tool(result(calls[1], "stopped", is_error=True), "cancelled")
+    history.finish_tool(tool_result(calls[1], "stopped", is_error=True), "cancelled")
     steps = read_transcript(history.entries).steps[5:]
     empty, half, *ends = steps
     assert isinstance(empty, Reply)
     assert empty.rejected == "the model gave an empty answer"
     assert isinstance(half, Reply)
     assert half.broken_off == "cancelled"
-    assert [each.outcome for each in ends if isinstance(each, Call)] == ["unknown", "cancelled", "not_run"]
-    assert isinstance(ends[0], Call)
+    assert [each.outcome for each in ends if isinstance(each, ToolCallStep)] == ["unknown", "cancelled", "not_run"]
+    assert isinstance(ends[0], ToolCallStep)
     assert ends[0].call.arguments == '{"command":"make -n"}'
 
 
@@ -117,7 +117,7 @@ def test_what_a_rewind_took_back_is_marked_and_stays() -> None:
         ("Prompt", False),
         ("Prompt", False),
         ("Reply", True),
-        ("Call", True),
+        ("ToolCallStep", True),
         ("Reply", True),
         ("Note", False),
         ("Prompt", False),
@@ -180,7 +180,7 @@ def test_markdown_holds_what_was_said_and_nothing_gets_out(prompt: str, answer: 
     blocks = Blocks(text)
     said = [each for each in (prompt, "I will read it.") if each.strip()]
     for each in [*said, answer, output]:
-        assert not shown(each).strip() or shown(each) in blocks.contents
+        assert not escape_controls(each).strip() or escape_controls(each) in blocks.contents
     headings = [line for line in blocks.ours if line.startswith("#")]
     assert headings[1:] == ["## Setup", "## Prompt", "## Answer", "## Answer"]
     assert not any("<" in line.replace("\\<", "") for line in blocks.ours if not line.startswith(("- ", "**Call**")))
@@ -254,14 +254,14 @@ OUR_TAGS |= {"bdi", "small", "span", "ul", "li", "img"}
 def test_html_parsed_back_gives_the_same_text(prompt: str, answer: str, output: str) -> None:
     page = Page(to_html(lived(prompt, answer, output, json.dumps({"command": prompt})).entries))
     for each in (prompt, answer, output):
-        assert not each.strip() or shown(each) in page.texts
+        assert not each.strip() or escape_controls(each) in page.texts
     assert page.tags <= OUR_TAGS
     assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir"}
 
 
 def test_control_characters_are_shown_and_not_meant() -> None:
-    assert shown("a\x1b[2Jb\x00\x9b\r\nc\td\x7f") == "a␛[2Jb␀\ufffd\nc\td␡"
-    assert shown("你好 مرحبا 👩‍👩‍👧 \ud83d") == "你好 مرحبا 👩‍👩‍👧 \ufffd"
+    assert escape_controls("a\x1b[2Jb\x00\x9b\r\nc\td\x7f") == "a␛[2Jb␀\ufffd\nc\td␡"
+    assert escape_controls("你好 مرحبا 👩‍👩‍👧 \ud83d") == "你好 مرحبا 👩‍👩‍👧 \ufffd"
 
 
 def test_the_page_needs_nothing_and_runs_nothing() -> None:
@@ -320,7 +320,7 @@ def test_attachments_travel_with_the_json() -> None:
     call = ToolCall("c", "read_file")
     history.say(user(image))
     history.say(assistant(call))
-    history.finish_tool(result(call, blobs.put("image/gif", b"GIF89a")))
+    history.finish_tool(tool_result(call, blobs.put("image/gif", b"GIF89a")))
     package = from_json(to_json(history.entries, blobs))
     assert sorted(package.blobs.values()) == [("image/gif", b"GIF89a"), ("image/png", b"\x89PNG")]
     assert package.blobs[image.sha256] == ("image/png", b"\x89PNG")

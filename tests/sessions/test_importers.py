@@ -14,7 +14,7 @@ import pytest
 
 from destinations import MAIN, connection, violation_in
 from dragoman.loop.history import History
-from dragoman.sessions.importers import Imported, detect, import_session
+from dragoman.sessions.importers import ImportedSession, detect, import_session
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Opaque, Text, Thought, ToolCall, user
@@ -37,20 +37,20 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def shown(imported: Imported) -> list[str]:
+def shown(imported: ImportedSession) -> list[str]:
     """What the model would be shown, one line a message."""
     return [f"{message.role}: {message.text or [type(part).__name__ for part in message.parts]}" for message in folded(imported)]
 
 
-def folded(imported: Imported) -> tuple[Any, ...]:
+def folded(imported: ImportedSession) -> tuple[Any, ...]:
     return History(entries=imported.entries).request.messages
 
 
-def of(kind: type[Any], imported: Imported) -> list[Any]:
+def of(kind: type[Any], imported: ImportedSession) -> list[Any]:
     return [entry for entry in imported.entries if isinstance(entry, kind)]
 
 
-def assert_valid_everywhere(imported: Imported, blobs: MemoryBlobs | None = None) -> None:
+def assert_valid_everywhere(imported: ImportedSession, blobs: MemoryBlobs | None = None) -> None:
     for where in MAIN:
         destination = connection(where, blobs=blobs or MemoryBlobs())
         history = History(entries=imported.entries)
@@ -161,7 +161,7 @@ def test_sub_agents_attachments_and_own_lines_are_listed_with_their_counts(write
         "1 × a line that was there already",
         "1 × a result whose call is not in the file",
         "1 × a line that is not JSON",
-        "1 × a field we have no place for: mood (1)",
+        "1 × a field that Dragoman does not record: mood (1)",
     }
 
 
@@ -502,7 +502,7 @@ def test_items_of_one_answer_of_codex_stay_together(write: Write) -> None:
         "1 × an item of the conversation (ghost_snapshot)",
         "1 × a message of the role developer",
         "1 × an event for the screen (agent_message)",
-        "1 × a field we have no place for: own (1)",
+        "1 × a field that Dragoman does not record: own (1)",
     }
     assert_valid_everywhere(imported, blobs)
 
@@ -562,10 +562,10 @@ def test_a_file_that_is_no_session_is_refused_with_its_name_and_what_to_do(write
     ours = {"kind": "started", "seq": 1, "timestamp_ms": 1, "session_id": "20260101-000000-00000000"}
     cases = {
         "claude-code, codex, gemini-cli, pi": write({"a": 1}, name="other.jsonl"),
-        "holds no JSON": write("plain text\n", name="notes.txt"),
-        "holds no JSON: ": write(name="empty.jsonl"),
-        "--resume 20260101-000000-00000000": write(ours, name="ours.jsonl"),
-        "nothing was said": write(PI_HEAD, name="silent.jsonl"),
+        "has no JSON": write("plain text\n", name="notes.txt"),
+        "has no JSON in it; ": write(name="empty.jsonl"),
+        "resume session 20260101-000000-00000000": write(ours, name="ours.jsonl"),
+        "without any messages": write(PI_HEAD, name="silent.jsonl"),
         "no such file": tmp_path / "nowhere.jsonl",
         "name one session file inside it": tmp_path,
     }

@@ -20,7 +20,7 @@ from dragoman.context.repair import repair
 from dragoman.loop.history import History
 from dragoman.sessions.importers import detect, import_session
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.messages import Text, Thought, result, user
+from dragoman.values.messages import Text, Thought, tool_result, user
 from dragoman.values.parts import curated
 from dragoman.values.record import Configured, Said, Started, ToolFinished, decode_entry, encode_entry
 
@@ -179,7 +179,7 @@ def test_the_next_request_is_valid_on_every_protocol(session: tuple[Path, str], 
     for stop in sorted({len(entries), len(entries) // 2, len(entries) // 3, 12}):
         history = History(entries=entries[:stop])
         for call in history.view.open_calls:
-            history.finish_tool(result(call, "broken off", is_error=True), "unknown")
+            history.finish_tool(tool_result(call, "broken off", is_error=True), "unknown")
         history.say(user("next"))
         request = msgspec.structs.replace(history.request, model=destination.model)
         assert violation_in(destination, destination.prepare(request).body) is None

@@ -64,7 +64,7 @@ def test_a_given_title_goes_before_the_prompt_in_any_script(store: Store, worksp
 def test_the_session_used_last_comes_first(store: Store, workspace: Path) -> None:
     paths = [add(store, workspace, number) for number in (1, 2, 3)]
     assert titles(store, workspace) == ["Question 3", "Question 2", "Question 1"]
-    append(paths[0], Said(5, NOW_MS + 99_000_000, user("back again")))
+    append(paths[0], Said(5, NOW_MS + 99_000_000, user("back again"), by="person"))
     assert titles(store, workspace) == ["Question 1", "Question 3", "Question 2"]
 
 
@@ -103,7 +103,7 @@ def test_only_what_changed_is_opened_and_only_its_new_lines_are_read(
     paths = [add(store, workspace, number) for number in range(5)]
     store.list(workspace)
     opened.clear()
-    append(paths[3], Said(5, NOW_MS, user("more")), Said(6, NOW_MS, assistant("and more"), "m", Usage(1)))
+    append(paths[3], Said(5, NOW_MS, user("more"), by="person"), Said(6, NOW_MS, assistant("and more"), "m", Usage(1), by="model"))
     from dragoman.sessions import summary
 
     decoded: list[bytes] = []
@@ -117,7 +117,7 @@ def test_only_what_changed_is_opened_and_only_its_new_lines_are_read(
 
 def test_a_line_that_is_being_written_counts_once_it_is_whole(store: Store, workspace: Path) -> None:
     path = add(store, workspace, 1)
-    append(path, Said(5, NOW_MS, user("third")))
+    append(path, Said(5, NOW_MS, user("third"), by="person"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     assert [each.messages for each in store.list(workspace)] == [2]
@@ -179,7 +179,7 @@ def test_a_session_that_lost_lines_is_listed_and_says_so(store: Store, workspace
 
 def test_a_line_in_the_wrong_place_counts_as_damage_as_it_does_for_readers(store: Store, workspace: Path) -> None:
     path = add(store, workspace, 1)
-    append(path, Said(2, NOW_MS, user("from another writer")), Said(5, NOW_MS, user("third")))
+    append(path, Said(2, NOW_MS, user("from another writer"), by="person"), Said(5, NOW_MS, user("third"), by="person"))
     (told,) = store.list(workspace)
     assert (told.damaged, told.messages) == (len(store.read(path).damage), 3) == (1, 3)
 
@@ -399,10 +399,10 @@ def test_words_may_stand_apart_but_in_one_message(store: Store, workspace: Path)
 def test_what_was_said_since_the_last_search_is_found(store: Store, workspace: Path) -> None:
     path = add(store, workspace, 1)
     assert store.search("later") == []
-    append(path, Said(5, NOW_MS, user("said later")))
+    append(path, Said(5, NOW_MS, user("said later"), by="person"))
     assert [hit.seq for hit in store.search("later")] == [5]
     store.list()
-    append(path, Said(6, NOW_MS, user("said even later")))
+    append(path, Said(6, NOW_MS, user("said even later"), by="person"))
     store.list()
     assert [(hit.seq, hit.matches) for hit in store.search("later")] == [(6, 2)]
 

@@ -107,7 +107,7 @@ def test_callers_share_a_sync_and_those_who_come_late_share_the_next(path: Path,
 
     asyncio.run(use())
     assert slow.begun == 2
-    assert journal.saved
+    assert journal.is_saved
     journal.close()
 
 
@@ -127,7 +127,7 @@ def test_a_cancelled_caller_leaves_the_sync_going(path: Path, monkeypatch: pytes
 
     asyncio.run(use())
     assert slow.begun == 1
-    assert journal.saved
+    assert journal.is_saved
     journal.close()
 
 
@@ -145,7 +145,7 @@ def test_a_loop_that_ended_in_the_middle_does_not_hold_up_the_next(path: Path, m
     journal.append(entry(2))
     slow.let_go.release(2)
     asyncio.run(journal.sync())
-    assert journal.saved
+    assert journal.is_saved
     journal.close()
     assert read_log(path).entries == some(2)
 
@@ -155,10 +155,10 @@ def test_closing_twice_is_closing_once_and_what_comes_after_is_told(path: Path) 
     journal = create(path, started(), told.append)
     journal.close()
     journal.close()
-    assert journal.saved
+    assert journal.is_saved
     journal.append(entry(2))
     asyncio.run(journal.sync())
-    assert not journal.saved
+    assert not journal.is_saved
     assert journal.lost == 1
     assert len(told) == 1
 
@@ -181,7 +181,7 @@ def live(journal: SessionJournal, disk: Disk, first: int = 2) -> None:
             journal.append(entry(seq))
             if seq % 2:
                 await journal.sync()
-                if journal.saved:
+                if journal.is_saved:
                     disk.acknowledge(seq)
 
     asyncio.run(use())
@@ -217,7 +217,7 @@ def test_at_whichever_call_the_disk_fails_nothing_half_stays(
                 assert "NOT being saved" in told[0]
                 if name != "ftruncate":
                     assert os.strerror(code) in journal.fault
-                    assert not journal.saved
+                    assert not journal.is_saved
                     if name != "fsync":
                         assert f"({path})" in told[0]
             loaded = read_log(path)
@@ -231,7 +231,7 @@ def test_at_whichever_call_the_disk_fails_nothing_half_stays(
 
             disk.fails = lambda call, number: 0
             live(journal, disk, 2 + COUNT)
-            assert journal.saved
+            assert journal.is_saved
             assert journal.fault == ""
             if reached:
                 assert "saved again" in told[-1]
@@ -256,7 +256,7 @@ def test_one_failing_call_among_many_leaves_no_gap(tmp_path: Path, monkeypatch: 
         assert read_log(path).entries == some(1 + COUNT)
         if disk.counts[name] >= nth:
             assert [("NOT" in line, "again" in line) for line in told] == [(True, False), (False, True)]
-        assert journal.saved
+        assert journal.is_saved
 
 
 def test_after_a_failed_sync_everything_since_the_last_good_one_is_written_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,9 +268,9 @@ def test_after_a_failed_sync_everything_since_the_last_good_one_is_written_anew(
     journal.append(entry(3))
     asyncio.run(journal.sync())
     assert journal.fault
-    assert not journal.saved
+    assert not journal.is_saved
     asyncio.run(journal.sync())
-    assert journal.saved
+    assert journal.is_saved
     first, *rest = [call.data for call in disk.calls if isinstance(call, Write)]
     assert [first, *rest[:2]] == path.read_bytes().splitlines(True)
     assert rest[2:] == rest[:2], "not written a second time"
@@ -295,7 +295,7 @@ def test_an_interrupt_in_the_middle_of_a_write_does_not_double_or_lose_a_line(pa
     monkeypatch.setattr(room, "write_whole", real)
     journal.append(entry(3))
     asyncio.run(journal.sync())
-    assert journal.saved
+    assert journal.is_saved
     journal.close()
     assert read_log(path).entries == some(3)
 
@@ -312,9 +312,9 @@ def test_a_removed_file_is_told_at_the_next_sync(path: Path) -> None:
     asyncio.run(journal.sync())
     assert len(told) == 1
     assert "NOT being saved: its file was removed" in told[0]
-    assert not journal.saved
+    assert not journal.is_saved
     journal.close()
-    assert not journal.saved
+    assert not journal.is_saved
     assert not path.exists()
 
 
@@ -326,7 +326,7 @@ def test_an_entry_that_cannot_be_written_is_a_stated_gap(path: Path) -> None:
     asyncio.run(journal.sync())
     assert "Entry 2" in told[0]
     assert journal.lost == 1
-    assert not journal.saved
+    assert not journal.is_saved
     journal.close()
     assert [each.seq for each in read_log(path).entries] == [1, 3]
 
@@ -334,7 +334,7 @@ def test_an_entry_that_cannot_be_written_is_a_stated_gap(path: Path) -> None:
 def test_lone_surrogates_do_not_stop_an_entry(path: Path) -> None:
     journal = create(path, started())
     journal.append(Titled(2, 2, "half \ud800 a pair"))
-    assert journal.saved
+    assert journal.is_saved
     journal.close()
     assert read_log(path).entries[1] == Titled(2, 2, "half \ufffd a pair")
 
@@ -364,11 +364,11 @@ for seq in range(2, 50):
     journal.append(entry(seq, str(seq) * 400))
     asyncio.run(journal.sync())
 data = open(sys.argv[1], "rb").read()
-fault, saved = journal.fault, journal.saved
+fault, saved = journal.fault, journal.is_saved
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 journal.append(entry(50, "x"))
 asyncio.run(journal.sync())
-print(json.dumps([data.endswith(b"\\n"), len(data) <= 10_000, fault, saved, journal.saved, told]))
+print(json.dumps([data.endswith(b"\\n"), len(data) <= 10_000, fault, saved, journal.is_saved, told]))
 """
     result = subprocess.run(
         [sys.executable, "-c", program, str(path)],

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.lock import holder_of
-from dragoman.sessions.lock import InUse, held, lock
+from dragoman.sessions.lock import InUse, hold_lock, lock
 from dragoman.sessions.log import read_log
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
 from dragoman.values.errors import InputError
@@ -60,7 +60,7 @@ def test_the_second_process_is_told_who_holds_it_and_what_to_do(path: Path) -> N
             open_for_writing(path)
         assert caught.value.pid == holder.pid
         assert caught.value.exit_code == 42
-        assert f"in use by process {holder.pid}" in str(caught.value)
+        assert f"in use by another process (pid {holder.pid})" in str(caught.value)
         assert f"sessions show {SESSION}" in str(caught.value)
         assert f"sessions fork {SESSION}" in str(caught.value)
         assert open_read_only(path).entries == some(2), "reading is free"
@@ -140,10 +140,10 @@ while wins < 5:
 
 
 def test_holding_it_for_a_moment_keeps_writers_out(path: Path) -> None:
-    with held(path), pytest.raises(InUse):
+    with hold_lock(path), pytest.raises(InUse):
         open_for_writing(path)
     journal, _ = open_for_writing(path)
-    with pytest.raises(InUse), held(path):
+    with pytest.raises(InUse), hold_lock(path):
         pass
     journal.close()
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.sessions.log import Damage, Damaged, Loaded, decode_line, encode_line, read_file, read_log
+from dragoman.sessions.log import Damage, Damaged, LoadedLog, decode_line, encode_line, read_file, read_log
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, Titled, Unknown
 from sessions.entries import entry, sessions, some
@@ -23,14 +23,14 @@ def written(entries: tuple[Entry, ...]) -> bytes:
     return b"".join(map(encode_line, entries))
 
 
-def read(data: bytes) -> Loaded:
+def read(data: bytes) -> LoadedLog:
     return read_file(io.BytesIO(data))
 
 
 @given(entries=sessions())
 def test_what_was_written_is_read(entries: tuple[Entry, ...]) -> None:
     data = written(entries)
-    assert read(data) == Loaded(entries, (), b"", len(data))
+    assert read(data) == LoadedLog(entries, (), b"", len(data))
 
 
 @given(entries=sessions())
@@ -79,20 +79,20 @@ BEFORE, LAST = written(TEN[:-1]), encode_line(TEN[-1])
 def test_cut_at_every_offset_of_the_last_record_the_others_load() -> None:
     """SS02."""
     for kept in range(len(LAST)):
-        assert read(BEFORE + LAST[:kept]) == Loaded(TEN[:-1], (), LAST[:kept], len(BEFORE))
+        assert read(BEFORE + LAST[:kept]) == LoadedLog(TEN[:-1], (), LAST[:kept], len(BEFORE))
 
 
 @given(tail=st.binary(min_size=1, max_size=300) | st.integers(1, 5000).map(bytes))
 def test_any_tail_at_all_is_told_from_the_records(tail: bytes) -> None:
     """SS02: zeros and random bytes, newlines among them."""
-    assert read(BEFORE + LAST + tail) == Loaded(TEN, (), tail, len(BEFORE + LAST))
+    assert read(BEFORE + LAST + tail) == LoadedLog(TEN, (), tail, len(BEFORE + LAST))
 
 
 @given(kept=st.integers(0, len(LAST) - 1), tail=st.binary(max_size=50) | st.integers(0, 5000).map(bytes))
 def test_a_torn_record_with_a_tail_is_one_torn_tail(kept: int, tail: bytes) -> None:
     if (LAST[:kept] + tail).startswith(LAST):
         return
-    assert read(BEFORE + LAST[:kept] + tail) == Loaded(TEN[:-1], (), LAST[:kept] + tail, len(BEFORE))
+    assert read(BEFORE + LAST[:kept] + tail) == LoadedLog(TEN[:-1], (), LAST[:kept] + tail, len(BEFORE))
 
 
 # --- the middle of it (SS03)
@@ -190,7 +190,7 @@ def test_a_link_is_not_read_through(tmp_path: Path) -> None:
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
     with pytest.raises(InputError, match="symbolic link"):
         read_log(tmp_path / "link.jsonl")
-    with pytest.raises(InputError, match="not an ordinary file"):
+    with pytest.raises(InputError, match="not a regular file"):
         read_log(tmp_path)
 
 

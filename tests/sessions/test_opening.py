@@ -52,7 +52,7 @@ def resume_append_resume(path: Path, whole: int, tail: bytes) -> None:
         assert loaded.torn_file in loaded.notices()[0]
     journal.append(entry(whole + 1))
     asyncio.run(journal.sync())
-    assert journal.saved
+    assert journal.is_saved
     journal.close()
     again, loaded = open_for_writing(path, told.append)
     again.close()
@@ -113,7 +113,7 @@ def test_reading_changes_nothing(path: Path) -> None:
     path.write_bytes(WHOLE + b"torn")
     loaded = open_read_only(path)
     assert (loaded.entries, loaded.torn, loaded.torn_file) == (some(6), b"torn", "")
-    assert "left as it is" in loaded.notices()[0]
+    assert "left as they are" in loaded.notices()[0]
     assert path.read_bytes() == WHOLE + b"torn"
     assert side_files(path) == []
 
@@ -121,7 +121,7 @@ def test_reading_changes_nothing(path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"\0" * 100, b"torn", LINES[0][:-1], b"# not a session\nat all\n"])
 def test_a_file_without_one_whole_record_is_left_alone(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    with pytest.raises(InputError, match="no whole record"):
+    with pytest.raises(InputError, match="no complete record"):
         open_for_writing(path)
     assert path.read_bytes() == data
     assert side_files(path) == []
@@ -168,7 +168,7 @@ def test_whatever_fails_while_a_tail_is_set_aside_it_is_not_lost(
 
             journal.append(entry(7))
             asyncio.run(journal.sync())
-            assert journal.saved
+            assert journal.is_saved
             journal.close()
         assert read_log(path).entries == some(7)
         assert read_log(path).damage == ()
@@ -240,13 +240,13 @@ def test_a_link_planted_where_a_tail_is_to_be_kept_is_passed_by(path: Path, tmp_
 def test_a_pipe_in_a_session_s_place_does_not_hold_us_up(path: Path) -> None:
     os.mkfifo(path)
     for opened in (open_for_writing, open_read_only):
-        with pytest.raises(InputError, match="not an ordinary file"):
+        with pytest.raises(InputError, match="not a regular file"):
             opened(path)
 
 
 def test_a_session_is_never_written_over(path: Path) -> None:
     path.write_bytes(WHOLE)
-    with pytest.raises(InputError, match="never written over"):
+    with pytest.raises(InputError, match="never overwritten"):
         create(path, started())
     assert path.read_bytes() == WHOLE
 

@@ -32,14 +32,14 @@ def left(store: Store) -> set[str]:
 
 def test_without_a_rule_everything_stays(store: Store, workspace: Path) -> None:
     add_old(store, workspace, 1, 10_000)
-    assert store.retain().session_ids == ()
+    assert store.delete_expired().session_ids == ()
     assert left(store) == {session_id(1)}
 
 
 def test_what_was_not_used_for_so_long_goes(store: Store, workspace: Path) -> None:
     for number, days in enumerate((0.5, 29.9, 30.1, 400)):
         add_old(store, workspace, number, days)
-    removed = store.retain(age_days=30)
+    removed = store.delete_expired(age_days=30)
     assert set(removed.session_ids) == {session_id(2), session_id(3)}
     assert left(store) == {session_id(0), session_id(1)}
     assert removed.freed_bytes > 0
@@ -49,25 +49,25 @@ def test_the_newest_so_many_stay_in_each_folder(store: Store, workspace: Path, t
     for number, days in enumerate((5, 1, 3, 2, 4)):
         add_old(store, workspace, number, days)
     add_old(store, tmp_path, 9, 100)
-    store.retain(count=2)
+    store.delete_expired(count=2)
     assert left(store) == {session_id(1), session_id(3), session_id(9)}
-    store.retain(workspace, count=0)
+    store.delete_expired(workspace, count=0)
     assert left(store) == {session_id(9)}
 
 
 def test_an_old_session_that_was_used_again_stays(store: Store, workspace: Path) -> None:
     path = add_old(store, workspace, 1, 100)
-    append(path, Said(5, int(time.time() * 1000), user("again")))
-    assert store.retain(age_days=30).session_ids == ()
+    append(path, Said(5, int(time.time() * 1000), user("again"), by="person"))
+    assert store.delete_expired(age_days=30).session_ids == ()
 
 
 def test_what_is_open_stays(store: Store, workspace: Path) -> None:
     path = add_old(store, workspace, 1, 100)
     add_old(store, workspace, 2, 100)
     session = store.open(path)
-    assert store.retain(age_days=30).session_ids == (session_id(2),)
+    assert store.delete_expired(age_days=30).session_ids == (session_id(2),)
     session.journal.close()
-    assert store.retain(age_days=30).session_ids == (session_id(1),)
+    assert store.delete_expired(age_days=30).session_ids == (session_id(1),)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_to_the_end_stays(store: Store, workspace: Path, har
         case "a byte":
             path.write_bytes(whole.replace(b"Answer", b"Answfr"))
         case "garbage line":
-            path.write_bytes(whole + b"garbage\n" + encode_line(Said(9, 9, user("x"))))
+            path.write_bytes(whole + b"garbage\n" + encode_line(Said(9, 9, user("x"), by="person")))
         case "torn tail":
             path.write_bytes(whole + b'{"seq":9')
         case "no head":
@@ -99,7 +99,7 @@ def test_what_cannot_be_read_to_the_end_stays(store: Store, workspace: Path, har
             path.with_name(f"{path.stem}.torn-1").write_bytes(b"what was cut off")
     before = path.read_bytes()
     os.utime(path, (0, 0))
-    assert store.retain(age_days=30, count=0).session_ids == ()
+    assert store.delete_expired(age_days=30, count=0).session_ids == ()
     assert path.read_bytes() == before
 
 
@@ -109,7 +109,7 @@ def test_a_byte_that_changed_behind_the_indexs_back_saves_the_session(store: Sto
     about = path.stat()
     path.write_bytes(path.read_bytes().replace(b"Answer", b"Answfr"))
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
-    assert store.retain(age_days=30).session_ids == ()
+    assert store.delete_expired(age_days=30).session_ids == ()
     assert path.exists()
 
 
@@ -117,8 +117,8 @@ def test_blobs_go_with_the_last_session_that_names_them(store: Store, workspace:
     blobs = FileBlobs(Path(store.directory_of(workspace)) / "blobs")
     shared, own = blobs.put("text/plain", b"shared"), blobs.put("text/plain", b"own")
     for number, named in ((1, (shared, own)), (2, (shared, own)), (3, (shared,))):
-        append(add_old(store, workspace, number, 100 - number), Said(5, 5, Message("user", named)))
-    assert store.retain(count=1).blobs == 1
+        append(add_old(store, workspace, number, 100 - number), Said(5, 5, Message("user", named), by="person"))
+    assert store.delete_expired(count=1).blobs == 1
     assert os.listdir(blobs.directory) == [shared.sha256]
 
 
@@ -126,5 +126,5 @@ def test_blobs_go_with_the_last_session_that_names_them(store: Store, workspace:
 def test_a_rule_that_makes_no_sense_deletes_nothing(store: Store, workspace: Path, rule: dict[str, int]) -> None:
     add_old(store, workspace, 1, 100)
     with pytest.raises(InputError):
-        store.retain(**rule)
+        store.delete_expired(**rule)
     assert left(store) == {session_id(1)}

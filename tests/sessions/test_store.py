@@ -48,13 +48,13 @@ HOSTILE = [
 def test_a_session_goes_on_where_it_ended(store: Store, workspace: Path) -> None:
     session = store.create(workspace, directories=(str(workspace), "/srv/more"), versions=("dragoman 0",))
     (head,) = session.loaded.entries
-    session.journal.append(Said(2, 5, user("hello")))
+    session.journal.append(Said(2, 5, user("hello"), by="person"))
     asyncio.run(session.journal.sync())
     session.journal.close()
     again = store.open(session.path)
     assert isinstance(head, Started)
     assert (head.seq, head.session_id, head.directories) == (1, session.session_id, (str(workspace), "/srv/more"))
-    assert again.loaded.entries == (head, Said(2, 5, user("hello")))
+    assert again.loaded.entries == (head, Said(2, 5, user("hello"), by="person"))
     assert store.read(session.path) == again.loaded
     again.journal.close()
 
@@ -112,7 +112,7 @@ def test_a_name_that_is_no_id_is_refused_everywhere(store: Store, workspace: Pat
         lambda: store.create(workspace, name),
         lambda: store.path_of(name, workspace),
         lambda: store.fork(path, session_id=name),
-        lambda: store.keep(workspace, [Started(1, 1, name)]),
+        lambda: store.add(workspace, [Started(1, 1, name)]),
     ):
         with pytest.raises(InputError, match="not a session id") as refused:
             attempt()
@@ -183,15 +183,15 @@ def test_a_session_is_found_by_what_a_user_types(store: Store, workspace: Path) 
 def test_an_id_of_another_folder_is_found_but_its_latest_is_not(store: Store, workspace: Path, tmp_path: Path) -> None:
     path = add(store, workspace, 1)
     assert store.find(session_id(1), tmp_path).path == str(path)
-    with pytest.raises(InputError, match="no session to go on with"):
+    with pytest.raises(InputError, match="no session to resume"):
         store.find("latest", tmp_path)
 
 
 @pytest.mark.parametrize(
     ("which", "told"),
     [
-        ("20261115", "means 3 sessions: .*; give more of the id"),
-        ("2026", "means 3 sessions"),
+        ("20261115", "matches 3 sessions: .*; give more of the id"),
+        ("2026", "matches 3 sessions"),
         ("ffff", "there is no session 'ffff'"),
         ("9", "'9' is not a session"),
         ("hello", "'hello' is not a session"),
@@ -247,10 +247,10 @@ def test_a_fork_goes_as_far_as_it_is_told(store: Store, workspace: Path) -> None
 
 def test_a_fork_goes_on_by_itself(store: Store, workspace: Path) -> None:
     session = store.create(workspace)
-    session.journal.append(Said(2, 2, user("together")))
+    session.journal.append(Said(2, 2, user("together"), by="person"))
     fork = store.open(store.fork(session.path))  # while the source is open
-    fork.journal.append(Said(3, 3, user("here")))
-    session.journal.append(Said(3, 3, user("there")))
+    fork.journal.append(Said(3, 3, user("here"), by="person"))
+    session.journal.append(Said(3, 3, user("there"), by="person"))
     fork.journal.close()
     session.journal.close()
     assert _texts(store.read(fork.path).entries) == ["together", "here"]
@@ -260,7 +260,7 @@ def test_a_fork_goes_on_by_itself(store: Store, workspace: Path) -> None:
 def test_a_fork_shares_the_blobs(store: Store, workspace: Path) -> None:
     session = store.create(workspace)
     blob = session.blobs.put("image/png", b"picture")
-    session.journal.append(Said(2, 2, Message("user", (blob,))))
+    session.journal.append(Said(2, 2, Message("user", (blob,)), by="person"))
     session.journal.close()
     fork = store.fork(session.path)
     assert store.blobs_beside(fork).get(blob.sha256) == b"picture"
@@ -309,7 +309,7 @@ def test_any_fork_is_a_prefix_of_its_source(made: tuple[Entry, ...], upto: int, 
     store = Store(folder / "sessions")
     head = Started(1, 1, session_id(1))
     rest = tuple(entry for entry in made if entry.seq > 1)
-    path = store.keep(folder, (head, *rest))
+    path = store.add(folder, (head, *rest))
     copied = store.read(store.fork(path, upto)).entries
     assert copied[1:] == tuple(entry for entry in store.read(path).entries[1:] if entry.seq <= upto)
 
@@ -319,13 +319,13 @@ def test_any_fork_is_a_prefix_of_its_source(made: tuple[Entry, ...], upto: int, 
 
 def test_entries_from_elsewhere_are_kept_as_a_session(store: Store, workspace: Path) -> None:
     made = entries(1, workspace, "你好", "hello")
-    path = store.keep(workspace, made)
+    path = store.add(workspace, made)
     assert store.read(path).entries == tuple(made)
     assert store.find("latest", workspace).title == "你好"
-    with pytest.raises(InputError, match="is there already"):
-        store.keep(workspace, made)
-    with pytest.raises(InputError, match="begins with its head"):
-        store.keep(workspace, [Configured(1, 1, "m")])
+    with pytest.raises(InputError, match="exists already"):
+        store.add(workspace, made)
+    with pytest.raises(InputError, match="begin with its head"):
+        store.add(workspace, [Configured(1, 1, "m")])
 
 
 # Deleting
@@ -395,7 +395,7 @@ def test_what_is_gone_cannot_be_deleted(store: Store, workspace: Path) -> None:
 
 
 def _said(seq: int, *blobs: Blob) -> Said:
-    return Said(seq, NOW_MS + seq, Message("user", (Text("see"), *blobs)))
+    return Said(seq, NOW_MS + seq, Message("user", (Text("see"), *blobs)), by="person")
 
 
 def _texts(entries: tuple[Entry, ...]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dragoman.sessions.transcript import Call, Prompt, Reply, read_transcript
+from dragoman.sessions.transcript import Prompt, Reply, ToolCallStep, read_transcript
 from dragoman.values.messages import Text
 from dragoman.values.record import AnswerRejected, Compressed, Said
 from property.test_fold import lived
@@ -20,7 +20,7 @@ def test_what_stands_in_the_transcript_is_what_the_model_is_told(data: st.DataOb
     said = [(type(step) is Reply, step.text) for step in standing if isinstance(step, Prompt | Reply)]
     told = [(message.role == "assistant", message.text) for message in history.view.messages if not message.results]
     assert said == told
-    seen = [step.call.id for step in standing if isinstance(step, Call)]
+    seen = [step.call.id for step in standing if isinstance(step, ToolCallStep)]
     assert seen == [call.id for message in history.view.messages for call in message.calls]
 
 
@@ -40,5 +40,5 @@ def test_a_result_is_shown_as_it_came_though_the_model_no_longer_sees_it(data: s
     history = lived(data).history
     came = {entry.result.call_id: entry.result for entry in history.entries if hasattr(entry, "result")}
     for step in read_transcript(history.entries).steps:
-        if isinstance(step, Call) and step.call.id in came:
+        if isinstance(step, ToolCallStep) and step.call.id in came:
             assert step.output == "".join(part.text for part in came[step.call.id].content if isinstance(part, Text))

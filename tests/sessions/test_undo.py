@@ -188,7 +188,7 @@ def test_large_files_are_noted_and_not_kept(desk: Desk, monkeypatch: pytest.Monk
     assert desk.changes[0].files[0].before.startswith("stat:")
     plan = desk.plan()
     assert [(conflict.path, conflict.can_force) for conflict in plan.conflicts] == [(str(desk.path("large")), False)]
-    assert "not kept" in plan.conflicts[0].reason
+    assert "no copy of it was kept" in plan.conflicts[0].reason
     restore(plan, force=True)
     assert (desk.path("large").read_bytes(), desk.path("small").read_text()) == (b"y" * 12, "s")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
-from dragoman.values.messages import user
+from dragoman.values.messages import assistant, user
 from dragoman.values.notes import LOOP_NOTE
 from dragoman.values.record import FileChange, FilesChanged
 from sessions.desks import Desk, put
@@ -63,7 +63,8 @@ def test_a_prompt_that_nothing_came_of_is_no_run_of_its_own(desk: Desk) -> None:
 def test_a_note_of_the_programs_own_is_no_prompt(desk: Desk) -> None:
     desk.prompt()
     desk.write("a", "1")
-    desk.prompt(LOOP_NOTE.format(what="x"))
+    desk.history.say(user(LOOP_NOTE.format(what="x")), "loop")
+    desk.history.say(assistant("Something else, then."))
     desk.write("b", "1")
     assert paths(changes_of_last_run(desk.history.entries)) == ["a", "b"]
     desk.prompt("you go in circles")

@@ -10,10 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.testing.script import Answer, Block, Call, Cite, Finish, Garbage, Ping, Raw, Report, Say, Step, Think, answer
+from dragoman.testing.script_steps import (
+    BlockStep,
+    CallStep,
+    Cite,
+    Finish,
+    Garbage,
+    Ping,
+    RawStep,
+    ReportStep,
+    Say,
+    ScriptedAnswer,
+    Step,
+    Think,
+    answer,
+)
 from dragoman.values.errors import ServerError, StreamBroken
 from dragoman.values.events import TextDelta, ToolCallReady
-from dragoman.values.messages import FinishReason, Response, Text, ToolCall, assistant, result, user
+from dragoman.values.messages import FinishReason, Response, Text, ToolCall, assistant, tool_result, user
 from dragoman.values.usage import Usage
 from streaming import (
     PROTOCOLS,
@@ -33,20 +47,22 @@ from streaming import (
 
 # --- streamed or whole ------------------------------------------------------------------------------------------------------
 
-USAGE = Report(Usage(fresh_tokens=10, cache_read_tokens=5, output_tokens=9, thought_tokens=3))
+USAGE = ReportStep(Usage(fresh_tokens=10, cache_read_tokens=5, output_tokens=9, thought_tokens=3))
 ANSWERS = {
     "text": answer(Say("Hello, naïve 文字 \U0001f642.", piece_chars=3), USAGE),
     "nothing but the end": answer(Finish("stop"), USAGE),
     "thinking": answer(Think("**Hm**\n\nLet me see.", "c2ln", piece_chars=4), Say("So."), USAGE),
     "thinking alone": answer(Think("Hm.", "c2ln"), USAGE),
-    "calls": answer(Say("Both:"), Call("f", '{"a":"é"}', id="a", piece_chars=2), Call("g", "{}", id="b"), USAGE),
-    "thinking and calls": answer(Think("Hm.", "c2ln"), Call("f", '{"a":[1,{"b":null}]}', id="a"), Call("f", '{"a":2.5}', id="b"), USAGE),
-    "repeated and empty ids": answer(Call("f", id="x"), Call("f", id="x"), Call("f", id=""), USAGE),
+    "calls": answer(Say("Both:"), CallStep("f", '{"a":"é"}', id="a", piece_chars=2), CallStep("g", "{}", id="b"), USAGE),
+    "thinking and calls": answer(
+        Think("Hm.", "c2ln"), CallStep("f", '{"a":[1,{"b":null}]}', id="a"), CallStep("f", '{"a":2.5}', id="b"), USAGE
+    ),
+    "repeated and empty ids": answer(CallStep("f", id="x"), CallStep("f", id="x"), CallStep("f", id=""), USAGE),
     "cited": answer(Say("As it says: water is wet."), Cite("https://example.org", "Water", "water is wet"), USAGE),
     "cut": answer(Say("Half a sen"), Finish("length"), USAGE),
     "filtered": answer(Say("Well"), Finish("safety"), USAGE),
     "refused": answer(Finish("refusal", "I will not."), USAGE),
-    "blocked": answer(Block("PROHIBITED_CONTENT"), USAGE),
+    "blocked": answer(BlockStep("PROHIBITED_CONTENT"), USAGE),
     "an unknown end": answer(Say("a"), Finish("something_new"), USAGE),
 }
 
@@ -78,7 +94,7 @@ STEPS = st.lists(
         st.builds(Say, st.text("ab é\U0001f642\u2028", min_size=1, max_size=8), st.integers(0, 3)),
         st.builds(Think, st.text("hm é", min_size=1, max_size=6), st.sampled_from(["c2ln", "c2lnMg=="]), st.integers(0, 3)),
         st.builds(
-            Call,
+            CallStep,
             st.sampled_from("fg"),
             st.sampled_from(["{}", '{"a":1}', '{"a":"é"}']),
             st.sampled_from(["a", "b", "", None]),
@@ -92,7 +108,7 @@ STEPS = st.lists(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(steps=STEPS)
 def test_any_answer_is_the_same_streamed_and_whole(protocol: str, steps: list[Step]) -> None:
-    said = Answer((*steps, USAGE))
+    said = ScriptedAnswer((*steps, USAGE))
     streaming = answered(protocol, recorded(protocol, said))
     whole = generated(protocol, recorded_whole(protocol, said))
     if protocol == "openai_chat":  # whole, it cannot say in which order text, thinking and calls came
@@ -124,12 +140,12 @@ def test_a_server_that_answers_a_stream_with_one_document_is_understood(protocol
 HALF = {
     "nothing": answer(),
     "no end": answer("Half", Finish("")),
-    "calls and no end": answer(Call("f", '{"a":1}'), Finish("")),
+    "calls and no end": answer(CallStep("f", '{"a":1}'), Finish("")),
     "invalid JSON": answer("a", Garbage(), "b"),
-    "invalid UTF-8": answer("a", Raw(b"data: \xff\xfe\n\n"), "b"),
-    "JSON of another shape": answer("a", Raw(b"data: [[1]]\n\n"), "b"),
-    "a bare number": answer("a", Raw(b"data: 5\n\n"), "b"),
-    "empty data": answer("a", Raw(b"data:\n\n"), "b"),
+    "invalid UTF-8": answer("a", RawStep(b"data: \xff\xfe\n\n"), "b"),
+    "JSON of another shape": answer("a", RawStep(b"data: [[1]]\n\n"), "b"),
+    "a bare number": answer("a", RawStep(b"data: 5\n\n"), "b"),
+    "empty data": answer("a", RawStep(b"data:\n\n"), "b"),
 }
 
 
@@ -148,10 +164,10 @@ def test_a_stream_that_is_garbled_or_has_no_end_is_broken(protocol: str, name: s
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_pings_comments_and_unknown_events_say_nothing(protocol: str) -> None:
     """PV06: unknown event types are ignored; so are comments and pings."""
-    noise = (Ping(2), Raw(b'event: news\ndata: {"type": "news", "text": "x"}\n\n'), Raw(b": comment\n\n"))
-    noisy = answer(*noise, "a", *noise, Call("f", '{"a":1}', id="c"), *noise)
+    noise = (Ping(2), RawStep(b'event: news\ndata: {"type": "news", "text": "x"}\n\n'), RawStep(b": comment\n\n"))
+    noisy = answer(*noise, "a", *noise, CallStep("f", '{"a":1}', id="c"), *noise)
     assert answered(protocol, recorded(protocol, noisy)) == answered(
-        protocol, recorded(protocol, answer("a", Call("f", '{"a":1}', id="c")))
+        protocol, recorded(protocol, answer("a", CallStep("f", '{"a":1}', id="c")))
     )
 
 
@@ -172,9 +188,9 @@ def test_what_follows_the_end_does_not_count(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_ids_are_unique_in_the_answer_and_in_the_conversation(protocol: str) -> None:
     """PV10, and rule 23 of docs/wire.md: duplicate, empty, and re-used from an earlier turn; each call keeps its own arguments."""
-    calls = [Call("f", f'{{"n":{n}}}', id=call_id) for n, call_id in enumerate(["x", "x", "", "", "x-2", "old"])]
+    calls = [CallStep("f", f'{{"n":{n}}}', id=call_id) for n, call_id in enumerate(["x", "x", "", "", "x-2", "old"])]
     earlier = ToolCall("old", "f")
-    history = (user("hello"), assistant(earlier), user(result(earlier, "done")))
+    history = (user("hello"), assistant(earlier), user(tool_result(earlier, "done")))
     body = recorded(protocol, answer(*calls))
     response = answered(protocol, body, *history)
     ids = [call.id for call in response.message.calls]
@@ -193,7 +209,9 @@ def test_ids_are_unique_in_the_answer_and_in_the_conversation(protocol: str) -> 
 @pytest.mark.parametrize("finish", ["stop", "tool_calls"])
 def test_incomplete_arguments_are_a_malformed_call_whatever_the_service_says(protocol: str, finish: str) -> None:
     """PV09: reported as 'stop' with incomplete JSON; key on the reason."""
-    response = answered(protocol, recorded(protocol, answer(Call("write_file", '{"path": "a", "content": "half', id="c"), Finish(finish))))
+    response = answered(
+        protocol, recorded(protocol, answer(CallStep("write_file", '{"path": "a", "content": "half', id="c"), Finish(finish)))
+    )
     assert response.finish is FinishReason.MALFORMED_TOOL_CALL
     assert response.detail == "the arguments of write_file are not complete JSON"
     assert response.message.calls[0].args is None
@@ -201,14 +219,14 @@ def test_incomplete_arguments_are_a_malformed_call_whatever_the_service_says(pro
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_service_that_says_stop_for_calls_means_tool_calls(protocol: str) -> None:
-    assert answered(protocol, recorded(protocol, answer(Call("f"), Finish("stop")))).finish is FinishReason.TOOL_CALLS
+    assert answered(protocol, recorded(protocol, answer(CallStep("f"), Finish("stop")))).finish is FinishReason.TOOL_CALLS
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("finish", ["length", "safety", "recitation", "refusal", "something_new"])
 def test_no_other_end_turns_into_tool_calls(protocol: str, finish: str) -> None:
     """PV09, PV13: an answer that was cut or filtered does not run the calls it holds."""
-    events = streamed(protocol, recorded(protocol, answer("a", Call("f", '{"a":1}'), Finish(finish, "Because."))))
+    events = streamed(protocol, recorded(protocol, answer("a", CallStep("f", '{"a":1}'), Finish(finish, "Because."))))
     response = checked(events)
     assert response.finish not in (FinishReason.TOOL_CALLS, FinishReason.STOP)
     assert len(response.message.calls) == 1

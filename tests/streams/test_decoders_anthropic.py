@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.testing.script import Call, CallQuirk, answer
+from dragoman.testing.script_steps import CallQuirk, CallStep, answer
 from dragoman.values.errors import BadRequest, ContextOverflow, Overloaded, RateLimited, ServerError, StreamBroken
 from dragoman.values.events import CitationAdded, ToolCallDelta, UsageUpdated
 from dragoman.values.messages import Citation, FinishReason, Response, Text, Thought, assistant, user
@@ -271,7 +271,7 @@ def test_a_text_block_that_is_never_closed_is_closed_by_the_end() -> None:
 )
 def test_any_layout_is_rebuilt_exactly_or_breaks_the_stream(quirks: set[CallQuirk], ids: list[str], size: int) -> None:
     """PV12, for a server that lays out calls as Anthropic does not."""
-    said = [Call(f"f{n}", f'{{"n":{{"a":{n}}}}}', id=call_id, piece_chars=size) for n, call_id in enumerate(ids)]
+    said = [CallStep(f"f{n}", f'{{"n":{{"a":{n}}}}}', id=call_id, piece_chars=size) for n, call_id in enumerate(ids)]
     body = recorded("anthropic", answer(*said, calls=tuple(quirks)))
     try:
         events = streamed("anthropic", body)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.testing.script import Call, CallQuirk, answer
+from dragoman.testing.script_steps import CallQuirk, CallStep, answer
 from dragoman.values.errors import Overloaded, RateLimited, ServerError, StreamBroken
 from dragoman.values.events import ToolCallStarted
 from dragoman.values.messages import Citation, FinishReason, Response, assistant, user
@@ -324,7 +324,7 @@ def test_any_layout_is_rebuilt_exactly_or_breaks_the_stream(
     quirks: set[CallQuirk], ids: list[str | None], arguments: list[str], size: int
 ) -> None:
     """PV12, all layouts and all ids at once: what comes out is what was said, or nothing."""
-    said = [Call(f"f{n}", arguments[n], id=call_id, piece_chars=size) for n, call_id in enumerate(ids)]
+    said = [CallStep(f"f{n}", arguments[n], id=call_id, piece_chars=size) for n, call_id in enumerate(ids)]
     try:
         response = answered("openai_chat", recorded("openai_chat", answer(*said, calls=tuple(quirks))))
     except StreamBroken:
@@ -339,6 +339,6 @@ def test_any_layout_is_rebuilt_exactly_or_breaks_the_stream(
 @pytest.mark.parametrize("quirks", list(product([False, True], repeat=3)))
 def test_distinct_ids_in_every_delta_are_always_enough(quirks: tuple[bool, bool, bool]) -> None:
     chosen = [quirk for quirk, on in zip((CallQuirk.INTERLEAVED, CallQuirk.NO_INDEX, CallQuirk.SAME_INDEX), quirks, strict=True) if on]
-    said = [Call("f", A, id="ca", piece_chars=4), Call("g", B, id="cb", piece_chars=4), Call("h", "{}", id="cc")]
+    said = [CallStep("f", A, id="ca", piece_chars=4), CallStep("g", B, id="cb", piece_chars=4), CallStep("h", "{}", id="cc")]
     response = answered("openai_chat", recorded("openai_chat", answer(*said, calls=(*chosen, CallQuirk.ID_EVERY))))
     assert calls_of(response) == [*TWO, ("cc", "h", "{}")]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.testing.script import Call, CallQuirk, answer
+from dragoman.testing.script_steps import CallQuirk, CallStep, answer
 from dragoman.values.errors import ContextOverflow, Overloaded, QuotaExhausted, RateLimited, ServerError, StreamBroken
 from dragoman.values.events import ResponseStarted, TextDelta
 from dragoman.values.messages import Citation, FinishReason, Response, Thought, assistant, user
@@ -274,7 +274,7 @@ def test_calls_that_cannot_be_rebuilt_break_the_stream(events: list[Event]) -> N
     size=st.integers(0, 9),
 )
 def test_any_layout_is_rebuilt_exactly_or_breaks_the_stream(quirks: set[CallQuirk], ids: list[str], size: int) -> None:
-    said = [Call(f"f{n}", f'{{"n":{{"a":{n}}}}}', id=call_id, piece_chars=size) for n, call_id in enumerate(ids)]
+    said = [CallStep(f"f{n}", f'{{"n":{{"a":{n}}}}}', id=call_id, piece_chars=size) for n, call_id in enumerate(ids)]
     try:
         events = streamed("openai_responses", recorded("openai_responses", answer(*said, calls=tuple(quirks))))
     except StreamBroken:

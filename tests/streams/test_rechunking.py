@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.testing.script import Call, CallQuirk, Cite, Framing, Report, Say, Think, answer
+from dragoman.testing.script_steps import CallQuirk, CallStep, Cite, ReportStep, Say, ScriptFraming, Think, answer
 from dragoman.values.messages import Citation, FinishReason, Text, Thought
 from dragoman.values.usage import Usage
 from streaming import CUTS, PROTOCOLS, calls_of, checked, cut_at, made_valid, pieces_of, recorded, single_bytes, streamed
@@ -14,9 +14,9 @@ from streaming import CUTS, PROTOCOLS, calls_of, checked, cut_at, made_valid, pi
 TEXT = "Let me see: naïve 文字列 \U0001f9d1\u200d\U0001f680 שלום \u2028\u0085 end."
 THOUGHT = "**Plan**\n\nRead 两 files \U0001f914, then שלום."
 CALLS = (
-    Call("read_file", '{"path":"日本.txt","n":1.0}', id="call_a", piece_chars=3),
-    Call("read_file", '{"path":"\U0001f642","deep":{"a":[1,{"b":"}{"}]}}', id="call_b", piece_chars=1),
-    Call("list_dir", "{}", id="call_c"),
+    CallStep("read_file", '{"path":"日本.txt","n":1.0}', id="call_a", piece_chars=3),
+    CallStep("read_file", '{"path":"\U0001f642","deep":{"a":[1,{"b":"}{"}]}}', id="call_b", piece_chars=1),
+    CallStep("list_dir", "{}", id="call_c"),
 )
 USAGE = Usage(fresh_tokens=100, cache_read_tokens=50, output_tokens=20, thought_tokens=7)
 RICH = answer(
@@ -25,7 +25,7 @@ RICH = answer(
     Cite("https://example.org/ü", "Ein Titel", "end."),
     Say("\n\nAnd \U0001f642 more."),
     *CALLS,
-    Report(USAGE),
+    ReportStep(USAGE),
 )
 
 
@@ -47,7 +47,7 @@ def test_a_rich_answer_is_read_whole(protocol: str) -> None:
         assert "c2lnbmF0dXJl" in opaque
 
 
-def call_args(call: Call) -> object:
+def call_args(call: CallStep) -> object:
     import json
 
     return json.loads(call.arguments)
@@ -76,8 +76,8 @@ def test_any_cutting_gives_the_same_events(protocol: str, cuts: list[int]) -> No
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@given(framing=st.sets(st.sampled_from(Framing)), cuts=CUTS)
-def test_any_framing_gives_the_same_events(protocol: str, framing: set[Framing], cuts: list[int]) -> None:
+@given(framing=st.sets(st.sampled_from(ScriptFraming)), cuts=CUTS)
+def test_any_framing_gives_the_same_events(protocol: str, framing: set[ScriptFraming], cuts: list[int]) -> None:
     """PV06: CRLF, CR, comments, `data:` without space, several data lines, BOM, no last blank line, in any combination."""
     plain = recorded(protocol, RICH)
     framed = recorded(protocol, answer(*RICH.steps, framing=tuple(framing)))
@@ -110,7 +110,7 @@ HALVES = st.text(st.sampled_from("ab\ud83d\ude00\ud800\udfff\U0001f642é"), min_
 def test_a_pair_split_over_two_deltas_is_joined_and_a_lone_half_replaced(protocol: str) -> None:
     """Text is valid Unicode; rule 24 of docs/wire.md: lone surrogates never reach the wire."""
     split = "a\ud83d\ude00b\ud83dc\ude00d\ud83d"
-    said = answer(Think(split, piece_chars=1), Say(split, piece_chars=1), Call("f", '{"a":1}'))
+    said = answer(Think(split, piece_chars=1), Say(split, piece_chars=1), CallStep("f", '{"a":1}'))
     response = checked(streamed(protocol, recorded(protocol, said)))
     whole = "a\U0001f600b\ufffdc\ufffdd\ufffd"
     assert [part.text for part in response.message.parts if isinstance(part, Text | Thought)] == [whole, whole]
@@ -129,7 +129,7 @@ def test_every_text_becomes_valid_however_its_deltas_split_it(protocol: str, tho
 @given(held=HALVES, size=st.integers(0, 3))
 def test_arguments_become_valid_however_their_deltas_split_them(protocol: str, held: str, size: int) -> None:
     """A pair split over two pieces of arguments is joined in the pieces that are told, too."""
-    call = Call("f", f'{{"a":"{held}"}}', id="c", piece_chars=size)
+    call = CallStep("f", f'{{"a":"{held}"}}', id="c", piece_chars=size)
     events = streamed(protocol, recorded(protocol, answer(call)))
     response = checked(events)
     assert response.message.calls[0].args == {"a": made_valid(held)}
@@ -138,7 +138,7 @@ def test_arguments_become_valid_however_their_deltas_split_them(protocol: str, h
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_escaped_halves_in_arguments_and_names_are_replaced(protocol: str) -> None:
-    call = Call("f\ud83d", '{"a\\ud83d":["\\ud83d\\ude00","\\ude00"],"same":"\\\\ud83d"}', id="c")
+    call = CallStep("f\ud83d", '{"a\\ud83d":["\\ud83d\\ude00","\\ude00"],"same":"\\\\ud83d"}', id="c")
     response = checked(streamed(protocol, recorded(protocol, answer(call))))
     found = response.message.calls[0]
     assert (found.name, found.args) == ("f\ufffd", {"a\ufffd": ["\U0001f600", "\ufffd"], "same": "\\ud83d"})

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.text_tools.calls import CallReady, CallRejected, Event, Parsed, Text
+from dragoman.text_tools.calls import CallReady, CallRejected, Event, Parsed, PlainText
 from dragoman.text_tools.parser import StreamParser
 
 WEATHER: dict[str, Any] = {
@@ -77,7 +77,7 @@ def read(
     assert len([event for event in events if isinstance(event, CallRejected)]) == len(parsed.rejected)
     assert_tiled(parsed)
     if not any(piece.kind == "reasoning" and piece.start == 0 for piece in parsed.pieces):
-        assert "".join(event.text for event in events if isinstance(event, Text)) == parsed.text
+        assert "".join(event.text for event in events if isinstance(event, PlainText)) == parsed.text
     return parsed, events
 
 

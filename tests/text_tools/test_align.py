@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.text_tools.align import Aligned, Mapped, Misfit, align
+from dragoman.text_tools.align import AlignedCall, NameMapping, UnknownTool, align
 from dragoman.text_tools.toolset import Toolset
 from dragoman.values.messages import ToolSpec
 
@@ -28,9 +28,11 @@ TOOLS = [
 ]
 
 
-def aligned(name: str, args: dict[str, Any], tools: list[Any] = TOOLS, *, raw: bool = False, mapping: Mapped | None = None) -> Aligned:
+def aligned(
+    name: str, args: dict[str, Any], tools: list[Any] = TOOLS, *, raw: bool = False, mapping: NameMapping | None = None
+) -> AlignedCall:
     found = align(name, args, Toolset.of(tools), raw=raw, mapping=mapping)
-    assert isinstance(found, Aligned), found
+    assert isinstance(found, AlignedCall), found
     return found
 
 
@@ -64,14 +66,14 @@ def test_a_tool_is_found_by_the_name_that_was_meant(written: str, meant: str) ->
 
 def test_a_tool_nobody_offered_is_refused_with_the_nearest_names() -> None:
     found = align("read_fil", {"file_path": "a"}, Toolset.of(TOOLS))
-    assert isinstance(found, Misfit)
+    assert isinstance(found, UnknownTool)
     assert "read_fil" in found.reason
     assert found.suggestions[0] == "read_file"
 
 
 def test_a_name_that_two_tools_share_but_for_case_is_not_guessed() -> None:
     found = align("READFILE", {}, Toolset.of([tool("read_file"), tool("readFile")]))
-    assert isinstance(found, Misfit)
+    assert isinstance(found, UnknownTool)
     assert set(found.suggestions) == {"read_file", "readFile"}
 
 
@@ -84,8 +86,8 @@ def test_the_users_own_names_for_tools_and_parameters_are_taken() -> None:
 def test_without_tools_every_name_is_taken_and_nothing_is_changed() -> None:
     args = {"anything": "3"}
     found = align("functions.x:0", args, None, raw=True)
-    assert found == Aligned("functions.x:0", args)
-    assert isinstance(found, Aligned)
+    assert found == AlignedCall("functions.x:0", args)
+    assert isinstance(found, AlignedCall)
     assert found.args is args
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base import jsontext
-from dragoman.text_tools.align import Aligned, Misfit, align
+from dragoman.text_tools.align import AlignedCall, UnknownTool, align
 from dragoman.text_tools.toolset import Toolset
 from dragoman.values.schema import problems
 
@@ -76,10 +76,10 @@ def test_done_twice_is_done_once(tools: Toolset, args: dict[str, Any], raw: bool
     given_args = {name: value if not raw or isinstance(value, str) else jsontext.dumps(value) for name, value in args.items()}
     before = copy.deepcopy(given_args)
     once = align("ReadFile", given_args, tools, raw=raw)
-    assert isinstance(once, Aligned)
+    assert isinstance(once, AlignedCall)
     assert given_args == before
     twice = align(once.name, once.args, tools)
-    assert isinstance(twice, Aligned)
+    assert isinstance(twice, AlignedCall)
     assert same(twice.args, once.args)
     assert not twice.repairs
 
@@ -92,7 +92,7 @@ def test_what_fits_is_the_same_object(tools: Toolset, args: dict[str, Any]) -> N
     if problems(schema, declared):
         return
     found = align("read_file", declared, tools)
-    assert isinstance(found, Aligned)
+    assert isinstance(found, AlignedCall)
     assert found.args is declared
     assert not found.repairs
     assert not found.problems
@@ -101,7 +101,7 @@ def test_what_fits_is_the_same_object(tools: Toolset, args: dict[str, Any]) -> N
 @given(toolsets(), ARGS)
 def test_no_value_is_lost_and_none_is_given_twice(tools: Toolset, args: dict[str, Any]) -> None:
     found = align("read_file", args, tools)
-    assert isinstance(found, Aligned)
+    assert isinstance(found, AlignedCall)
     if not any(" → *" in repair for repair in found.repairs):
         assert len(found.args) == len(args)
     exact = args.keys() & tools.schema("read_file")["properties"].keys()  # type: ignore[index]
@@ -112,7 +112,7 @@ def test_no_value_is_lost_and_none_is_given_twice(tools: Toolset, args: dict[str
 def test_a_change_never_makes_what_fits_not_fit(tools: Toolset, args: dict[str, Any]) -> None:
     schema = tools.schema("read_file")
     found = align("read_file", args, tools)
-    assert isinstance(found, Aligned)
+    assert isinstance(found, AlignedCall)
     assert list(found.problems) == problems(schema, found.args)
     if not problems(schema, args):
         assert not found.problems
@@ -123,7 +123,7 @@ def test_declared_text_is_kept_to_the_letter(tools: Toolset, args: dict[str, Any
     schema = tools.schema("read_file")
     assert schema is not None
     found = align("read_file", args, tools, raw=True)
-    assert isinstance(found, Aligned)
+    assert isinstance(found, AlignedCall)
     for name, value in args.items():
         if isinstance(value, str) and schema["properties"].get(name) == {"type": "string"}:
             assert found.args[name] == value
@@ -133,8 +133,8 @@ def test_declared_text_is_kept_to_the_letter(tools: Toolset, args: dict[str, Any
 def test_nothing_raises_whatever_the_name_and_the_schema(name: str, args: dict[str, Any], schema: Any) -> None:
     tools = Toolset({"f": schema if isinstance(schema, dict) else {"properties": schema}, "g": None})
     for raw in (False, True):
-        assert isinstance(align(name, args, tools, raw=raw), Aligned | Misfit)
-        assert isinstance(align("f", args, tools, raw=raw), Aligned)
+        assert isinstance(align(name, args, tools, raw=raw), AlignedCall | UnknownTool)
+        assert isinstance(align("f", args, tools, raw=raw), AlignedCall)
 
 
 def test_work_is_bounded_whatever_refers_to_what() -> None:
@@ -144,7 +144,7 @@ def test_work_is_bounded_whatever_refers_to_what() -> None:
     for _ in range(500):
         deep = {"x": deep}
     tools = Toolset({"f": schema, "g": {"$ref": "#", "properties": {"x": {"$ref": "#"}}}})
-    assert isinstance(align("f", {"x": "3"}, tools), Aligned)
-    assert isinstance(align("g", deep, tools), Aligned)
+    assert isinstance(align("f", {"x": "3"}, tools), AlignedCall)
+    assert isinstance(align("g", deep, tools), AlignedCall)
     many = {f"name{n}": "[" * n for n in range(2_000)}
-    assert isinstance(align("g", many, tools, raw=True), Aligned)
+    assert isinstance(align("g", many, tools, raw=True), AlignedCall)

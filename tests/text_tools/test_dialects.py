@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.text_tools import dialects, parse
-from dragoman.text_tools.dialect import find
+from dragoman.text_tools.dialect_table import find_dialect
 from text_tools.reading import TOOLS, cuts, read
 
 PARIS = ("get_weather", {"city": "Paris"})
@@ -328,7 +328,7 @@ def test_it_is_recognised_when_no_dialect_was_agreed(dialect: str, text: str, ex
 
 
 def test_every_dialect_is_tried_here() -> None:
-    assert {find(case[0]).name for case in CASES} | {"seed"} == set(dialects())
+    assert {find_dialect(case[0]).name for case in CASES} | {"fenced_json"} == set(dialects())
 
 
 @pytest.mark.parametrize("dialect", sorted({case[0] for case in CASES}))
@@ -339,8 +339,8 @@ def test_with_tool_choice_none_nothing_is_a_call(dialect: str) -> None:
 
 
 def test_a_dialect_is_found_by_the_names_it_goes_by() -> None:
-    assert find("Qwen2.5").name == "hermes"
-    assert find("gpt-oss").name == "harmony"
-    assert find("glm_xml").name == "glm"
+    assert find_dialect("Qwen2.5").name == "hermes"
+    assert find_dialect("gpt-oss").name == "harmony"
+    assert find_dialect("glm_xml").name == "glm"
     with pytest.raises(ValueError, match="did you mean hermes"):
-        find("hermse")
+        find_dialect("hermse")

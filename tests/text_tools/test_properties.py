@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.text_tools import dialects, json_text, neutralise, parse, render_call, render_calls
-from dragoman.text_tools.calls import Call, Reasoning, Text
-from dragoman.text_tools.dialect import find
+from dragoman.text_tools.calls import Call, PlainText, Reasoning
+from dragoman.text_tools.dialect_table import find_dialect
 from dragoman.text_tools.lexer import Finder
 from dragoman.text_tools.lookahead import BESIDE, FIXED, WINDOW
 from dragoman.text_tools.openers import ENDINGS, NOISE, OPENERS, REASONING, RESPONSES
@@ -141,7 +141,7 @@ def examples(count: int) -> settings:
 @given(
     noise | beside_bare,
     st.lists(st.integers(0, 200), max_size=8),
-    st.sampled_from(["auto", "hermes", "seed", "pythonic", "harmony", "cline", "glm"]),
+    st.sampled_from(["auto", "hermes", "fenced_json", "pythonic", "harmony", "cline", "glm"]),
 )
 @examples(400)
 @example(text="[default_api.now()]", places=[4], dialect="auto")
@@ -178,7 +178,7 @@ def test_plain_text_waits_for_no_more_than_a_marker(text: str) -> None:
     parser = StreamParser(TOOLS)
     shown = 0
     for at, character in enumerate(text, 1):
-        shown += sum(len(event.text) for event in parser.feed(character) if isinstance(event, Text | Reasoning))
+        shown += sum(len(event.text) for event in parser.feed(character) if isinstance(event, PlainText | Reasoning))
         assert at - shown <= WINDOW - 1
 
 
@@ -226,7 +226,7 @@ def test_text_behind_a_call_that_waited_comes_after_it() -> None:
     """What turns out to be no call is text, and text behind such a call refuses it: in the order in which it was written."""
     parsed, events = read(['[now()] {"name": 1} '])
     assert parsed.calls == ()
-    assert "".join(event.text for event in events if isinstance(event, Text)) == '[now()] {"name": 1} '
+    assert "".join(event.text for event in events if isinstance(event, PlainText)) == '[now()] {"name": 1} '
 
 
 @pytest.mark.parametrize("dialect", [name for name in dialects() if name != "cline"])
@@ -252,7 +252,7 @@ def test_no_proper_prefix_of_a_call_is_one_when_the_limit_cut_it(dialect: str) -
 @given(text=noise)
 @examples(20)
 def test_adding_a_dialect_changes_nothing_for_text_without_its_markers(dialect: str, text: str) -> None:
-    markers = set(find(dialect).openers) & set(OPENERS)
+    markers = set(find_dialect(dialect).openers) & set(OPENERS)
     if not markers or any(marker in text for marker in markers):
         return
     fewer = StreamParser(TOOLS)

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from destinations import ALL, connection, violation_in
 from dragoman.base import jsontext
 from dragoman.base.jsontext import valid_unicode
-from dragoman.testing.script import Call as NativeCall
-from dragoman.testing.script import Finish, Say, Step, answer
+from dragoman.testing.script_steps import CallStep as NativeCall
+from dragoman.testing.script_steps import Finish, Say, Step, answer
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.text_tools.call_note import CUT, is_feedback, note_on
-from dragoman.text_tools.constrained import WordsComing, call_schema, constrained, is_constrained, words_so_far
+from dragoman.text_tools.call_note import read_note
+from dragoman.text_tools.constrained import PartialAnswer, call_schema, constrain_request, is_constrained, words_so_far
 from dragoman.text_tools.detector import Detector
-from dragoman.text_tools.wrapper import TextOptions, TextTools
+from dragoman.text_tools.options import TextOptions
+from dragoman.text_tools.wrapper import TextTools
 from dragoman.values.events import ResponseFinished, TextDelta, ToolCallReady
 from dragoman.values.messages import FinishReason, Request, Response, ToolCall, ToolSpec, assistant, user
 from dragoman.values.schema import problems
@@ -59,8 +60,8 @@ def test_the_first_call_written_as_text_is_taken_and_the_switch_is_told() -> Non
     assert response.finish is FinishReason.TOOL_CALLS
     assert "<tool_call>" not in response.message.text + "".join(event.text for event in events if isinstance(event, TextDelta))
     assert [event.call for event in events if isinstance(event, ToolCallReady)] == [call]
-    assert provider.found
-    assert heard == [provider.found]
+    assert provider.found_dialect
+    assert heard == [provider.found_dialect]
     _, second = streamed(provider)
     assert second.message == assistant(f"Again.\n{CALL}")
     assert len(heard) == 1
@@ -79,7 +80,7 @@ def test_where_the_service_makes_calls_itself_text_is_text() -> None:
     assert response.message.calls == (ToolCall("own", "read_file", '{"file_path":"b"}'),)
     assert CALL in response.message.text
     assert CALL in "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert not provider.found
+    assert not provider.found_dialect
 
 
 @pytest.mark.parametrize(
@@ -97,14 +98,14 @@ def test_what_is_no_sure_call_stays_text_and_is_no_fault(text: str) -> None:
     _, response = streamed(provider)
     assert response.message == assistant(text)
     assert response.finish is FinishReason.STOP
-    assert not provider.found
+    assert not provider.found_dialect
 
 
 def test_an_answer_in_one_is_watched_as_well() -> None:
     provider = detector(CALL)
     response = asyncio.run(provider.generate(ASKED))
     assert [call.name for call in response.message.calls] == ["read_file"]
-    assert provider.found
+    assert provider.found_dialect
 
 
 # --- under a grammar
@@ -129,21 +130,21 @@ def test_the_schema_takes_words_or_one_call_and_nothing_else() -> None:
 def test_every_service_takes_a_request_bound_to_it(where: str) -> None:
     inner = connection(where)
     request = Request(inner.model, (user("Go."),), "", TOOLS)
-    body = TextTools(inner, TextOptions("hermes")).prepare(constrained(request)).body
+    body = TextTools(inner, TextOptions("hermes")).prepare(constrain_request(request)).body
     found = violation_in(inner, body)
     assert found is None, found
 
 
 def bound(said: str, finish: FinishReason = FinishReason.STOP) -> tuple[list[Any], Response, ScriptedProvider]:
     inner = ScriptedProvider([answer(Say(said, piece_chars=6), Finish(finish))])
-    events, response = streamed(TextTools(inner, TextOptions("hermes")), constrained(ASKED))
+    events, response = streamed(TextTools(inner, TextOptions("hermes")), constrain_request(ASKED))
     return events, response, inner
 
 
 def test_a_bound_answer_is_asked_for_by_the_schema() -> None:
-    assert is_constrained(constrained(ASKED))
+    assert is_constrained(constrain_request(ASKED))
     assert not is_constrained(ASKED)
-    assert not is_constrained(msgspec.structs.replace(constrained(ASKED), tools=()))
+    assert not is_constrained(msgspec.structs.replace(constrain_request(ASKED), tools=()))
     _, _, inner = bound('{"reply": {"answer": "x"}}')
     assert inner.requests[0].settings.response_schema == call_schema(TOOLS)
 
@@ -152,7 +153,7 @@ def test_a_bound_answer_is_a_call_or_words() -> None:
     events, response, _ = bound('{"reply": {"name": "read_file", "arguments": {"path": "a"}}}')
     (call,) = response.message.calls
     assert call.args == {"file_path": "a"}
-    assert note_on(call) is not None
+    assert read_note(call) is not None
     assert response.finish is FinishReason.TOOL_CALLS
     assert not [event for event in events if isinstance(event, TextDelta)]
     events, response, _ = bound('{"reply": {"answer": "It cannot be done."}}')
@@ -175,11 +176,11 @@ def test_the_words_of_a_bound_answer_are_told_as_they_come_however_it_is_cut(wor
         words = words.encode(errors="replace").decode()
     text = json.dumps({"reply": {"answer": words}}, ensure_ascii=is_ascii)
     bounds = sorted(min(place, len(text)) for place in places)
-    coming = WordsComing()
+    coming = PartialAnswer()
     told = [coming.feed(text[start:end]) for start, end in zip([0, *bounds], [*bounds, len(text)], strict=True)]
-    assert "".join(told) == coming.told == valid_unicode(words)
+    assert "".join(told) == coming.text == valid_unicode(words)
     for end in range(len(text)):
-        assert (words_so_far(text[:end]) or "") == coming.told[: len(words_so_far(text[:end]) or "")]
+        assert (words_so_far(text[:end]) or "") == coming.text[: len(words_so_far(text[:end]) or "")]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_a_bound_answer_is_checked_all_the_same(said: str) -> None:
     _, response, _ = bound(said)
     assert not response.message.calls
     assert response.finish is FinishReason.MALFORMED_TOOL_CALL
-    assert is_feedback(response.detail)
+    assert response.fault == "unreadable_call"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_a_bound_answer_that_was_cut_calls_nothing(said: str) -> None:
     assert response.finish is FinishReason.LENGTH
     assert not response.message.calls
     assert response.message.text == "", "nobody is shown half a call"
-    assert response.detail == CUT
+    assert response.fault == "cut_in_call"
 
 
 @pytest.mark.parametrize(

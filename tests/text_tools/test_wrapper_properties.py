@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from destinations import ALL, MAIN, connection, violation_in
-from dragoman import compose
-from dragoman.testing.script import Answer, Finish, Say, Think
+from dragoman import build_request
+from dragoman.testing.script_steps import Finish, Say, ScriptedAnswer, Think
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools import dialects, render_calls
 from dragoman.text_tools.calls import Call
-from dragoman.text_tools.wrapper import TextOptions, TextTools
+from dragoman.text_tools.options import TextOptions
+from dragoman.text_tools.wrapper import TextTools
 from dragoman.values.events import ResponseFinished, ToolCallReady
 from dragoman.values.messages import (
     FinishReason,
@@ -47,7 +48,7 @@ CALLS = st.builds(
 ) | st.builds(
     Call, st.just("run_shell"), st.fixed_dictionaries({"command": st.sampled_from(["ls", "echo '{}'", "a && b", "x\\ny", "cat <<E\n1\nE"])})
 )
-SOME = ["dragoman", "seed", "hermes", "qwen3_coder", "mistral", "kimi_k2", "pythonic"]
+SOME = ["dragoman", "fenced_json", "hermes", "qwen3_coder", "mistral", "kimi_k2", "pythonic"]
 
 
 @st.composite
@@ -73,7 +74,7 @@ def answers(draw: st.DrawFn, dialect: str, *, with_faults: bool = False) -> str:
 def read(text: str, dialect: str, cuts: list[int], finish: FinishReason = FinishReason.STOP) -> tuple[list[Any], Response]:
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     steps = [Say(text[start:end]) for start, end in pairwise(edges)]
-    provider = TextTools(ScriptedProvider([Answer((Think("hm"), *steps, Finish(finish)))]), TextOptions(dialect))
+    provider = TextTools(ScriptedProvider([ScriptedAnswer((Think("hm"), *steps, Finish(finish)))]), TextOptions(dialect))
 
     async def collect() -> list[Any]:
         return [event async for event in provider.stream(ASKED)]
@@ -106,7 +107,7 @@ def test_an_answer_goes_back_to_the_letter(dialect: str, data: st.DataObject) ->
     if any((note := call.opaque) is None or '"text"' not in note.json for call in response.message.calls) or not response.message.calls:
         return  # something was repaired, and so it is written anew
     provider = TextTools(ScriptedProvider("text: x"), TextOptions(dialect))
-    sent = provider.rewritten(msgspec.structs.replace(ASKED, messages=(user("Go."), response.message))).messages[1]
+    sent = provider.rewrite_request(msgspec.structs.replace(ASKED, messages=(user("Go."), response.message))).messages[1]
     assert sent.text == text
 
 
@@ -141,14 +142,14 @@ def test_every_request_is_valid_and_knows_nothing_of_tools(
 ) -> None:
     inner = connection(where, blobs=BLOBS)
     provider = TextTools(inner, TextOptions(dialect, place, no_think="/no_think"))
-    request = compose(inner.model, messages, system="Be brief.", tools=tools, settings=settings)
+    request = build_request(inner.model, messages, system="Be brief.", tools=tools, settings=settings)
     body = provider.prepare(request).body
     found = violation_in(inner, body)
     assert found is None, found
     assert not re.search(
         rb'"(tools|tool_calls|tool_choice|functionCall|functionResponse|toolConfig|tool_use_id|tool_use|function_call)"\s*:', body
     )
-    rewritten = provider.rewritten(request).messages
+    rewritten = provider.rewrite_request(request).messages
     assert not any(isinstance(part, ToolCall | ToolResult) for message in rewritten for part in message.parts)
 
 
@@ -161,7 +162,7 @@ def test_a_request_goes_on_from_the_last_and_costs_what_is_new(where: str, messa
     request, warm = Request(inner.model, ()), b""
     for end in request_points(messages):
         request = Request(inner.model, messages[:end], "Be brief.", TOOLS)
-        rewritten = provider.rewritten(request).messages
+        rewritten = provider.rewrite_request(request).messages
         assert all(one is other for one, other in zip(before, rewritten, strict=False))
         warm = provider.prepare(request).body
         assert inner.provider.messages_rendered(inner.model) == end  # type: ignore[attr-defined]
@@ -177,7 +178,7 @@ def test_calls_read_from_text_are_valid_where_tools_are_known(where: str, data: 
     _, response = read(data.draw(answers("hermes")), "hermes", [])
     results = user(*(ToolResult(call.id, call.name, (Text("ok"),)) for call in response.message.calls))
     inner = connection(where)
-    for provider in (inner, TextTools(inner, TextOptions("seed"))):
+    for provider in (inner, TextTools(inner, TextOptions("fenced_json"))):
         body = provider.prepare(Request(inner.model, (user("Go."), response.message, results), "", SPECS)).body
         found = violation_in(inner, body)
         assert found is None, found

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools.addresses import Resolve, addresses_to_fetch, read_url, refusal_of, rule_matches
+from dragoman.tools.addresses import Resolve, addresses_to_fetch, non_public_kind, read_url, rule_matches
 from dragoman.tools.web_settings import HostRules
-from dragoman.tools.workspace import Refused
+from dragoman.tools.workspace import ToolRefusal
 
 PUBLIC = "93.184.216.34"
 
@@ -71,14 +71,14 @@ def test_a_plain_url_is_read(url: str, sent: str) -> None:
 )  # fmt: skip
 def test_what_is_no_plain_url_is_refused(url: str) -> None:
     """HTTP and HTTPS, no user-info, no NUL. Nothing that two programs could read in two ways."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ToolRefusal) as caught:
         read_url(url)
     assert caught.value.error_type == "invalid"
     assert caught.value.message.isprintable()
 
 
 def test_a_user_name_is_named_as_the_reason() -> None:
-    with pytest.raises(Refused, match="user name"):
+    with pytest.raises(ToolRefusal, match="user name"):
         read_url("http://docs.python.org@evil.test/")
 
 
@@ -96,7 +96,7 @@ def test_odd_forms_of_addresses_are_refused(host: str) -> None:
     if host == "1.2.3.4.":  # one dot at the end is only a fully qualified name
         assert read_url(f"http://{host}/").address == "1.2.3.4"
         return
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ToolRefusal) as caught:
         read_url(f"http://{host}/")
     assert caught.value.error_type == "invalid"
 
@@ -105,7 +105,7 @@ def test_odd_forms_of_addresses_are_refused(host: str) -> None:
 def test_reading_a_url_ends_in_a_target_or_a_refusal(url: str) -> None:
     try:
         target = read_url(url)
-    except Refused:
+    except ToolRefusal:
         return
     assert target.url.isascii()
     assert target.url.isprintable()
@@ -135,7 +135,7 @@ def test_reading_a_url_ends_in_a_target_or_a_refusal(url: str) -> None:
 )  # fmt: skip
 def test_what_is_not_public_is_refused(address: str) -> None:
     """Loopback, private, link-local, CGNAT, multicast, unspecified; mapped, NAT64 and 6to4 of those."""
-    assert refusal_of(address)
+    assert non_public_kind(address)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_is_not_public_is_refused(address: str) -> None:
      "2001:200::1", "2001:4860:4860::8888", "2606:4700::5efe:8.8.8.8"],
 )  # fmt: skip
 def test_what_is_public_is_not(address: str) -> None:
-    assert refusal_of(address) == ""
+    assert non_public_kind(address) == ""
 
 
 @given(st.ip_addresses(v=4))
@@ -159,15 +159,15 @@ def test_nothing_that_python_calls_local_passes(address: ipaddress.IPv4Address) 
         ipaddress.IPv6Address((0x2002 << 112) | (embedded << 80)),
     ]
     if not address.is_global or address.is_multicast:
-        assert refusal_of(str(address))
+        assert non_public_kind(str(address))
     for each in wrapped:
-        assert bool(refusal_of(str(each))) == bool(refusal_of(str(address)))
+        assert bool(non_public_kind(str(each))) == bool(non_public_kind(str(address)))
 
 
 @given(st.ip_addresses(v=6))
 def test_nothing_that_python_calls_local_passes_in_ipv6(address: ipaddress.IPv6Address) -> None:
     if not address.is_global or address.is_multicast or address.is_site_local:
-        assert refusal_of(str(address))
+        assert non_public_kind(str(address))
 
 
 # --- hosts --------------------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_nothing_that_python_calls_local_passes_in_ipv6(address: ipaddress.IPv6A
 def test_every_answer_is_checked() -> None:
     assert found("http://a.example/", PUBLIC, "2606:4700::1") == [PUBLIC, "2606:4700::1"]
     for answers in ((PUBLIC, "127.0.0.1"), ("127.0.0.1", PUBLIC), ("10.0.0.1",), (PUBLIC, "fe80::1%eth0"), (PUBLIC, "::ffff:10.1.1.1")):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(ToolRefusal) as caught:
             found("http://a.example/", *answers)
         assert caught.value.error_type == "forbidden_address"
 
@@ -186,7 +186,7 @@ def test_no_answer_is_not_found() -> None:
         raise OSError("Name or service not known")
 
     for resolve in (resolving()[0], fail):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(ToolRefusal) as caught:
             asyncio.run(addresses_to_fetch(read_url("http://a.example/"), HostRules(), resolve))
         assert caught.value.error_type == "not_found"
 
@@ -198,7 +198,7 @@ def test_no_answer_is_not_found() -> None:
 )  # fmt: skip
 def test_local_names_are_refused_before_anything_is_looked_up(host: str) -> None:
     resolve, asked = resolving(PUBLIC)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ToolRefusal) as caught:
         asyncio.run(addresses_to_fetch(read_url(f"http://{host}/"), HostRules(), resolve))
     assert caught.value.error_type == "forbidden_address"
     assert asked == []
@@ -216,7 +216,7 @@ def test_an_allowed_host_may_be_anywhere() -> None:
     ):
         assert found(url, "10.1.1.1", rules=rules) == []
     for url in ("http://notintern.example/", "http://10.0.0.8/", "http://110.0.0.7.example/"):
-        with pytest.raises(Refused):
+        with pytest.raises(ToolRefusal):
             found(url, "10.1.1.1", rules=rules)
 
 
@@ -251,7 +251,7 @@ def test_rules_match_whole_labels(rule: str, host: str, matches: bool) -> None:
 )  # fmt: skip
 def test_wb05_what_only_looks_like_an_allowed_domain(url: str) -> None:
     """WB05: user-info and NUL rejected, whole labels only."""
-    with pytest.raises(Refused):
+    with pytest.raises(ToolRefusal):
         found(url, PUBLIC, rules=HostRules(only=("docs.python.org",)))
 
 
@@ -264,5 +264,5 @@ def test_wb05_what_is_an_allowed_domain(url: str) -> None:
 
 
 def test_one_of_only_these_is_still_checked() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ToolRefusal):
         found("http://docs.python.org/", "127.0.0.1", rules=HostRules(only=("docs.python.org",)))

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dragoman.base import atomic, beneath
 from dragoman.base.atomic import write_atomically
 from dragoman.tools.worker import Stopped, in_thread, never_stop
-from dragoman.tools.workspace import PathRefused
+from dragoman.tools.workspace import PathRefusal
 from file_tools import Desk, done, refused
 
 SYSCALLS = ["open", "write", "fsync", "close", "stat", "fstat", "replace", "unlink", "fchmod", "fchown", "mkdir", "access"]
@@ -83,7 +83,7 @@ def test_each_system_call_failing_once_leaves_the_old_file_or_the_new(
             try:
                 write(desk, "deep/a.txt", b"the new content")
                 has_succeeded = True
-            except (OSError, PathRefused):
+            except (OSError, PathRefusal):
                 has_succeeded = False
         path = desk.root / "deep" / "a.txt"
         now = path.read_bytes() if path.exists() else None
@@ -197,7 +197,7 @@ def test_a_file_that_would_change_hands_is_refused(desk: Desk, monkeypatch: pyte
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "fchown", deny)
-    with desk.workspace.directory(str(desk.root)) as directory, pytest.raises(PathRefused) as caught, desk.workspace.refusing(str(path)):
+    with desk.workspace.directory(str(desk.root)) as directory, pytest.raises(PathRefusal) as caught, desk.workspace.refusing(str(path)):
         write_atomically(directory, "a.txt", b"new", Foreign(), never_stop)  # type: ignore[arg-type]
     assert caught.value.error_type == "permission"
     assert "change hands" in caught.value.message

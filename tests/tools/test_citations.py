@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.graphemes import next_boundary
-from dragoman.tools.citations import Cited, Source, cite, source_list
+from dragoman.tools.citations import CitedText, Source, cite, source_list
 
 WEATHER = "今天北京天气晴朗，最高温度25度，适合户外活动。"
 WEATHER_CHUNKS = [
@@ -59,7 +59,7 @@ def test_the_list_of_sources() -> None:
         "[5] two lines (No URI)",
     ]
     assert cited.with_sources().startswith("x\n\nSources:\n[1] A ")
-    assert Cited("x").with_sources() == "x"
+    assert CitedText("x").with_sources() == "x"
 
 
 def test_other_kinds_of_chunks_have_a_page_too() -> None:
@@ -110,7 +110,7 @@ def test_nonsense_is_passed_over(nonsense: Any) -> None:
 
 
 def test_nothing_at_all() -> None:
-    assert cite("", None, None) == Cited("")
+    assert cite("", None, None) == CitedText("")
     assert cite([], [support(1, 0)], PAGES).text == ""
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.testing.script import Answer, Cite, Say
+from dragoman.testing.script_steps import Cite, Say, ScriptedAnswer
 from dragoman.tools.citations import Source
-from dragoman.tools.grounding import cited_message, sources_of
+from dragoman.tools.grounding import cite_message, sources_of
 from dragoman.values.messages import Citation, Message, Opaque, Response, Text, Thought, assistant, user
 from streaming import PROTOCOLS, answered, prepared, recorded, recorded_whole, sse, typed
 
@@ -40,7 +40,7 @@ def grounding(*supports: tuple[dict[str, Any], list[int]]) -> dict[str, Any]:
 def test_gemini_counts_bytes_of_the_whole_answer() -> None:
     told = grounding(({"endIndex": 9, "text": "晴れ。"}, [1]), ({"startIndex": 9, "endIndex": 13, "text": "warm"}, [0]))
     message = gemini([{"text": "晴れ。"}], told, [{"text": "warm."}]).message
-    cited = cited_message(message)
+    cited = cite_message(message)
     assert cited.text == "晴れ。[2]warm[1]."
     assert cited.sources == (A, B)
     assert message.text == "晴れ。warm.", "the message itself stays as it was"
@@ -57,13 +57,13 @@ def test_gemini_counts_from_the_part_it_names() -> None:
     """`partIndex` respected, though parts of one kind are joined when an answer is read."""
     told = grounding(({"endIndex": 5, "text": "same."}, [0]), ({"partIndex": 2, "startIndex": 0, "endIndex": 5, "text": "same."}, [1]))
     message = gemini([{"text": "same."}, {"text": "same."}, {"text": "same."}], told).message
-    assert cited_message(message).text == "same.[1]same.same.[2]"
+    assert cite_message(message).text == "same.[1]same.same.[2]"
 
 
 def test_a_thought_is_a_part_too_and_pieces_of_one_part_are_one() -> None:
     exact = grounding(({"partIndex": 1, "startIndex": 4, "endIndex": 7, "text": "a a"}, [0]))
     message = gemini([{"text": "hm", "thought": True}], exact, [{"text": "a a "}], [{"text": "a a"}]).message
-    assert cited_message(message).text == "a a a a[1]"
+    assert cite_message(message).text == "a a a a[1]"
 
 
 def test_what_comes_between_parts_two_texts() -> None:
@@ -71,7 +71,7 @@ def test_what_comes_between_parts_two_texts() -> None:
     ran: dict[str, Any] = {"executableCode": {"language": "PYTHON", "code": "1"}}
     same = [{"text": "same."}]
     message = gemini(same, told, same, same, [ran], same).message
-    assert cited_message(message).text == "same.same.same.same.[1]"
+    assert cite_message(message).text == "same.same.same.same.[1]"
 
 
 def test_openai_counts_characters_of_a_block() -> None:
@@ -85,7 +85,7 @@ def test_openai_counts_characters_of_a_block() -> None:
     item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text, "annotations": notes}]}
     response = {"id": "r", "model": "m", "status": "completed", "output": [item]}
     message = answered("openai_responses", typed({"type": "response.completed", "response": response})).message
-    cited = cited_message(message)
+    cited = cite_message(message)
     assert cited.text == "日本は晴れ。[1] It is warm.[1][2]"
     assert cited.sources == (A, B, Source("a.pdf"))
 
@@ -98,7 +98,7 @@ def test_openai_blocks_that_are_joined_keep_their_places() -> None:
     item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [block("first. "), block("second.")]}
     response = {"id": "r", "model": "m", "status": "completed", "output": [item]}
     message = answered("openai_responses", typed({"type": "response.completed", "response": response})).message
-    assert cited_message(message).text == "first. second[1]."
+    assert cite_message(message).text == "first. second[1]."
 
 
 def test_anthropic_cites_the_block_before() -> None:
@@ -106,20 +106,20 @@ def test_anthropic_cites_the_block_before() -> None:
         return Citation(source.uri, source.title, "words of the page", opaque({"type": "web_search_result_location", "url": source.uri}))
 
     message = assistant("Found: ", "it is sunny. ", located(A), located(B), located(A), "Enjoy. ", "Or not.", located(B))
-    cited = cited_message(message)
+    cited = cite_message(message)
     assert cited.text == "Found: it is sunny.[1][2] Enjoy. Or not.[2]"
     assert cited.sources == (A, B)
 
 
 def test_a_quote_without_more_is_looked_for_in_the_text_before() -> None:
-    assert cited_message(assistant("It rains. It pours.", Citation(A.uri, A.title, "It rains"))).text == "It rains[1]. It pours."
-    assert cited_message(assistant("It rains.", Citation(A.uri, A.title, "not there"))).text == "It rains.[1]"
+    assert cite_message(assistant("It rains. It pours.", Citation(A.uri, A.title, "It rains"))).text == "It rains[1]. It pours."
+    assert cite_message(assistant("It rains.", Citation(A.uri, A.title, "not there"))).text == "It rains.[1]"
 
 
 def test_a_source_alone_gets_no_marker() -> None:
-    cited = cited_message(assistant("It rains.", Citation(A.uri, A.title)))
+    cited = cite_message(assistant("It rains.", Citation(A.uri, A.title)))
     assert (cited.text, cited.sources) == ("It rains.", (A,))
-    assert cited_message(Message("assistant", (Citation(A.uri, A.title, "x"), Text("It rains.")))).text == "It rains."
+    assert cite_message(Message("assistant", (Citation(A.uri, A.title, "x"), Text("It rains.")))).text == "It rains."
 
 
 # --- all services alike -------------------------------------------------------------------------------------------------------
@@ -128,15 +128,15 @@ def test_a_source_alone_gets_no_marker() -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("streamed", [True, False])
 def test_one_answer_reads_alike_over_every_protocol(protocol: str, streamed: bool) -> None:
-    said = Answer(steps=(Say("今日は晴れ。"), Cite(A.uri, A.title, "今日は晴れ。")))
+    said = ScriptedAnswer(steps=(Say("今日は晴れ。"), Cite(A.uri, A.title, "今日は晴れ。")))
     body = recorded(protocol, said) if streamed else None
     message = answered(protocol, body).message if body else _whole(protocol, said)
-    cited = cited_message(message)
+    cited = cite_message(message)
     assert cited.text == "今日は晴れ。[1]"
     assert cited.sources == (A,)
 
 
-def _whole(protocol: str, said: Answer) -> Message:
+def _whole(protocol: str, said: ScriptedAnswer) -> Message:
     import asyncio
 
     from streaming import Replay, provider_over, request_for
@@ -171,7 +171,7 @@ parts = st.lists(st.one_of(st.text(max_size=12).map(Text), st.just(Thought("hm")
 @given(parts)
 def test_whatever_the_parts_say_the_text_stays(parts: list[Any]) -> None:
     message = Message("assistant", tuple(parts))
-    cited = cited_message(message)
+    cited = cite_message(message)
     numbers = [f"[{number}]" for number in range(1, len(cited.sources) + 1)]
     left = cited.text
     for number in numbers:
@@ -180,4 +180,4 @@ def test_whatever_the_parts_say_the_text_stays(parts: list[Any]) -> None:
 
 
 def test_what_is_not_json_is_no_record() -> None:
-    assert cited_message(assistant("x", Citation(A.uri, "", "", Opaque("somebody", "{")))).sources == (Source("", A.uri),)
+    assert cite_message(assistant("x", Citation(A.uri, "", "", Opaque("somebody", "{")))).sources == (Source("", A.uri),)

@@ -95,18 +95,18 @@ def test_no_declarations_are_no_tools() -> None:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (python("print('Loading…')"), "did not print JSON .*: it must print a list of declarations"),
+        (python("print('Loading…')"), "did not print JSON .*; it must print a list of declarations"),
         (python(""), "did not print JSON"),
         (printing([{"description": "x"}]), "without a name"),
         (printing([7]), "without a name: 7"),
         (printing(["x"]), "without a name"),
-        (printing([{"name": "a b"}]), "a tool cannot be called 'a b'"),
+        (printing([{"name": "a b"}]), "invalid tool name 'a b'"),
         (printing([WORD, WORD]), "already a tool called 'count'"),
-        (printing([{"name": "a", "parameters": "x"}]), "parameters that are no JSON Schema"),
+        (printing([{"name": "a", "parameters": "x"}]), "parameters that are not a JSON Schema"),
         (python("import sys; print('[]'); print('no database', file=sys.stderr); sys.exit(3)"), r"exit code 3 \(no database\)"),
         (["/nowhere/at-all"], "cannot be run: No such file"),
         (["/"], "cannot be run: Permission denied"),
-        ([], "takes two commands"),
+        ([], "needs two commands"),
         (python("import sys; sys.stdout.write('[' + ' ' * 5_000_000 + ']')"), "printed more than 4,000,000 bytes"),
     ],
 )

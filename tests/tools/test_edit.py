@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dragoman.tools import replace
 from dragoman.tools.replace import replace_text
 from dragoman.tools.seen import WHOLE_FILE_BYTES
-from dragoman.tools.textfile import folded
-from dragoman.tools.workspace import Refused
+from dragoman.tools.textfile import to_lf
+from dragoman.tools.workspace import ToolRefusal
 from file_tools import Desk, done, refused, text_of
 
 
@@ -181,16 +181,16 @@ def encoded(text: str, encoding: str) -> bytes:
 
 @given(text=UNITS, old=UNITS.filter(bool), new=UNITS)
 def test_replacing_is_str_replace_with_line_ends_left_alone(text: str, old: str, new: str) -> None:
-    if folded(old) == folded(new):
+    if to_lf(old) == to_lf(new):
         return
-    count = folded(text).count(folded(old))
+    count = to_lf(text).count(to_lf(old))
     try:
         replaced = replace_text(text, old, new, replace_all=True, shown="a.txt")
-    except Refused as error:
+    except ToolRefusal as error:
         assert (error.error_type, count) == ("not_found", 0)  # noqa: PT017
         return
     assert count > 0
-    assert folded(replaced.text) == replaced.shown_new == folded(text).replace(folded(old), folded(new))
+    assert to_lf(replaced.text) == replaced.shown_new == to_lf(text).replace(to_lf(old), to_lf(new))
     if "\r\n" not in text and "\n" in text:
         assert "\r" not in replaced.text
     if "\n" not in text.replace("\r\n", "") and "\r\n" in text:
@@ -215,7 +215,7 @@ def test_what_stands_around_a_replacement_is_untouched(before: str, middle: str,
     replaced = replace_text(text, old, new, replace_all=False, shown="a.txt").text
     assert replaced.startswith(before)
     assert replaced.endswith(middle + after)
-    assert folded(replaced[len(before) : len(replaced) - len(middle + after)]) == folded(new)
+    assert to_lf(replaced[len(before) : len(replaced) - len(middle + after)]) == to_lf(new)
 
 
 @given(text=UNITS, old=UNITS.filter(bool), new=UNITS, encoding=st.sampled_from(sorted(ENCODINGS)), replace_all=st.booleans())
@@ -244,7 +244,7 @@ def test_what_an_encoding_cannot_hold_is_refused(desk: Desk) -> None:
 
 def test_the_hint_is_quick_in_a_large_file(desk: Desk) -> None:
     text = "".join(f"line {number} of a file with many words in it\n" for number in range(200_000))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ToolRefusal) as caught:
         replace_text(text, "lane 17 of a fyle with many words in it", "x", replace_all=False, shown="a.txt")
     assert "line 18: line 17 of a file" in caught.value.message
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.tools import diff
 from dragoman.tools.diff import blocks_of_spans, diff_texts, split_lines
 from dragoman.tools.replace import replace_text
-from dragoman.tools.workspace import Refused
+from dragoman.tools.workspace import ToolRefusal
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "a b\n", "\n", "\x0c\n", "\u2028\n"]), max_size=30).map("".join)
 TEXTS = st.builds(lambda lines, last: lines + last, LINES, st.sampled_from(["", "a", "end"]))
@@ -66,7 +66,7 @@ def test_a_diff_leads_from_the_old_text_to_the_new(old: str, new: str) -> None:
 def test_the_diff_of_an_edit_is_found_without_comparing_the_whole(old: str, needle: str, by: str) -> None:
     try:
         replaced = replace_text(old, needle, by, replace_all=True, shown="a.txt")
-    except Refused:
+    except ToolRefusal:
         return
     blocks = blocks_of_spans(replaced.shown_old, replaced.spans, by.count("\n"))
     made = diff_texts(replaced.shown_old, replaced.shown_new, "a.txt", coarse=blocks)

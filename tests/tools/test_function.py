@@ -199,7 +199,7 @@ def test_annotations_that_mean_nothing_to_a_model_are_refused() -> None:
     def takes_lock(lock: threading.Event) -> None: ...
     def takes_nothing_known(thing: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(InputError, match="the parameters of takes_lock cannot be told"):
+    with pytest.raises(InputError, match="the parameters of takes_lock cannot be described"):
         tool(takes_lock)
     with pytest.raises(InputError, match="the annotations of takes_nothing_known cannot be read"):
         tool(takes_nothing_known)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.base import jsontext
 from dragoman.tools import output
-from dragoman.tools.output import Capped, Outputs
+from dragoman.tools.output import CappedText, Outputs
 
 NOTE = re.compile(r"\n\[([\d,]+) characters left out here\. ([^\n]*)\]\n")
 
@@ -24,7 +24,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=400)
 in_a_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def parted(capped: Capped) -> tuple[str, str, str]:
+def parted(capped: CappedText) -> tuple[str, str, str]:
     """Head, note, tail."""
     found = [*NOTE.finditer(capped.text)]
     assert found, capped.text
@@ -35,7 +35,7 @@ def parted(capped: Capped) -> tuple[str, str, str]:
     raise AssertionError(capped.text)
 
 
-def spooled(outputs: Outputs, data: bytes, cuts: list[int]) -> Capped:
+def spooled(outputs: Outputs, data: bytes, cuts: list[int]) -> CappedText:
     spool = outputs.spool("run")
     places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for start, end in pairwise(places):
@@ -51,7 +51,7 @@ def spooled(outputs: Outputs, data: bytes, cuts: list[int]) -> Capped:
 def test_head_and_tail_are_kept_and_the_file_holds_the_whole(tmp_path: Path, text: str, max_chars: int) -> None:
     capped = Outputs(tmp_path / "kept", max_chars).cap(text, "run")
     if len(text) <= max_chars:
-        assert capped == Capped(text)
+        assert capped == CappedText(text)
         return
     head, note, tail = parted(capped)
     assert len(head) + len(tail) == max_chars
@@ -94,7 +94,7 @@ def test_any_chunking_gives_the_same_result(tmp_path: Path, data: bytes, cuts: l
     at_once, in_pieces = spooled(outputs, data, []), spooled(outputs, data, cuts)
     whole = data.decode("utf-8", "replace").replace("\0", "␀")
     if len(whole) <= max_chars:
-        assert at_once == in_pieces == Capped(whole)
+        assert at_once == in_pieces == CappedText(whole)
         return
     one, other = parted(at_once), parted(in_pieces)
     assert (one[0], one[2], at_once.dropped_chars) == (other[0], other[2], in_pieces.dropped_chars)
@@ -121,7 +121,7 @@ def test_what_is_given_fits_however_it_is_measured(tmp_path: Path, text: str, cu
     need = spool.need(json_chars)
     capped = spool.finish(room, json_chars)
     if json_chars(text) <= room:
-        assert capped == Capped(text)
+        assert capped == CappedText(text)
         assert need == json_chars(text)
         return
     assert need > room

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.tools.path_pattern import PathPattern
-from dragoman.tools.workspace import Refused
+from dragoman.tools.workspace import ToolRefusal
 
 
 def means(pattern: str, path: str, hidden: bool = False) -> bool:
@@ -94,7 +94,7 @@ def test_hidden_ones_too_where_asked() -> None:
     ],
 )
 def test_what_is_no_pattern_here_is_said_to_be_none(pattern: str, words: str) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(ToolRefusal, match=words):
         PathPattern(pattern)
 
 

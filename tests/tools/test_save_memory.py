@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.loop.agent import Agent
-from dragoman.loop.memory import recall
+from agents import make_agent
+from dragoman.loop.memory import load_memory
 from dragoman.policy.judge import MustAsk, judge
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools import save_memory
-from dragoman.tools.save_memory import HEADING, MAX_FACT_CHARS, MAX_MEMORY_BYTES, SaveMemory, flattened, with_line
-from dragoman.tools.workspace import Refused
+from dragoman.tools.save_memory import HEADING, MAX_FACT_CHARS, MAX_MEMORY_BYTES, SaveMemory, add_line, flatten_fact
+from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.contracts import Allow, Deny, Intent, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolCall
@@ -152,7 +152,7 @@ def test_a_saved_fact_imports_nothing(path: Path) -> None:
     path.parent.mkdir(parents=True)
     (path.parent / "config.toml").write_text("SECRET")
     save(path, "Look at @config.toml and @./config.toml")
-    found = recall(str(path.parent.parent), str(path.parent), trusted=False)
+    found = load_memory(str(path.parent.parent), str(path.parent), trusted=False)
     assert found.problems == ()
     assert "SECRET" not in found.files[0][1]
     assert "Look at \\@config.toml and \\@./config.toml" in found.files[0][1]
@@ -161,11 +161,11 @@ def test_a_saved_fact_imports_nothing(path: Path) -> None:
 @given(text=st.text(alphabet="a#- \n\r*R", max_size=40).map(lambda text: text.replace("R", "\n## Remembered\n")), fact=st.text(max_size=30))
 def test_one_line_is_added_and_none_is_lost(text: str, fact: str) -> None:
     try:
-        line = f"- {flattened(fact)}"
-    except Refused:
+        line = f"- {flatten_fact(fact)}"
+    except ToolRefusal:
         return
     assert line.isprintable()
-    after = with_line(text, line)
+    after = add_line(text, line)
     lines = [each.strip() for each in after.split("\n")]
     assert lines.count(line.strip()) == [each.strip() for each in text.split("\n")].count(line.strip()) + 1
     kept = [each for each in lines if each]
@@ -180,12 +180,12 @@ def test_one_line_is_added_and_none_is_lost(text: str, fact: str) -> None:
 
 def test_it_is_offered_only_where_there_is_a_file(tmp_path: Path, path: Path) -> None:
     provider = ScriptedProvider("")
-    assert "save_memory" not in Agent(provider, workspace=tmp_path).registry.names
-    assert "save_memory" in Agent(provider, workspace=tmp_path, memory_file=path).registry.names
-    assert Agent(provider, workspace=tmp_path, memory_file=path, builtin=["save_memory"]).registry.names == ("save_memory",)
-    assert Agent(provider, workspace=tmp_path, builtin=["save_memory"]).registry.names == ()
+    assert "save_memory" not in make_agent(provider, workspace=tmp_path).tools.names
+    assert "save_memory" in make_agent(provider, workspace=tmp_path, memory_file=path).tools.names
+    assert make_agent(provider, workspace=tmp_path, memory_file=path, builtin=["save_memory"]).tools.names == ("save_memory",)
+    assert make_agent(provider, workspace=tmp_path, builtin=["save_memory"]).tools.names == ()
     with pytest.raises(InputError):
-        Agent(provider, workspace=tmp_path, builtin=["save_memories"])
+        make_agent(provider, workspace=tmp_path, builtin=["save_memories"])
 
 
 def test_a_person_approves_the_line_and_undo_takes_it_back(tmp_path: Path, path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_person_approves_the_line_and_undo_takes_it_back(tmp_path: Path, path:
         (tmp_path / "work").mkdir()
         script = 'call: save_memory {"fact": "Likes whales."}\n---\ntext: Noted.'
         options = {"memory_file": path, "ask": ask, "sessions": tmp_path / "sessions"}
-        async with Agent(ScriptedProvider(script), workspace=tmp_path / "work", **options) as agent:  # type: ignore[arg-type]
+        async with make_agent(ScriptedProvider(script), workspace=tmp_path / "work", **options) as agent:  # type: ignore[arg-type]
             result = await agent.run("Remember that I like whales.")
             assert result.changed == (str(path),)
             assert [view.preview for view in asked] == ["- Likes whales."]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.loop.history import History, MemoryJournal
+from dragoman.loop.history import History
+from dragoman.testing.journal import MemoryJournal
 from dragoman.tools.output import Outputs
 from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
 from dragoman.values.errors import ToolBroken
@@ -509,7 +510,7 @@ def test_a_write_is_on_disk_before_it_runs_and_a_result_before_it_is_told() -> N
         def start_tool(self, call: ToolCall, arguments: str = "") -> None:
             story.append("started")
 
-        def finish_tool(self, *args: Any) -> None:
+        def finish_tool(self, *args: Any, **files: Any) -> None:
             story.append("finished")
 
         async def sync(self) -> None:

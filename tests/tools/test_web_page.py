@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.tools import page as page_module
-from dragoman.tools.markup import tokens
+from dragoman.tools.markup import tokenize
 from dragoman.tools.page import read_page
 from dragoman.tools.worker import Stopped
 
@@ -155,7 +155,7 @@ def test_hostile_pages_are_read_in_proportion(name: str) -> None:
     html = HOSTILE[name]
     page = read_page(html, BASE)
     assert len(page.markdown) <= 2 * len(html) + 100
-    assert sum(1 for _ in tokens(html)) <= len(html)
+    assert sum(1 for _ in tokenize(html)) <= len(html)
 
 
 def test_a_page_is_cut_where_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

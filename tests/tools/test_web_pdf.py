@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from dragoman.tools import pdf
-from dragoman.tools.workspace import Refused
+from dragoman.tools.workspace import ToolRefusal
 
 
 def reader(program: str) -> tuple[str, ...]:
@@ -17,7 +17,7 @@ def reader(program: str) -> tuple[str, ...]:
 
 
 def read(program: str) -> str:
-    return asyncio.run(pdf.pdf_text(b"%PDF-1.4 data", reader(program)))
+    return asyncio.run(pdf.extract_pdf_text(b"%PDF-1.4 data", reader(program)))
 
 
 def test_what_the_reader_writes_is_the_text() -> None:
@@ -30,13 +30,13 @@ def test_a_pdf_of_pictures_holds_no_text() -> None:
 
 @pytest.mark.parametrize(("program", "word"), [(f"import sys; sys.exit({pdf.MISSING})", "installed"), ("raise ValueError", "damaged")])
 def test_what_cannot_be_read_is_told(program: str, word: str) -> None:
-    with pytest.raises(Refused, match=word):
+    with pytest.raises(ToolRefusal, match=word):
         read(program)
 
 
 def test_a_reader_that_stalls_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf, "TIMEOUT_S", 0.5)
-    with pytest.raises(Refused):
+    with pytest.raises(ToolRefusal):
         read("import time; time.sleep(600)")
 
 
@@ -47,5 +47,5 @@ def test_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_real_reader_refuses_what_is_no_pdf() -> None:
     there = importlib.util.find_spec("pypdf") is not None
-    with pytest.raises(Refused, match="damaged" if there else "install pypdf"):
-        asyncio.run(pdf.pdf_text(b"%PDF-1.4 nonsense"))
+    with pytest.raises(ToolRefusal, match="damaged" if there else "install pypdf"):
+        asyncio.run(pdf.extract_pdf_text(b"%PDF-1.4 nonsense"))

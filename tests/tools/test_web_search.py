@@ -15,9 +15,9 @@ from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.tools.citations import Cited
+from dragoman.tools.citations import CitedText
 from dragoman.tools.search_backends import ModelSearch, SearxngSearch
-from dragoman.tools.web_search import NAME, Found, WebSearch, can_search
+from dragoman.tools.web_search import NAME, SearchResult, WebSearch, can_search
 from dragoman.values.contracts import ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Text, user
@@ -207,7 +207,7 @@ def test_api_errors(status: int) -> None:
 def test_an_empty_query_is_not_sent(query: Any) -> None:
     """SEARCH-7: the query must not be empty."""
 
-    async def never(query: str) -> Found:
+    async def never(query: str) -> SearchResult:
         raise AssertionError("it was sent")
 
     output = asyncio.run(ask(never, query))
@@ -218,7 +218,7 @@ def test_an_empty_query_is_not_sent(query: Any) -> None:
 
 
 def test_a_monstrous_query_is_not_sent() -> None:
-    async def never(query: str) -> Found:
+    async def never(query: str) -> SearchResult:
         raise AssertionError("it was sent")
 
     assert asyncio.run(ask(never, "x" * 3_000)).error_type == "invalid"
@@ -226,8 +226,8 @@ def test_a_monstrous_query_is_not_sent() -> None:
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_no_result_is_told_plainly(protocol: str) -> None:
-    async def nothing(query: str) -> Found:
-        return Found(Cited(""))
+    async def nothing(query: str) -> SearchResult:
+        return SearchResult(CitedText(""))
 
     output = asyncio.run(ask(nothing))
     assert said(output) == 'No search results or information were found for "北京天气".'
@@ -417,8 +417,8 @@ def test_searxng_can_be_cancelled() -> None:
 def test_the_tool_as_it_is_declared() -> None:
     """SEARCH-1: name, display name, kind, one required string."""
 
-    async def nothing(query: str) -> Found:
-        return Found(Cited(""))
+    async def nothing(query: str) -> SearchResult:
+        return SearchResult(CitedText(""))
 
     spec = WebSearch(nothing).spec
     assert (spec.name, spec.display_name, spec.kind, spec.read_only) == (NAME, "GoogleSearch", "search", True)
@@ -436,15 +436,15 @@ def test_titles_cannot_forge_lines_or_hide_in_the_terminal() -> None:
 
 
 def test_the_intent_shows_the_query() -> None:
-    async def nothing(query: str) -> Found:
-        return Found(Cited(""))
+    async def nothing(query: str) -> SearchResult:
+        return SearchResult(CitedText(""))
 
     intent = WebSearch(nothing).intend({"query": "a\u202eb"})
     assert intent.title == "search the web: a<U+202E>b"
 
 
 def test_a_backend_that_cannot_is_told_as_a_result() -> None:
-    async def broken(query: str) -> Found:
+    async def broken(query: str) -> SearchResult:
         raise InputError("no such thing")
 
     output = asyncio.run(ask(broken))

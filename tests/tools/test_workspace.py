@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base import beneath
-from dragoman.tools.names import escaped, unescaped
-from dragoman.tools.workspace import PathRefused, Workspace
+from dragoman.tools.names import escape_name, unescape_name
+from dragoman.tools.workspace import PathRefusal, Workspace
 from file_tools import Desk, refused, text_of
 
 SECRET = "the secret of the neighbour"
@@ -34,8 +34,8 @@ def desk(tmp_path: Path) -> Desk:
     return desk
 
 
-def refusal(workspace: Workspace, path: str, *, writing: bool = False) -> PathRefused:
-    with pytest.raises(PathRefused) as caught:
+def refusal(workspace: Workspace, path: str, *, writing: bool = False) -> PathRefusal:
+    with pytest.raises(PathRefusal) as caught:
         workspace.resolve(path, writing=writing)
     assert "\n" not in caught.value.message
     return caught.value
@@ -47,8 +47,8 @@ def test_relative_paths_are_relative_to_the_root_and_absolute_ones_may_lie_insid
     assert desk.workspace.resolve("./src/../src//a.py") == inside
     assert desk.workspace.resolve(inside) == inside
     assert desk.workspace.resolve(".") == str(desk.root)
-    assert desk.workspace.shown(inside) == "src/a.py"
-    assert desk.workspace.shown(str(desk.root)) == "."
+    assert desk.workspace.display_path(inside) == "src/a.py"
+    assert desk.workspace.display_path(str(desk.root)) == "."
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_home_directory_is_reached_by_a_tilde_where_it_is_inside(tmp_path: P
     assert refusal(workspace, "~/.ssh/id").error_type == "outside"
     assert refusal(workspace, "~").error_type == "outside"
     assert workspace.resolve("~other") == str(tmp_path / "project" / "~other")
-    assert workspace.shown(str(tmp_path / "project" / "~" / "x")) == "./~/x"
+    assert workspace.display_path(str(tmp_path / "project" / "~" / "x")) == "./~/x"
     assert workspace.resolve("./~/x") == str(tmp_path / "project" / "~" / "x")
 
 
@@ -225,7 +225,7 @@ def test_no_path_resolves_to_the_outside(planted: Desk, spelling: str, writing: 
     is_plain = bool(path) and "\\" not in path and not path.startswith("~")
     try:
         resolved = planted.workspace.resolve(path, writing=writing)
-    except PathRefused:
+    except PathRefusal:
         assert not (is_inside and is_plain)
         return
     assert resolved == str(planted.root) or resolved.startswith(f"{planted.root}/")
@@ -244,9 +244,9 @@ def test_a_link_that_comes_between_check_and_use_is_not_followed(
     path = desk.workspace.resolve("x/secret.txt")
     (desk.root / "x").rename(desk.root / "y")
     (desk.root / "x").symlink_to(tmp_path / "w-evil")
-    with pytest.raises(PathRefused), desk.workspace.open_file(path):
+    with pytest.raises(PathRefusal), desk.workspace.open_file(path):
         pytest.fail("opened a file outside")
-    with pytest.raises(PathRefused), desk.workspace.directory(os.path.dirname(path), create=True):
+    with pytest.raises(PathRefusal), desk.workspace.directory(os.path.dirname(path), create=True):
         pytest.fail("opened a directory outside")
 
 
@@ -260,11 +260,11 @@ NAMES = st.one_of(
 
 @given(name=NAMES)
 def test_a_name_shown_is_one_line_of_valid_unicode_and_leads_back(name: str) -> None:
-    shown = escaped(name)
+    shown = escape_name(name)
     shown.encode()
     assert shown.isprintable()
     assert shown == shown.strip()
-    assert unescaped(shown) == name
+    assert unescape_name(shown) == name
 
 
 @given(name=NAMES)
@@ -277,7 +277,7 @@ def test_a_file_of_any_name_is_listed_and_read_under_the_name_shown(tmp_path_fac
     assert listed.isprintable()
     assert not listed.startswith(("-", "~/"))
     assert desk.read(listed) == "found"
-    assert desk.read(desk.workspace.shown(str(desk.root / name))) == "found"
+    assert desk.read(desk.workspace.display_path(str(desk.root / name))) == "found"
 
 
 def test_a_new_file_goes_into_a_directory_named_as_it_was_shown(desk: Desk) -> None:

@@ -14,26 +14,28 @@ from dragoman import (
     FileRef,
     InputError,
     Message,
-    Opaque,
     Text,
     Thought,
     ToolCall,
     ToolResult,
     ToolSpec,
-    append_to_last_text,
     assistant,
+    build_request,
+    tool_result,
+    user,
+)
+from dragoman.messages import (
+    Opaque,
+    append_to_last_text,
     check_roles,
-    compose,
     curated,
     map_text_parts,
     merge_assistant_text,
     part_to_string,
     request_text,
     response_text,
-    result,
     to_messages,
     to_parts,
-    user,
 )
 from dragoman.values.messages import FinishReason, Part, Response
 from dragoman.values.parts import is_valid, parse_thought, unique_id
@@ -49,7 +51,14 @@ def test_part_to_string_is_silent_about_what_is_not_text() -> None:
 
 def test_part_to_string_can_name_everything() -> None:
     """VALUES-4"""
-    parts = [Thought("hm"), CALL, result(CALL, "out"), Blob("image/png", "0" * 64, 3), FileRef("text/csv", "gs://x"), Citation("https://e")]
+    parts = [
+        Thought("hm"),
+        CALL,
+        tool_result(CALL, "out"),
+        Blob("image/png", "0" * 64, 3),
+        FileRef("text/csv", "gs://x"),
+        Citation("https://e"),
+    ]
     assert part_to_string(parts, verbose=True) == (
         "[Thought: hm][Function Call: read_file][Function Response: read_file] out[image/png, 3 bytes][text/csv: gs://x][Citation: https://e]"
     )
@@ -57,7 +66,7 @@ def test_part_to_string_can_name_everything() -> None:
 
 def test_request_text_joins_all_text() -> None:
     """VALUES-5"""
-    assert request_text([user("a", "b"), assistant(Thought("x"), "c"), user(result(CALL, "not text of the talk"))]) == "abc"
+    assert request_text([user("a", "b"), assistant(Thought("x"), "c"), user(tool_result(CALL, "not text of the talk"))]) == "abc"
 
 
 def test_response_text_leaves_thinking_out() -> None:
@@ -148,19 +157,19 @@ def test_a_unique_id_is_not_taken_and_not_changed_needlessly(wanted: str, taken:
 
 def test_compose_refuses_what_cannot_be_sent() -> None:
     with pytest.raises(InputError, match="nothing to send"):
-        compose("m", [])
+        build_request("m", [])
     twins = [ToolSpec("x", ""), ToolSpec("x", "")]
     with pytest.raises(InputError, match="two tools are called 'x'"):
-        compose("m", "hi", tools=twins)
+        build_request("m", "hi", tools=twins)
 
 
 @pytest.mark.parametrize("name", ["", "with space", "mcp.server.tool", "9lives", "-x", "ü", "x" * 65])
 def test_compose_refuses_tool_names_that_no_service_takes(name: str) -> None:
-    with pytest.raises(InputError, match="no service takes a tool called"):
-        compose("m", "hi", tools=[ToolSpec(name, "")])
+    with pytest.raises(InputError, match="invalid tool name"):
+        build_request("m", "hi", tools=[ToolSpec(name, "")])
 
 
 def test_compose_takes_whatever_happened_before() -> None:
-    request = compose("m", [assistant("hello", CALL), user("go on"), ToolResult("zz", "other")])
+    request = build_request("m", [assistant("hello", CALL), user("go on"), ToolResult("zz", "other")])
     assert [message.role for message in request.messages] == ["user", "assistant", "user", "user"]
     assert request.messages[2].results[0].content == (Text("interrupted, outcome unknown"),)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.loop.composing import compose
+from dragoman.loop.requesting import build_request
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.messages import (
     Citation,
@@ -28,7 +28,7 @@ from dragoman.values.messages import (
     ToolResult,
     ToolSpec,
     assistant,
-    result,
+    tool_result,
     user,
 )
 
@@ -38,7 +38,7 @@ CASES: dict[str, Request] = {}
 
 def case(name: str, content: Content | Iterable[Content], **fields: Any) -> None:
     assert name not in CASES, name
-    CASES[name] = compose("", content, **fields)
+    CASES[name] = build_request("", content, **fields)
 
 
 # --- what the cases are made of ---------------------------------------------------------------------------------------------
@@ -180,13 +180,13 @@ def call(number: int = 1, name: str = "read_file", arguments: str = "", **fields
 
 def answered(*calls: ToolCall, before: tuple[Any, ...] = (), ask: str = "Read the files.") -> list[Message]:
     """A question, the calls it led to, and their results."""
-    results = tuple(result(each, f"content of {each.id}") for each in calls)
+    results = tuple(tool_result(each, f"content of {each.id}") for each in calls)
     return [user(ask), assistant(*before, *calls), user(*results)]
 
 
 def with_arguments(arguments: str) -> list[Message]:
     made = ToolCall("call_1", "run", arguments)
-    return [user("Run it."), assistant(made), user(result(made, "ran"))]
+    return [user("Run it."), assistant(made), user(tool_result(made, "ran"))]
 
 
 # --- words ------------------------------------------------------------------------------------------------------------------
@@ -224,30 +224,30 @@ case("parallel_calls_of_different_tools", answered(call(1), call(2, "run", '{"co
 case("fifty_parallel_calls", answered(*map(call, range(50))), tools=TOOLS)
 case(
     "several_steps",
-    [*answered(call(1)), assistant("Then the next.", call(2)), user(result(call(2), "two")), assistant("Done."), user("Good.")],
+    [*answered(call(1)), assistant("Then the next.", call(2)), user(tool_result(call(2), "two")), assistant("Done."), user("Good.")],
     tools=TOOLS,
 )
-case("text_after_call", [user("Read."), assistant("First.", call(), "I have asked."), user(result(call(), "text"))], tools=TOOLS)
-case("results_and_a_word_of_the_user", [user("Read."), assistant(call()), user("Be quick.", result(call(), "text"))], tools=TOOLS)
+case("text_after_call", [user("Read."), assistant("First.", call(), "I have asked."), user(tool_result(call(), "text"))], tools=TOOLS)
+case("results_and_a_word_of_the_user", [user("Read."), assistant(call()), user("Be quick.", tool_result(call(), "text"))], tools=TOOLS)
 case("results_then_a_user_message", [*answered(call()), user("Stop there, that is enough.")], tools=TOOLS)
-case("error_result", [user("Read."), assistant(call()), user(result(call(), "no such file", is_error=True))], tools=TOOLS)
-case("silent_result", [user("Run."), assistant(call(1), call(2)), user(result(call(1)), result(call(2), " \n"))], tools=TOOLS)
-case("silent_error_result", [user("Run."), assistant(call()), user(result(call(), is_error=True))], tools=TOOLS)
+case("error_result", [user("Read."), assistant(call()), user(tool_result(call(), "no such file", is_error=True))], tools=TOOLS)
+case("silent_result", [user("Run."), assistant(call(1), call(2)), user(tool_result(call(1)), tool_result(call(2), " \n"))], tools=TOOLS)
+case("silent_error_result", [user("Run."), assistant(call()), user(tool_result(call(), is_error=True))], tools=TOOLS)
 case(
     "result_that_begins_with_error",
     [
         user("Run."),
         assistant(call(1), call(2)),
-        user(result(call(1), "Error: it says, and succeeds"), result(call(2), "ERROR 5", is_error=True)),
+        user(tool_result(call(1), "Error: it says, and succeeds"), tool_result(call(2), "ERROR 5", is_error=True)),
     ],
     tools=TOOLS,
 )
-case("result_of_an_image", [user("Look."), assistant(call()), user(result(call(), PNG))], tools=TOOLS)
-case("result_of_text_and_image", [user("Look."), assistant(call()), user(result(call(), "A picture:", PNG, "as asked"))], tools=TOOLS)
-case("result_of_two_blobs", [user("Look."), assistant(call()), user(result(call(), PNG, PDF))], tools=TOOLS)
+case("result_of_an_image", [user("Look."), assistant(call()), user(tool_result(call(), PNG))], tools=TOOLS)
+case("result_of_text_and_image", [user("Look."), assistant(call()), user(tool_result(call(), "A picture:", PNG, "as asked"))], tools=TOOLS)
+case("result_of_two_blobs", [user("Look."), assistant(call()), user(tool_result(call(), PNG, PDF))], tools=TOOLS)
 case(
     "result_of_a_file_by_address",
-    [user("Look."), assistant(call()), user(result(call(), FileRef("image/png", "https://x.org/a.png")))],
+    [user("Look."), assistant(call()), user(tool_result(call(), FileRef("image/png", "https://x.org/a.png")))],
     tools=TOOLS,
 )
 case(
@@ -255,7 +255,7 @@ case(
     [
         user("Look."),
         assistant(call(1), call(2)),
-        user(result(call(1), PNG), result(call(2), "two", JPEG)),
+        user(tool_result(call(1), PNG), tool_result(call(2), "two", JPEG)),
         assistant("Seen."),
         user("Good."),
     ],
@@ -263,7 +263,7 @@ case(
 )
 case(
     "image_result_in_mid_loop",
-    [user("Look."), assistant(call(1)), user(result(call(1), PNG)), assistant(call(2)), user(result(call(2), "two"))],
+    [user("Look."), assistant(call(1)), user(tool_result(call(1), PNG)), assistant(call(2)), user(tool_result(call(2), "two"))],
     tools=TOOLS,
 )
 case(
@@ -271,21 +271,27 @@ case(
     [
         user("Run."),
         assistant(call(1), call(2)),
-        user(result(call(1), "one"), result(call(2), "cancelled by the user", is_error=True)),
+        user(tool_result(call(1), "one"), tool_result(call(2), "cancelled by the user", is_error=True)),
         user("Why?"),
     ],
     tools=TOOLS,
 )
-case("missing_result", [user("Run."), assistant(call(1), call(2)), user(result(call(2), "two")), user("Go on.")], tools=TOOLS)
+case("missing_result", [user("Run."), assistant(call(1), call(2)), user(tool_result(call(2), "two")), user("Go on.")], tools=TOOLS)
 case("missing_last_results", [user("Run."), assistant("Now.", call(1), call(2))], tools=TOOLS)
-case("duplicate_result", [*answered(call()), assistant("Read."), user(result(call(), "again"), "Well?")], tools=TOOLS)
+case("duplicate_result", [*answered(call()), assistant("Read."), user(tool_result(call(), "again"), "Well?")], tools=TOOLS)
 case(
     "orphan_result",
     [user("Hello.", ToolResult("call_9", "read_file", (Text("whose?"),))), assistant("Hm."), user("Never mind.")],
     tools=TOOLS,
 )
-case("displaced_result", [user("Run."), assistant(call()), user("Wait."), assistant("Yes?"), user(result(call(), "late"))], tools=TOOLS)
-case("swapped_results", [user("Run."), assistant(call(1), call(2)), user(result(call(2), "two"), result(call(1), "one"))], tools=TOOLS)
+case(
+    "displaced_result", [user("Run."), assistant(call()), user("Wait."), assistant("Yes?"), user(tool_result(call(), "late"))], tools=TOOLS
+)
+case(
+    "swapped_results",
+    [user("Run."), assistant(call(1), call(2)), user(tool_result(call(2), "two"), tool_result(call(1), "one"))],
+    tools=TOOLS,
+)
 
 # --- ids, names, arguments --------------------------------------------------------------------------------------------------
 
@@ -354,14 +360,14 @@ case(
     [
         *answered(call(1), before=(Thought("", by("anthropic", ANTHROPIC_THINKING)),)),
         assistant(Thought("", by("anthropic", ANTHROPIC_AGAIN)), call(2)),
-        user(result(call(2), "two")),
+        user(tool_result(call(2), "two")),
     ],
     tools=TOOLS,
     settings=Settings(thinking=Thinking("high")),
 )
 case(
     "anthropic_thinking_only_before_the_first_step",
-    [*answered(call(1), before=(Thought("", by("anthropic", ANTHROPIC_THINKING)),)), assistant(call(2)), user(result(call(2), "two"))],
+    [*answered(call(1), before=(Thought("", by("anthropic", ANTHROPIC_THINKING)),)), assistant(call(2)), user(tool_result(call(2), "two"))],
     tools=TOOLS,
     settings=Settings(thinking=Thinking("high")),
 )
@@ -414,9 +420,9 @@ case(
     [
         *answered(call(1, opaque=by("gemini", GEMINI_SIGNATURE)), before=(Thought("", by("gemini", GEMINI_THOUGHT)),)),
         assistant(Thought("", by("anthropic", ANTHROPIC_THINKING)), "Now me.", call(2)),
-        user(result(call(2), "two")),
+        user(tool_result(call(2), "two")),
         assistant(Thought("", by("responses", REASONING)), call(3)),
-        user(result(call(3), "three")),
+        user(tool_result(call(3), "three")),
     ],
     tools=TOOLS,
     settings=Settings(thinking=Thinking("medium")),

@@ -11,7 +11,7 @@ from destinations import rules_of
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import Connection, connect
 from dragoman.testing.mock.validate import Rules, fingerprint
-from dragoman.values.contracts import Prepared
+from dragoman.values.contracts import HttpRequest
 from dragoman.values.messages import Request
 from dragoman.values.profile import Deployment, Profile, ProtocolName
 from wire import cases
@@ -53,7 +53,7 @@ class Destination(NamedTuple):
     def addressed(self, request: Request) -> Request:
         return msgspec.structs.replace(request, model=self.row[1])
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> HttpRequest:
         return _warm(self).prepare(self.addressed(request))
 
     def body(self, request: Request) -> dict[str, Any]:

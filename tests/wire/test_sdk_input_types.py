@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dragoman.providers.connect import connect
 from dragoman.providers.retry import RetryPolicy
-from dragoman.testing.mock.server import Exchange, MockServer
+from dragoman.testing.mock.server import MockServer, ServedExchange
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import BadRequest, RateLimited, Unauthorized
 from dragoman.values.messages import Request, assistant, user
@@ -147,10 +147,12 @@ TELLING = [
 ]
 
 
-def served(to: Destination, client: Callable[[str], Awaitable[None]], source: str = "script: end=repeat\ntext: Hello.") -> list[Exchange]:
+def served(
+    to: Destination, client: Callable[[str], Awaitable[None]], source: str = "script: end=repeat\ntext: Hello."
+) -> list[ServedExchange]:
     """Run a client against the loopback server under the destination's rules, and hand back what the server was asked."""
 
-    async def run() -> list[Exchange]:
+    async def run() -> list[ServedExchange]:
         async with MockServer(source, key=KEY, rules=to.rules) as server:
             await client(server.url)
         return server.requests
@@ -158,7 +160,7 @@ def served(to: Destination, client: Callable[[str], Awaitable[None]], source: st
     return asyncio.run(run())
 
 
-def checked(to: Destination, exchanges: list[Exchange], essence: Callable[[Json], Json] = lambda body: body) -> None:
+def checked(to: Destination, exchanges: list[ServedExchange], essence: Callable[[Json], Json] = lambda body: body) -> None:
     assert [(each.status, each.violation) for each in exchanges] == [(200, None)] * len(TELLING)
     for case, exchange in zip(TELLING, exchanges, strict=True):
         assert essence(exchange.body) == essence(to.body(CASES[case])), case

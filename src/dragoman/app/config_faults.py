@@ -1,22 +1,20 @@
-"""What msgspec says of a wrong value, in words a person can act on: the key, what it should be, and the nearest right one."""
+"""Turns msgspec's validation errors into sentences for the user: the key, what it should be, and the closest valid one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from dragoman.app.config_tables import ConfigFile, keys
 from dragoman.base.text import closest
-from dragoman.base.words import say
-
-if TYPE_CHECKING:
-    from dragoman.app.config import ConfigFile
+from dragoman.base.words import say, sentence_of
 
 _AT = re.compile(r" - at `\$([^`]*)`\Z")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
-_KINDS = {
+_TYPE_NAMES = {
     "int": "kind_int",
     "float": "kind_float",
     "str": "kind_str",
@@ -27,44 +25,43 @@ _KINDS = {
 }
 
 
-class Fault(msgspec.Struct, frozen=True):
+class ConfigFault(msgspec.Struct, frozen=True):
     path: list[str]
-    """The key, from the top."""
+    """The key, as a path from the top level."""
     message: str
 
 
-def explain(error: msgspec.ValidationError, table: type[msgspec.Struct]) -> Fault:
-    said = str(error)
-    place = _AT.search(said)
+def explain(error: msgspec.ValidationError, table: type[msgspec.Struct]) -> ConfigFault:
+    text = str(error)
+    place = _AT.search(text)
     path = _path(place.group(1)) if place else []
-    what = said[: place.start()] if place else said
+    what = text[: place.start()] if place else text
     if unknown := _UNKNOWN.search(what):
         path.append(unknown.group(1))
-        return Fault(path, say("unknown_key", key=".".join(path), hint=_nearest(path, table)))
+        return ConfigFault(path, say("unknown_key", key=".".join(path), hint=_hint(path, table)))
     key = ".".join(path).removesuffix(".*")
     choices = _choices(table, path)
     if choices:
-        return Fault(path, say("wrong_choice", key=key, choices=", ".join(choices)))
-    return Fault(path, say("wrong_value", key=key, what=_in_words(what)))
+        return ConfigFault(path, say("wrong_choice", key=key, choices=", ".join(choices)))
+    return ConfigFault(path, say("wrong_value", key=key, what=_value_problem(what)))
 
 
 def _path(dotted: str) -> list[str]:
-    """msgspec writes `[...]` for any key of a dict and `[0]` for a place in a list."""
+    """msgspec writes `[...]` for any key of a dict and `[0]` for an index of a list."""
     return [name for name in re.sub(r"\[\d+\]", "", dotted.replace("[...]", ".*")).split(".") if name]
 
 
-def _in_words(what: str) -> str:
-    what = re.sub(r"`([a-z]+(?: \| [a-z]+)*)`", lambda match: _kinds(match.group(1)), what)
+def _value_problem(what: str) -> str:
+    what = re.sub(r"`([a-z]+(?: \| [a-z]+)*)`", lambda match: _type_names(match.group(1)), what)
     return what[:1].lower() + what[1:]
 
 
-def _kinds(names: str) -> str:
-    words = [say(_KINDS[name]) if name in _KINDS else name for name in names.split(" | ") if name != "null" or names == "null"]
+def _type_names(names: str) -> str:
+    words = [say(_TYPE_NAMES[name]) if name in _TYPE_NAMES else name for name in names.split(" | ") if name != "null" or names == "null"]
     return " or ".join(words)
 
 
-def _nearest(path: list[str], table: type[msgspec.Struct]) -> str:
-    from dragoman.app.config import keys
+def _hint(path: list[str], table: type[msgspec.Struct]) -> str:
 
     known = list(keys(table))
     by_last = {key.rpartition(".")[2]: key for key in reversed(known)}
@@ -75,7 +72,7 @@ def _nearest(path: list[str], table: type[msgspec.Struct]) -> str:
 
 
 def _choices(table: type[msgspec.Struct], path: list[str]) -> tuple[str, ...]:
-    """What a key may be, where that is a list of words."""
+    """The allowed values of a key, if it is a Literal."""
     kind: Any = table
     for name in path:
         hints = get_type_hints(kind) if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else {}
@@ -87,18 +84,18 @@ def _choices(table: type[msgspec.Struct], path: list[str]) -> tuple[str, ...]:
 
 
 def place_row_error(error: Exception, name: str, files: Sequence[ConfigFile]) -> str:
-    """What is wrong with a `[deployments.NAME]` table, with its file and line. Only the user's file may have one."""
+    """The error in a `[deployments.NAME]` table, with its file and line. Only the user's file may have one."""
     from dragoman.app.toml_lines import line_of
 
     file = files[0]
-    message = str(error).removeprefix(": ")
+    message = sentence_of(error)
     cause = error.__cause__
     path = ["deployments", name]
     if isinstance(cause, msgspec.ValidationError):
-        said = str(cause)
-        if place := _AT.search(said):
+        text = str(cause)
+        if place := _AT.search(text):
             path += _path(place.group(1))
-        if unknown := _UNKNOWN.search(said):
+        if unknown := _UNKNOWN.search(text):
             path.append(unknown.group(1))
     line = line_of(file.text, path)
-    return f"{file.path}:{line}: {message}" if line else f"{file.path}: {message}"
+    return say("config_in", where=f"{file.path}:{line}" if line else file.path, problem=message)

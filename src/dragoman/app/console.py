@@ -1,4 +1,4 @@
-"""Standard error as every front end uses it before it has a screen of its own: one line per message, and questions answered yes or no."""
+"""Messages and yes/no questions on standard error, for every front end that has no screen (yet)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.values.errors import InputError
 
 
 def confirm(question: str) -> None:
-    """Ask on standard error. Returns if the answer is yes, else raises InputError."""
+    """Ask on standard error. Returns if the answer is yes, otherwise raises InputError."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("nobody_to_ask"))
     sys.stderr.write(f"{one_line(question)} ")
@@ -29,7 +29,7 @@ class Messages:
         descriptor = descriptor_of(self._stream)
         self.is_terminal = descriptor >= 0 and os.isatty(descriptor)
         self.color = color and self.is_terminal
-        self._passing = False
+        self._has_transient = False
 
     def choose_color(self, wanted: Literal["auto", "always", "never"]) -> None:
         self.color = self.color if wanted == "auto" else wanted == "always"
@@ -38,28 +38,28 @@ class Messages:
         text = one_line(text)
         self._write((f"\x1b[2m{text}\x1b[22m" if dim and self.color else text) + "\n")
 
-    def passing(self, text: str) -> None:
-        """A line that the next one takes the place of. Only a terminal can do that."""
+    def transient_line(self, text: str) -> None:
+        """A line that the next one replaces. Shown only in a terminal."""
         if self.is_terminal:
             self._write(f"{one_line(text, 200)}")
-            self._passing = True
+            self._has_transient = True
 
     def clear(self) -> None:
-        if self._passing:
+        if self._has_transient:
             self._write("")
 
     def _write(self, text: str) -> None:
-        start = "\r\x1b[K" if self._passing else ""
-        self._passing = False
+        start = "\r\x1b[K" if self._has_transient else ""
+        self._has_transient = False
         try:
             self._stream.write(start + text)
             self._stream.flush()
         except (AttributeError, OSError, ValueError):
-            pass  # nobody to tell
+            pass  # standard error is gone
 
 
 def descriptor_of(stream: TextIO | None) -> int:
-    """-1 where there is none: a closed descriptor's number may by now be a socket's."""
+    """-1 if there is none: the number of a closed descriptor may be in use by a socket."""
     try:
         return -1 if stream is None else stream.fileno()
     except (OSError, ValueError):

@@ -1,14 +1,15 @@
-"""`--debug`: what the rooms log, on standard error, without secrets."""
+"""`--debug`: our log records on standard error, with secrets redacted."""
 
 from __future__ import annotations
 
 import logging
 import sys
+import traceback
 
 from dragoman.providers.redact import Secrets, redact
 
 
-class _Redacting(logging.Formatter):
+class _RedactingFormatter(logging.Formatter):
     def __init__(self, secrets: Secrets) -> None:
         super().__init__("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
         self._secrets = secrets
@@ -18,18 +19,16 @@ class _Redacting(logging.Formatter):
 
 
 def log_to_stderr(secrets: Secrets) -> None:
-    """Everything of ours, from now on. Called again, it goes by the new secrets."""
+    """Log everything of ours from now on. A second call replaces the secrets."""
     logger = logging.getLogger("dragoman")
     for handler in list(logger.handlers):
-        if isinstance(handler.formatter, _Redacting):
+        if isinstance(handler.formatter, _RedactingFormatter):
             logger.removeHandler(handler)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Redacting(secrets))
+    handler.setFormatter(_RedactingFormatter(secrets))
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
 
 
 def print_traceback(error: BaseException) -> None:
-    import traceback
-
     sys.stderr.write(redact("".join(traceback.format_exception(error))))

@@ -1,5 +1,5 @@
-"""What must be settled before the first request: a server nobody named is offered, and weights that are not here are pulled, once the user
-agrees. Where nobody can be asked, `--yes` or a setting agrees, and else it is said what to do."""
+"""Choosing the model before the first request: offers a server found on this machine, and pulls missing weights, once the user agrees.
+If the user cannot be asked, `--yes` or a setting agrees; otherwise the error says what to do."""
 
 from __future__ import annotations
 
@@ -9,31 +9,34 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dragoman.app.choice import Choice, choose_model, key_variables, local_choice, no_model, running_servers, server_choice
+from dragoman.app.choice import choose_model, key_variables, local_choice, no_model_error, running_servers, server_choice
 from dragoman.app.console import Messages
-from dragoman.app.setup import Setup, catalog_of
-from dragoman.base.text import one_line
+from dragoman.app.setup import Choice, Setup, catalog_of
+from dragoman.base import jsontext
+from dragoman.base.atomic import replace_file
+from dragoman.base.private import make_directory
+from dragoman.base.text import one_line, size
 from dragoman.base.words import say
 from dragoman.values.errors import InputError, Unauthorized
 
 if TYPE_CHECKING:
-    from dragoman.app.probe import Running
+    from dragoman.app.probe import RunningServer
     from dragoman.providers.catalog import Catalog
 
 
-def settle(setup: Setup, catalog: Catalog, choice: Choice | None, *, may_ask: bool) -> Setup:
-    """The setup with a model that is chosen, agreed to, and here as far as it has to be. `choice` is the one that is set, where one is.
+def agree_on_model(setup: Setup, catalog: Catalog, choice: Choice | None, *, may_ask: bool) -> Setup:
+    """The setup with a model that the user agreed to and whose weights are present. `choice` is the configured one, if any.
 
-    Raises Unauthorized or InputError where the user has to do something first.
+    Raises Unauthorized or InputError if the user has to do something first.
     """
     notices: tuple[str, ...] = ()
     if choice is None:
         servers = running_servers(setup, catalog)
         choice = choose_model(setup, catalog, servers)
         if choice.kind == "server":
-            choice, notices = _agreed(setup, catalog, servers, may_ask=may_ask)
+            choice, notices = _choose_server(setup, catalog, servers, may_ask=may_ask)
     if choice.kind == "local":
-        _pull_for(setup, catalog, choice, may_ask=may_ask)
+        _pull_default(setup, catalog, choice, may_ask=may_ask)
         notices = (*notices, say("local_taken", title=_title(choice.model), variables=", ".join(key_variables(catalog))))
     else:
         require_weights(setup, choice.model, may_ask=may_ask)
@@ -41,25 +44,25 @@ def settle(setup: Setup, catalog: Catalog, choice: Choice | None, *, may_ask: bo
 
 
 def require_weights(setup: Setup, model: str, *, may_ask: bool) -> None:
-    """Pull the weights of a model in this process, where it is one and they are not here. Raises InputError where nobody agreed."""
+    """Pull the weights of a model that runs in this process, if they are missing. Raises InputError if the user does not agree."""
     if not needs_weights(setup, model):
         return
-    from dragoman.app.pulling import agree, fetch
-    from dragoman.local.engine import unusable
-    from dragoman.local.weights.models import named
+    from dragoman.app.pulling import confirm_pull, fetch_weights
+    from dragoman.local.engine import unusable_reason
+    from dragoman.local.weights.models import get_model
 
-    if reason := unusable():
+    if reason := unusable_reason():
         raise InputError(say("no_engine", model=one_line(model, 100), reason=reason))
-    wanted = named(model)
+    wanted = get_model(model)
     if setup.config.local.pull == "no" and not setup.options.yes:
         raise InputError(say("weights_pull_off", name=wanted.name))
     if not _may_pull(setup):
-        agree(wanted, setup, may_ask=may_ask)
-    fetch(wanted, setup)
+        confirm_pull(wanted, setup, may_ask=may_ask)
+    fetch_weights(wanted, setup)
 
 
 def needs_weights(setup: Setup, model: str) -> bool:
-    """Whether a model runs in this process and its weights have to be pulled before it can."""
+    """Whether a model runs in this process and its weights are missing."""
     deployment, name = catalog_of(setup).find(model)
     if not deployment.in_process:
         return False
@@ -75,20 +78,19 @@ def _may_pull(setup: Setup) -> bool:
     return setup.options.yes or setup.config.local.pull == "yes"
 
 
-# --- nothing is set ---------------------------------------------------------------------------------------------------------------
+# --- no model is configured -----------------------------------------------------------------------------------------------------
 
 
-def _pull_for(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) -> None:
-    """As `require_weights`, for a model nobody named: there are other ways out, and they are told."""
+def _pull_default(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) -> None:
+    """Like `require_weights`, for a model the user did not name: the error also lists the alternatives."""
     if not needs_weights(setup, choice.model):
         return
-    from dragoman.base.text import size
-    from dragoman.local.weights.models import named
+    from dragoman.local.weights.models import get_model
 
-    model = named(choice.model)
-    further = say("no_model_pull", title=model.title, size=size(model.bytes), licence=model.licence)
+    model = get_model(choice.model)
+    alternative = say("no_model_pull", title=model.title, size=size(model.bytes), licence=model.licence)
     if not _may_pull(setup) and (not may_ask or setup.config.local.pull == "no"):
-        raise no_model(catalog, further)
+        raise no_model_error(catalog, alternative)
     if not _may_pull(setup):
         Messages(color=False).line(say("local_offer", variables=", ".join(key_variables(catalog))))
     try:
@@ -96,43 +98,43 @@ def _pull_for(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) 
     except InputError as error:
         if _may_pull(setup):
             raise
-        raise no_model(catalog, further) from error
+        raise no_model_error(catalog, alternative) from error
 
 
 def _title(model: str) -> str:
-    """Also of a file of the user's own, which may be the usual one."""
+    """Works for the user's own file too, which may be the default model."""
     from dragoman.local.weights.models import MODELS
 
     name = model.partition("/")[2]
     return MODELS[name].title if name in MODELS else one_line(name, 100)
 
 
-# --- a server that answers --------------------------------------------------------------------------------------------------------
+# --- a server on this machine ---------------------------------------------------------------------------------------------------
 
 
-def _agreed(setup: Setup, catalog: Catalog, servers: tuple[Running, ...], *, may_ask: bool) -> tuple[Choice, tuple[str, ...]]:
-    """The first server the user takes, else the model in this process."""
+def _choose_server(setup: Setup, catalog: Catalog, servers: tuple[RunningServer, ...], *, may_ask: bool) -> tuple[Choice, tuple[str, ...]]:
+    """The first server that the user accepts, else the model in this process; and notices about the choice."""
     for server in servers:
         choice = server_choice(server)
         if setup.options.yes:
             return choice, (say("server_taken", model=server.model, server=choice.reason),)
         if not may_ask:
             continue
-        match _ask(server):
+        match _ask_about(server):
             case "yes":
                 return choice, ()
             case "always":
-                return choice, (keep(setup, server.model),)
+                return choice, (save_model(setup, server.model),)
     local = local_choice(setup, catalog)
     offered = [say("server_beside", server=server_choice(each).reason, model=each.model) for each in servers]
     if local is not None and (may_ask or not needs_weights(setup, local.model)):
         return local, () if may_ask else tuple(offered)
     if servers and not may_ask:
         raise Unauthorized(say("server_not_taken", variables=", ".join(key_variables(catalog)), offered="; ".join(offered)))
-    raise no_model(catalog)
+    raise no_model_error(catalog)
 
 
-def _ask(server: Running) -> str:
+def _ask_about(server: RunningServer) -> str:
     more = say("server_more", count=len(server.models) - 1) if len(server.models) > 1 else ""
     question = say("server_offer", title=server.title, where=server.where, model=one_line(server.model, 100), more=more)
     sys.stderr.write(f"{one_line(question)} ")
@@ -144,14 +146,10 @@ def _ask(server: Running) -> str:
     return "always" if word in ("a", "always") else "yes" if word in ("", "y", "yes") else "no"
 
 
-def keep(setup: Setup, model: str) -> str:
-    """Put the model into the user's file, before everything else in it; and say so."""
-    from dragoman.base import jsontext
-    from dragoman.base.atomic import replace_file
-    from dragoman.base.private import make_directory
-
+def save_model(setup: Setup, model: str) -> str:
+    """Write the model to the top of the user's configuration file, and return the notice about it."""
     file = setup.loaded.files[0]
-    path = os.path.realpath(file.path)  # whoever keeps it elsewhere by a link goes on doing so
+    path = os.path.realpath(file.path)  # a symlink to a file elsewhere stays one
     try:
         make_directory(os.path.dirname(path))
         mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o600

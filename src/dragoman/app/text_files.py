@@ -1,4 +1,4 @@
-"""Reading a small text file of the user's: bounded, UTF-8, and with a reason in words where it cannot be had."""
+"""Reads a small UTF-8 text file of the user's, up to a size limit. Errors say in words why it cannot be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class FileProblem(Exception):
 
 
 def read_text(path: str, max_bytes: int) -> str:
-    """The whole of a regular file. FIFOs and devices are not opened for long: they could keep us waiting for ever."""
+    """The whole of a regular file. FIFOs and devices are refused: reading them could block for ever."""
     try:
         with open(open_named_file(path), "rb") as file:
             data = file.read(max_bytes + 1)

@@ -1,4 +1,4 @@
-"""Finding the line of a key in TOML text, for error messages: tomllib tells values, not places."""
+"""Finds the line of a key in TOML text, for error messages: tomllib reports values without their positions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _WORD = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
 def line_of(text: str, path: Sequence[str]) -> int:
-    """The line, counted from 1, where a key stands; else where what holds it stands; 0 where nothing of it is found.
+    """The line of a key, counted from 1; else of the closest table that contains it; 0 if none is found.
 
-    `*` in the path stands for any key.
+    `*` in the path matches any key.
     """
     best = depth = 0
     for line, found in _keys(text):
         common = _common(found, path)
         holds_it = common == len(found)
-        is_in_it = common == len(path)  # a table may be named only through what is in it
+        is_in_it = common == len(path)  # a table may have no header of its own
         if common > depth and (holds_it or is_in_it):
             best, depth = line, common
     return best

@@ -1,1 +1,1 @@
-"""GROUND. What knows nothing of agents: JSON as text, and how many may do something at once."""
+"""GROUND. Modules that know nothing about agents: JSON, text, files, locks, processes, concurrency limits."""

@@ -1,4 +1,4 @@
-"""Replacing a file so that at every moment there is the old one or the new one, whole; and never a trace of the attempt."""
+"""Replaces files atomically: there is always either the old or the new file, complete, and a failed attempt leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CHUNK_BYTES = 1 << 20
 
 
 class FileChanged(OSError):
-    """Somebody else changed the file, made it or removed it while its new content was being written. Nothing was replaced."""
+    """Another process changed, created or removed the file while its new content was being written. Nothing was replaced."""
 
 
 class WouldChangeOwner(PermissionError):
-    """The file belongs to another user or group, and what would take its place cannot. Nothing was replaced."""
+    """The file belongs to another user or group, and the new file could not. Nothing was replaced."""
 
 
 def write_atomically(directory: Directory, name: str, data: bytes, old: os.stat_result | None, stop: Callable[[], None]) -> None:
-    """Make `data` the content of `name`: a file with status `old`, or none so far.
+    """Make `data` the content of `name`: a file with status `old`, or a new file if that is None.
 
-    Raises OSError (FileChanged, WouldChangeOwner) or what `stop` raises, and then nothing has changed. The new file is written beside the
-    old one and takes its place by being renamed, once it is on disk. It keeps the old one's owner, permissions and attributes.
+    Raises OSError (FileChanged, WouldChangeOwner) or what `stop` raises, and then nothing has changed. The new file is written next to the
+    old one and renamed over it once it is on disk. It keeps the old one's owner, permissions and attributes.
     """
     temporary = temporary_name()
     descriptor = directory.create(temporary, 0o666 if old is None else 0o600)
@@ -43,23 +43,23 @@ def write_atomically(directory: Directory, name: str, data: bytes, old: os.stat_
         stop()
         directory.replace(temporary, name)
     except BaseException:
-        remove_surely(lambda: directory.unlink(temporary))
+        remove_with_retry(lambda: directory.unlink(temporary))
         raise
     directory.sync()
 
 
 def replace_file(path: str, data: bytes, *, mode: int = 0o600, over: bool = True) -> None:
-    """Make `data` the content of a file of ours, whatever there was. See `write_aside`."""
+    """Make `data` the content of one of our own files, whatever was there. See `write_aside`."""
     with write_aside(path, mode=mode, over=over) as descriptor:
         write_whole(descriptor, data)
 
 
 @contextmanager
 def write_aside(path: str, *, mode: int = 0o600, over: bool = True) -> Generator[int]:
-    """A descriptor to write the new content of `path` to. What was written takes that name, whole and on disk, when the block ends; a
-    block that raises leaves no trace. A link at `path` is replaced, not followed. The folder is not synced.
+    """A descriptor to write the new content of `path` to. When the block ends, it is synced and renamed to `path`; a block that raises
+    leaves nothing behind. A link at `path` is replaced, not followed. The folder is not synced.
 
-    Without `over`, whatever has the name by then is left as it is, and FileExistsError raised.
+    Without `over`, an existing file is left as it is, and FileExistsError is raised.
     """
     aside = os.path.join(os.path.dirname(path), temporary_name())
     descriptor = create_file(aside, mode)
@@ -72,20 +72,20 @@ def write_aside(path: str, *, mode: int = 0o600, over: bool = True) -> Generator
         if over:
             os.replace(aside, path)
         else:
-            _put_in_place(aside, path)
+            _link_into_place(aside, path)
     except BaseException:
-        remove_surely(lambda: os.unlink(aside))
+        remove_with_retry(lambda: os.unlink(aside))
         raise
 
 
 def temporary_name() -> str:
-    """For a file that is about to take another's place, or has just given it up."""
+    """A name for a file that is about to replace another, or was just replaced."""
     return f".dragoman-{os.urandom(6).hex()}.tmp"
 
 
 def keep_attributes(directory: Directory, name: str, descriptor: int, old: os.stat_result) -> None:
-    """Give a new file the owner of `name`, whose status is `old`, and its access lists and labels, as far as the system lets us: without
-    its access list a file's mode would mean something else. Raises WouldChangeOwner."""
+    """Give a new file the owner of `name`, whose status is `old`, and its extended attributes (ACLs, labels) as far as the system allows:
+    without its ACL a file's mode would mean something else. Raises WouldChangeOwner."""
     new = os.fstat(descriptor)
     if hasattr(os, "fchown") and (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:
@@ -102,7 +102,7 @@ def keep_attributes(directory: Directory, name: str, descriptor: int, old: os.st
         if not stat.S_ISREG(os.fstat(source).st_mode):
             return
         for attribute in os.listxattr(source):
-            if attribute != "security.capability":  # given to the old content
+            if attribute != "security.capability":  # granted to the old content
                 _copy_attribute(source, descriptor, attribute)
     except OSError:
         pass
@@ -111,14 +111,14 @@ def keep_attributes(directory: Directory, name: str, descriptor: int, old: os.st
 
 
 def change_mode(descriptor: int, mode: int) -> None:
-    """The permissions of an open file, where the system has them. As when a program writes to a file, set-user-id and its like are lost:
-    they were given to the old content."""
+    """Set the permissions of an open file, if the system has them. As when a program writes to a file, set-user-id and the like are
+    dropped: they were granted to the old content."""
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, stat.S_IMODE(mode) & 0o777)
 
 
 def require_unchanged(directory: Directory, name: str, old: os.stat_result | None) -> None:
-    """A last look before the old file is gone. The rest of the risk is the moment between this and the renaming. Raises FileChanged."""
+    """A last check before the old file is replaced. A race remains between this and the rename. Raises FileChanged."""
     try:
         now = directory.stat(name)
     except FileNotFoundError:
@@ -127,8 +127,8 @@ def require_unchanged(directory: Directory, name: str, old: os.stat_result | Non
         raise FileChanged(errno.ESTALE, "it was changed by somebody else just now", name)
 
 
-def remove_surely(remove: Callable[[], None]) -> None:
-    """Remove a file, once more where that fails: a passing fault must not leave it behind."""
+def remove_with_retry(remove: Callable[[], None]) -> None:
+    """Remove a file, with one retry: a temporary fault must not leave it behind."""
     for _ in range(2):
         try:
             return remove()
@@ -156,8 +156,8 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _put_in_place(aside: str, path: str) -> None:
-    """Never over what has come to be there meanwhile."""
+def _link_into_place(aside: str, path: str) -> None:
+    """Rename a file, but never over one that was created meanwhile."""
     try:
         os.link(aside, path)
     except FileExistsError:

@@ -1,8 +1,7 @@
-"""Opening what lies beneath a directory so that no symbolic link leads out of it, not even one that is put there meanwhile.
+"""Opens files beneath a directory so that no symbolic link leads out of it, not even one created meanwhile.
 
-Each part of the path is opened relative to the descriptor of the part before, and never followed. Checking a path and then opening it
-by name would leave a moment between the two in which a link can take a directory's place. Systems without such calls (Windows) get
-plain paths.
+Each part of the path is opened relative to the descriptor of the previous part, without following links. Checking a path and then
+opening it by name would leave a race in which a link can replace a directory. Systems without such calls (Windows) use plain paths.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ BY_DESCRIPTOR = hasattr(os, "O_NOFOLLOW") and {os.open, os.mkdir, os.rename, os.
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _READ: int = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _DIRECTORY: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-# O_PATH needs no right to list a directory, only to pass through it.
+# O_PATH needs no permission to list a directory, only to traverse it.
 _STEP: int = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
-# Never wait for the other end of a FIFO, never take a terminal for our own.
+# Never wait for the other end of a FIFO, never acquire a controlling terminal.
 _NEVER_WAIT: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class Directory:
-    """A directory held open, to be used in a `with` statement. Names in it are reached through its descriptor, and no link is followed.
+    """An open directory, for use in a `with` statement. Names in it are accessed through its descriptor, and no link is followed.
 
-    What fails raises OSError.
+    Failures raise OSError.
     """
 
     def __init__(self, path: str, descriptor: int | None) -> None:
@@ -40,12 +39,12 @@ class Directory:
         return os.open(where, _READ | _NOFOLLOW | _NEVER_WAIT, **keywords)
 
     def create(self, name: str, mode: int) -> int:
-        """A new file, opened for writing. Whatever has that name already makes it fail."""
+        """Create a file and open it for writing. Fails if the name exists."""
         where, keywords = self._at(name)
         return os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | _NOFOLLOW, mode, **keywords)
 
     def stat(self, name: str) -> os.stat_result:
-        """Of the name itself, be it a link."""
+        """The status of the name itself, even if it is a link."""
         where, keywords = self._at(name)
         return os.stat(where, follow_symlinks=False, **keywords)
 
@@ -62,7 +61,7 @@ class Directory:
         os.unlink(where, **keywords)
 
     def link(self, old: str, new: str) -> None:
-        """A second name for a file, or for a link itself. Not every file system can."""
+        """Make a hard link to a file, or to a link itself. Not every file system supports it."""
         if self._descriptor is None:
             os.link(os.path.join(self.path, old), os.path.join(self.path, new), follow_symlinks=False)
         else:
@@ -75,7 +74,7 @@ class Directory:
             os.replace(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def sync(self) -> None:
-        """Make what was renamed here last. Systems that cannot are left in peace."""
+        """Make renames in this directory durable. Does nothing on systems that cannot."""
         if self._descriptor is None:
             return
         try:
@@ -91,7 +90,7 @@ class Directory:
 
     @contextmanager
     def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """What is in it, unsorted. Entries can tell more of themselves only while this is open."""
+        """The entries, unsorted. They can be queried further only while this is open."""
         if self._descriptor is None:
             with os.scandir(self.path) as entries:
                 yield entries
@@ -118,13 +117,13 @@ class Directory:
 
 
 def open_beneath(base: str, parts: Sequence[str], *, create: bool = False, made: list[str] | None = None) -> Directory:
-    """The directory `base/parts…`, each part a plain name. A part that is a link, or no directory, raises NotADirectoryError.
+    """Open the directory `base/parts…`, each part a plain name. A part that is a link, or not a directory, raises NotADirectoryError.
 
-    With `create`, missing directories are made; their paths are added to `made`.
+    With `create`, missing directories are created; their paths are added to `made`.
     """
     made = [] if made is None else made
     if not BY_DESCRIPTOR:
-        return _open_plainly(os.path.join(base, *parts), made if create else None)
+        return _open_by_path(os.path.join(base, *parts), made if create else None)
     descriptor = _open_step(base)
     path = base
     try:
@@ -140,13 +139,13 @@ def open_beneath(base: str, parts: Sequence[str], *, create: bool = False, made:
 
 
 def open_parent(path: str, *, create: bool = False, made: list[str] | None = None) -> Directory:
-    """The directory an absolute path lies in, no link followed on the whole way from the root. See `open_beneath`."""
+    """Open the parent directory of an absolute path, without following any link from the root down. See `open_beneath`."""
     drive, folder = os.path.splitdrive(os.path.dirname(path))
     return open_beneath(drive + os.sep, [part for part in folder.split(os.sep) if part], create=create, made=made)
 
 
 def is_inside(path: str, base: str) -> bool:
-    """Whether an absolute path is `base` or lies beneath it, by whole components: `/w-evil` is not in `/w`. Both are taken as spelled."""
+    """Whether an absolute path is `base` or beneath it, by whole components: `/w-evil` is not in `/w`. Neither path is resolved."""
     return path == base or path.startswith(base if base.endswith(os.sep) else base + os.sep)
 
 
@@ -160,7 +159,7 @@ def _step_into(descriptor: int, part: str, path: str, made: list[str] | None) ->
         os.mkdir(part, dir_fd=descriptor)
         made.append(path)
     except FileExistsError:
-        pass  # somebody was quicker; the next line says whether it will do
+        pass  # created concurrently; the next line checks it
     return _open_step(part, dir_fd=descriptor)
 
 
@@ -168,14 +167,14 @@ def _open_step(name: str, *, dir_fd: int | None = None) -> int:
     try:
         return os.open(name, _STEP, dir_fd=dir_fd)
     except OSError as error:
-        if error.errno == errno.ELOOP:  # what some systems say of a link; others say that it is not a directory
+        if error.errno == errno.ELOOP:  # what some systems report for a link; others report that it is not a directory
             raise NotADirectoryError(errno.ENOTDIR, "is a link", name) from error
         raise
 
 
-def _open_plainly(path: str, made: list[str] | None) -> Directory:
+def _open_by_path(path: str, made: list[str] | None) -> Directory:
     if made is not None:
-        _make_plainly(path, made)
+        _make_by_path(path, made)
     if os.path.normcase(os.path.realpath(path)) != os.path.normcase(path):
         raise NotADirectoryError(errno.ENOTDIR, "is reached through a link", path)
     if not stat.S_ISDIR(os.stat(path).st_mode):
@@ -183,19 +182,19 @@ def _open_plainly(path: str, made: list[str] | None) -> Directory:
     return Directory(path, None)
 
 
-def _make_plainly(path: str, made: list[str]) -> None:
+def _make_by_path(path: str, made: list[str]) -> None:
     if os.path.isdir(path):
         return
-    _make_plainly(os.path.dirname(path), made)
+    _make_by_path(os.path.dirname(path), made)
     try:
         os.mkdir(path)
         made.append(path)
     except FileExistsError:
-        pass  # somebody was quicker, or it is no directory: the caller looks
+        pass  # created concurrently, or not a directory: the caller checks
 
 
 def _close(descriptor: int) -> None:
-    """Closing what was only read or passed through cannot lose anything."""
+    """Close a descriptor, ignoring errors: it was only used for reading, so no data can be lost."""
     try:
         os.close(descriptor)
     except OSError:

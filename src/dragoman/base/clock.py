@@ -1,4 +1,4 @@
-"""The time of day as entries have it."""
+"""The current time, as entries record it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where a text may be parted without cutting what a reader sees as one character, and how many columns such a character takes.
+"""Grapheme clusters: where a text may be split without cutting what a reader sees as one character, and the width of such a character.
 
-Unicode's rules for grapheme clusters (UAX #29), by what `unicodedata` knows and a few ranges. Where Unicode's versions differ the
-wider cluster is taken: nothing that any of them calls one character is cut.
+Unicode's rules for grapheme clusters (UAX #29), based on `unicodedata` and a few ranges. If Unicode's versions differ, the wider
+cluster is used: nothing that any of them calls one character is cut.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import unicodedata
 from collections.abc import Iterator
 
 _MAX_CLUSTER = 16
-"""Code points kept of one character: a family with skin tones has 11, marks piled up without end are cut."""
+"""Most code points kept of one character: a family emoji with skin tones has 11, endless combining marks are cut."""
 _ZWJ = "\u200d"
 _EMOJI_STYLE = "\ufe0f"
 _PREPENDED = frozenset(
     "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd\U000111c2\U000111c3\U000113d1"
     "\U0001193f\U00011941\U00011a84\U00011a85\U00011a86\U00011a87\U00011a88\U00011a89\U00011d46\U00011f02"
 )
-"""Signs written before what they belong to."""
+"""Characters that belong to the one after them."""
 _ATTACHED = frozenset("\u200c\u200d\u0e33\u0eb3\uff9e\uff9f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
-"""What belongs to the character before it and is no mark by its category: joiners, vowels, voicing signs, skin tones."""
+"""Characters that belong to the one before them without being marks by category: joiners, vowels, voicing signs, skin tones."""
 _PICTURES = (
     (0xA9, 0xA9), (0xAE, 0xAE), (0x203C, 0x203C), (0x2049, 0x2049), (0x2122, 0x2122), (0x2139, 0x2139), (0x2194, 0x21AA), (0x231A, 0x23FF),
     (0x24C2, 0x24C2), (0x25AA, 0x27BF), (0x2934, 0x2935), (0x2B05, 0x2B55), (0x3030, 0x3030), (0x303D, 0x303D), (0x3297, 0x3297),
     (0x3299, 0x3299), (0x1F000, 0x1F1E5), (0x1F200, 0x1F3FA), (0x1F400, 0x1FAFF), (0x1FC00, 0x1FFFD),
 )  # fmt: skip
-"""Pictographs, which joiners make into one."""
+"""Pictographs, which a zero-width joiner combines."""
 _CONJOINED = ((0x0900, 0x09FF), (0x0A80, 0x0B7F), (0x0C00, 0x0C7F), (0x0D00, 0x0D7F))
-"""Indic scripts whose consonants a virama makes into one."""
+"""Indic scripts whose consonants a virama combines."""
 
 
 def next_boundary(text: str, index: int, floor: int = 0) -> int:
-    """The first place at or behind `index` where no character is cut. `floor` is such a place at or before it: nobody looks further back.
+    """The first boundary at or after `index`. `floor` is a boundary at or before it: the search never looks further back.
 
-    Given ascending places, each the floor of the next, all of them together take one walk over the text.
+    For ascending indexes, with each result as the floor of the next, all calls together take one pass over the text.
     """
     while 0 < index < len(text) and not _is_boundary(text, index, floor):
         index += 1
@@ -41,7 +41,7 @@ def next_boundary(text: str, index: int, floor: int = 0) -> int:
 
 
 def clusters(text: str) -> Iterator[str]:
-    """The characters as a person counts them: a letter with its marks, a joined emoji, a flag, a Hangul syllable, a conjunct."""
+    """The characters as a person counts them: a letter with its marks, a combined emoji, a flag, a Hangul syllable, a conjunct."""
     start = 0
     while start < len(text):
         end = next_boundary(text, start + 1, start)
@@ -50,7 +50,7 @@ def clusters(text: str) -> Iterator[str]:
 
 
 def width_of(cluster: str) -> int:
-    """Columns one such character takes in a terminal."""
+    """Columns of one cluster in a terminal."""
     if len(cluster) > 1 and (_EMOJI_STYLE in cluster or _is_flag_letter(cluster[0]) or (_ZWJ in cluster and _is_wide(cluster[0]))):
         return 2
     if len(cluster) > 1 and _is_wide(cluster[0]):
@@ -59,12 +59,12 @@ def width_of(cluster: str) -> int:
 
 
 def width(line: str) -> int:
-    """Columns a line takes in a terminal."""
+    """Columns of a line in a terminal."""
     return len(line) if line.isascii() else sum(map(width_of, clusters(line)))
 
 
 def fit(line: str, columns: int) -> str:
-    """As much of a line as fits, ending in `…` where something was left out."""
+    """A line truncated to so many columns, ending in `…` if something was left out."""
     if line.isascii():
         return line if len(line) <= columns else line[: columns - 1].rstrip() + "…"
     kept: list[str] = []
@@ -115,7 +115,7 @@ def _is_flag_letter(char: str) -> bool:
 
 
 def _flag_letters(text: str, index: int, floor: int) -> int:
-    """How many stand right before `index`: two make a flag."""
+    """How many flag letters are right before `index`: two make a flag."""
     start = index
     while start > floor and _is_flag_letter(text[start - 1]):
         start -= 1
@@ -139,7 +139,7 @@ def _follows_virama(text: str, index: int, floor: int) -> bool:
 
 
 def _is_one_syllable(before: str, after: str) -> bool:
-    """Korean letters that make up one syllable."""
+    """Whether two Korean letters belong to one syllable."""
     match _hangul(before):
         case "L":
             return _hangul(after) in ("L", "V", "LV", "LVT")
@@ -152,7 +152,7 @@ def _is_one_syllable(before: str, after: str) -> bool:
 
 
 def _hangul(char: str) -> str:
-    """The place in a syllable: leading, vowel, trailing; empty for all else."""
+    """The position in a Hangul syllable: leading, vowel, trailing; empty for other characters."""
     code = ord(char)
     if 0xAC00 <= code <= 0xD7A3:
         return "LVT" if (code - 0xAC00) % 28 else "LV"
@@ -177,5 +177,5 @@ def _width(char: str) -> int:
 
 
 def _is_wide(char: str) -> bool:
-    # Emoji that are younger than this Python count as unassigned, and as narrow.
+    # Python reports emoji newer than its Unicode data as unassigned and narrow.
     return unicodedata.east_asian_width(char) in "WF" or ("\U0001f300" <= char <= "\U0001faff" and unicodedata.category(char) == "Cn")

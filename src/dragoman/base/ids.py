@@ -1,4 +1,4 @@
-"""Ids of sessions: the time in UTC, which sorts, and four random bytes."""
+"""Session ids: the time in UTC, so that they sort, and four random bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as text and bytes: compact, UTF-8, valid Unicode, and kept as it came where it must go back unchanged."""
+"""JSON as text and bytes: compact, UTF-8, valid Unicode, and unchanged where it must be sent back unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 MAX_DEPTH = 64
-"""Deepest nesting we pass on. Services refuse at about 100, and parsers of every kind recurse."""
+"""Deepest nesting we send. Services reject about 100 levels, and all kinds of parsers recurse."""
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
@@ -30,11 +30,18 @@ def valid_unicode(text: str) -> str:
 
 
 def encode(value: object) -> bytes:
-    """Compact UTF-8. Lone surrogates never get out, whoever made the value."""
+    """Compact UTF-8. Lone surrogates are always replaced."""
     try:
-        return msgspec.json.encode(value)
+        return msgspec.json.encode(value, enc_hook=_plain_text)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_cleaned(msgspec.to_builtins(value)))
+        return msgspec.json.encode(_clean_value(msgspec.to_builtins(value, enc_hook=_plain_text)))
+
+
+def _plain_text(value: object) -> str:
+    """A plain str: msgspec does not encode subclasses of str, such as Sentence."""
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def dumps(value: object) -> str:
@@ -42,14 +49,14 @@ def dumps(value: object) -> str:
 
 
 def decode(data: bytes | str) -> Any:
-    """Parse JSON as services write it. Half a surrogate pair is grammatical JSON and is let through as such."""
+    """Parse JSON as services write it. Half a surrogate pair is grammatical JSON and is allowed."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         text = data if isinstance(data, str) else _utf8(data)
         if not _SURROGATE_ESCAPE.search(text):
             raise NotJSON(str(error)) from error
-    import json  # only for text that msgspec will not take
+    import json  # only for text that msgspec rejects
 
     try:
         return json.loads(text, parse_constant=_no_constant)
@@ -58,34 +65,34 @@ def decode(data: bytes | str) -> Any:
 
 
 def decode_object(text: str) -> dict[str, Any] | None:
-    """The object a JSON text stands for, or None where it is not JSON or not an object."""
+    """The object in a JSON text, or None if it is not JSON or not an object."""
     try:
         value = decode(text)
-        return _cleaned(value) if isinstance(value, dict) else None
+        return _clean_value(value) if isinstance(value, dict) else None
     except (NotJSON, RecursionError):
         return None
 
 
 def clean(text: str) -> str:
-    """The same JSON text with lone surrogate escapes replaced. Anything else comes back untouched, valid or not."""
+    """The same JSON text with lone surrogate escapes replaced. Other text is returned unchanged, valid or not."""
     text = valid_unicode(text)
     if not _SURROGATE_ESCAPE.search(text):
         return text
     try:
-        return dumps(_cleaned(decode(text)))
+        return dumps(_clean_value(decode(text)))
     except (NotJSON, RecursionError):
         return text
 
 
 def is_too_deep(data: bytes) -> bool:
-    """Whether JSON is nested beyond MAX_DEPTH, without parsing and so without recursing."""
+    """Whether JSON is nested deeper than MAX_DEPTH. Does not parse, so it cannot recurse."""
     if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
         return False
     return depth(data) > MAX_DEPTH
 
 
 def depth(data: bytes) -> int:
-    """Nesting depth, without parsing and so without recursing."""
+    """The nesting depth. Does not parse, so it cannot recurse."""
     deepest = level = 0
     for match in _STRUCTURE.finditer(data):
         first = data[match.start()]
@@ -97,14 +104,14 @@ def depth(data: bytes) -> int:
     return deepest
 
 
-def _cleaned(value: Any) -> Any:
+def _clean_value(value: Any) -> Any:
     match value:
         case str():
             return valid_unicode(value)
         case dict():
-            return {valid_unicode(str(key)): _cleaned(item) for key, item in value.items()}
+            return {valid_unicode(str(key)): _clean_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_cleaned(item) for item in value]
+            return [_clean_value(item) for item in value]
         case _:
             return value
 

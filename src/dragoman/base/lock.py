@@ -1,4 +1,4 @@
-"""Advisory locks on open files. The system gives a lock up with the process that holds it, so one that was killed blocks nobody."""
+"""Advisory locks on open files. The system releases a lock when its process ends, so a killed process blocks no other."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 
 try:
     import fcntl
-except ImportError:  # Windows: files are not locked there
+except ImportError:  # Windows: files are not locked
     fcntl = None
 
 PATIENCE_S = (0.02, 0.08)
-"""A process that was killed while it started another leaves the lock with that one for a moment."""
+"""Waits between attempts. A process that was killed while it started another leaves the lock with that one for a moment."""
 _NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -21,9 +21,9 @@ class Locked(BlockingIOError):
 
 
 def lock(descriptor: int, patience_s: tuple[float, ...] = PATIENCE_S) -> bool:
-    """Lock an open file until it is closed. Raises Locked, after waiting that long for whoever holds it; OSError where it cannot be done.
+    """Lock an open file until it is closed. Raises Locked if another process still holds it after `patience_s`; OSError if locking fails.
 
-    False where the file system knows no locks: then nobody is kept out.
+    Returns False if the file system does not support locks: then no other process is kept out.
     """
     if fcntl is None:
         return False
@@ -43,10 +43,10 @@ def lock(descriptor: int, patience_s: tuple[float, ...] = PATIENCE_S) -> bool:
 
 
 def holder_of(descriptor: int) -> int:
-    """The process that holds the lock on an open file, or 0 where nobody does or the system does not tell."""
+    """The id of the process that holds the lock on an open file, or 0 if there is none or the system does not say."""
     status = os.fstat(descriptor)
     exact = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    same_number = f":{status.st_ino}"  # a subvolume's device is not the one the kernel lists
+    same_number = f":{status.st_ino}"  # for a subvolume the kernel lists another device
     likely = 0
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as locks:

@@ -1,4 +1,4 @@
-"""Where our files lie: DRAGOMAN_HOME with everything beneath it, or the folders the platform has for such things."""
+"""Where our files are: everything under DRAGOMAN_HOME, or the platform's folders for configuration, data and caches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ APP = "dragoman"
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Folders as absolute paths. They need not exist: `private.make_directory` makes one when something is written."""
+    """Folders as absolute paths. They need not exist: `private.make_directory` creates one when something is written."""
 
     config: str
     data: str
@@ -24,27 +24,27 @@ class Places(msgspec.Struct, frozen=True):
 
     @property
     def grants_file(self) -> str:
-        """What the user has allowed for good."""
+        """Calls the user has allowed permanently."""
         return os.path.join(self.data, "grants.jsonl")
 
     @property
     def memory_file(self) -> str:
-        """What the model is to remember in every session."""
+        """What the model should remember in every session."""
         return os.path.join(self.config, "DRAGOMAN.md")
 
     @property
     def weights(self) -> str:
-        """Models that run on this machine: large, and to be had again."""
+        """Weights of local models: large, and can be downloaded again."""
         return os.path.join(self.cache, "weights")
 
     @property
     def prompts(self) -> str:
-        """How prompts of such models begin, as they have read them."""
+        """The prompt cache of local models."""
         return os.path.join(self.cache, "prompts")
 
     @property
     def sessions(self) -> str:
-        """Conversations, each in a file of its own."""
+        """Conversations, one file each."""
         return os.path.join(self.data, "sessions")
 
 
@@ -68,7 +68,7 @@ def find_places(env: Mapping[str, str] | None = None, platform: str = sys.platfo
 
 
 def _xdg(env: Mapping[str, str], name: str, otherwise: str) -> str:
-    # The XDG specification: a path that is not absolute is to be ignored.
+    # The XDG specification says to ignore relative paths.
     named = env.get(name, "")
     return os.path.join(named if os.path.isabs(named) else otherwise, APP)
 

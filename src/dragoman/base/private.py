@@ -1,15 +1,18 @@
-"""Files and directories that are the user's alone: 0600 and 0700 whatever the umask, no link followed, and on disk when we say so."""
+"""Private files and directories: 0600 and 0700 whatever the umask, links are not followed, and synced to disk on request."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import sys
 from collections.abc import Callable
 
+from dragoman.base.words import say
+
 _OPENED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# A pipe planted in a file's place must not hold us up.
+# A pipe planted in a file's place must not block us.
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
@@ -18,30 +21,30 @@ class NotRegularFile(OSError):
 
 
 def create_file(path: str, mode: int = 0o600) -> int:
-    """A new, empty file to read and to append to. Raises FileExistsError where there is anything at all, a dangling link included."""
+    """Create an empty file to read and append to. Raises FileExistsError if the path exists, even as a dangling link."""
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _OPENED, mode)
 
 
 def open_file(path: str, *, writing: bool = False, refuse: Callable[[str], Exception] = ValueError) -> int:
-    """An existing file, to read, or to read and append to. Raises OSError, or what `refuse` makes of a sentence where it is no ordinary
-    file."""
+    """Open an existing file to read, or to read and append to. Raises OSError, or the error that `refuse` makes from a message if it is
+    not a regular file."""
     access = os.O_RDWR | os.O_APPEND if writing else os.O_RDONLY
     try:
         descriptor = os.open(path, access | _OPENED | _NO_WAITING)
     except OSError as error:
         if os.path.islink(path):
-            raise refuse(f"{path} is a symbolic link, and those are not followed here: open the file it points to") from error
+            raise refuse(say("sessions.is_a_link", path=path)) from error
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise refuse(f"{path} is not an ordinary file")
+        raise refuse(say("sessions.not_a_file", path=path))
     return descriptor
 
 
 def open_named_file(path: str) -> int:
-    """A file that the user named, to read. Links are followed; a pipe or a device is not waited for.
+    """Open a file that the user named, to read. Links are followed; does not wait for a pipe or a device.
 
-    Raises OSError: IsADirectoryError for a directory, NotRegularFile for what else is no file.
+    Raises OSError: IsADirectoryError for a directory, NotRegularFile for anything else that is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | _NO_WAITING)
     mode = os.fstat(descriptor).st_mode
@@ -54,9 +57,9 @@ def open_named_file(path: str) -> int:
 
 
 def make_directory(path: str) -> tuple[str, ...]:
-    """Make a directory, and what is missing above it, for the user alone. What is there already stays as it is. Raises OSError.
+    """Make a private directory and its missing parents. Existing ones are not changed. Raises OSError.
 
-    Returns the directories that must be synced for a new file in it to be found after a crash: it, and where it was made, those above.
+    Returns the directories to sync so that a new file in it survives a crash: itself, and the parents of those that were created.
     """
     changed: list[str] = [path]
     missing: list[str] = []
@@ -68,7 +71,7 @@ def make_directory(path: str) -> tuple[str, ...]:
         try:
             os.mkdir(each, 0o700)
         except FileExistsError:
-            pass  # somebody was quicker
+            pass  # created concurrently
         changed.append(os.path.dirname(each))
     if not os.path.isdir(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
@@ -76,7 +79,7 @@ def make_directory(path: str) -> tuple[str, ...]:
 
 
 def require_unshared(path: str) -> None:
-    """Raises PermissionError where others own a directory or can put files into it."""
+    """Raises PermissionError if other users own a directory or can create files in it."""
     found = os.stat(path)
     if not hasattr(os, "geteuid"):
         return
@@ -86,12 +89,10 @@ def require_unshared(path: str) -> None:
 
 
 def sync_file(descriptor: int) -> None:
-    """Returns when what was written to a file is on disk."""
+    """Sync a file: returns when its content is on disk."""
     if sys.platform == "darwin":
-        import fcntl
-
         try:
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # there, fsync does not empty the drive's own cache
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # on macOS, fsync does not flush the drive's own cache
             return
         except OSError:
             pass  # a file system without it
@@ -102,9 +103,9 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Returns when the names in a directory are on disk."""
+    """Sync a directory: returns when the names in it are on disk."""
     if os.name == "nt":
-        return  # directories cannot be opened there; names are journalled
+        return  # directories cannot be opened on Windows; names are journalled
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
         os.fsync(descriptor)
@@ -113,7 +114,7 @@ def sync_directory(path: str) -> None:
 
 
 def write_whole(descriptor: int, data: bytes) -> None:
-    """One write; more only where the system takes less than it was given. Raises OSError, and then part of it may be there."""
+    """Write everything, in one write if the system takes it at once. Raises OSError, and then part of it may be written."""
     written = os.write(descriptor, data)
     while written < len(data):
         more = os.write(descriptor, memoryview(data)[written : written + (1 << 20)])

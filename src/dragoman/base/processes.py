@@ -1,7 +1,7 @@
-"""Processes that end with their owner, and not after us.
+"""Ends the processes of a call with the call, and with us.
 
-Ending is: SIGTERM to the group, a short grace, SIGKILL. Processes that left the group (setsid, nohup, disown) still carry their
-owner's cookie in their environment; on Linux they are found by it. A process that also cleared its environment is beyond us:
+Ending is: SIGTERM to the group, a short grace period, SIGKILL. Processes that left the group (setsid, nohup, disown) still have their
+owner's cookie in their environment; on Linux they are found by it. A process that also cleared its environment is not found:
 the sandbox is the boundary, not this.
 """
 
@@ -14,15 +14,15 @@ import time
 from collections.abc import Callable, Iterator
 
 COOKIE = "DRAGOMAN_CALL"
-"""The environment variable by which the processes of a call are known. It names the calls around it as well."""
+"""The environment variable that identifies the processes of a call. It names the enclosing calls as well."""
 
 GRACE_S = 0.2
-"""How long processes have to end by themselves once they were told to."""
+"""How long processes have to end after SIGTERM."""
 _KILLING_S = 0.2
 
 
 def end_processes(group: int | None, cookie: str) -> None:
-    """End a process group and whoever else carries the cookie: politely, then not. Blocks for half a second at most."""
+    """End a process group and all other processes with the cookie: first SIGTERM, then SIGKILL. Blocks for half a second at most."""
     if os.name != "posix":
         if group is not None:
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(group)], capture_output=True, check=False)
@@ -40,21 +40,21 @@ def end_processes(group: int | None, cookie: str) -> None:
 
 
 def kill_group(leader: int) -> None:
-    """Kill a process that was started in a session of its own, and whatever it started, without a grace. Nothing where it has ended."""
+    """Kill a process that was started in a new session, and everything it started, without a grace period. Does nothing if it has ended."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(leader, signal.SIGKILL)
         else:
-            os.kill(leader, signal.SIGTERM)  # on Windows the process ends at once by any signal
+            os.kill(leader, signal.SIGTERM)  # on Windows any signal ends the process at once
     except (ProcessLookupError, PermissionError):
         pass
 
 
 class Watcher:
-    """A shell that waits at a pipe of ours. When we die the pipe closes, and it ends the command in our place.
+    """A shell that waits on a pipe from us. When we die the pipe closes, and it ends the command for us.
 
-    It knows the command by its group and by its cookie, which is not in its own environment. It is started first, so that
-    there is no moment at which our death leaves the command alone.
+    It finds the command by its group and by its cookie, which is not in its own environment. It is started first, so that the command
+    is never left running if we die.
     """
 
     SCRIPT = """
@@ -88,7 +88,7 @@ done
                 env={"PATH": "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"},
                 start_new_session=True,
             )
-        except OSError:  # no shell: then the command dies with its call, but not with us
+        except OSError:  # no shell: then the command ends with its call, but not if we die
             os.close(self._pipe)
         finally:
             os.close(reading)
@@ -98,7 +98,7 @@ done
             return
         try:
             os.write(self._pipe, b"%d\n" % group)
-        except OSError:  # somebody ended the watcher
+        except OSError:  # the watcher was killed
             pass
 
     def dismiss(self) -> None:
@@ -110,13 +110,13 @@ done
 
 
 def _signal(group: int | None, cookie: str, number: int) -> bool:
-    """Send a signal to every process of the call; whether any of them lives."""
-    reached = group is not None and _sent(os.killpg, group, number)
-    carriers = [pid for pid in _carriers(cookie) if _sent(os.kill, pid, number)] if cookie else []
+    """Send a signal to every process of the call. Returns whether any of them is alive."""
+    reached = group is not None and _send_signal(os.killpg, group, number)
+    carriers = [pid for pid in _pids_with_cookie(cookie) if _send_signal(os.kill, pid, number)] if cookie else []
     return bool(carriers) or (reached and group is not None and _has_living(group))
 
 
-def _sent(send: Callable[[int, int], None], target: int, number: int) -> bool:
+def _send_signal(send: Callable[[int, int], None], target: int, number: int) -> bool:
     try:
         send(target, number)
     except (ProcessLookupError, PermissionError):
@@ -124,17 +124,17 @@ def _sent(send: Callable[[int, int], None], target: int, number: int) -> bool:
     return True
 
 
-def _carriers(cookie: str) -> list[int]:
-    """Living processes with the cookie in their environment."""
+def _pids_with_cookie(cookie: str) -> list[int]:
+    """Ids of living processes with the cookie in their environment."""
     return [pid for pid, environment in _read_each("environ") if cookie.encode() in environment]
 
 
 def _has_living(group: int) -> bool:
-    """Whether a group that can be signalled is more than dead processes that nobody has collected (some containers never do)."""
+    """Whether a group that can be signalled has more than zombie processes (some containers never reap them)."""
     found = False
     for _, stat in _read_each("stat"):
         found = True
-        # pid (name) state parent group …: the name may hold anything, even a bracket
+        # pid (name) state parent group …: the name may contain anything, even a bracket
         state, _, members_group = stat.rpartition(b")")[2].split()[:3]
         if int(members_group) == group and state not in b"ZX":
             return True
@@ -142,7 +142,7 @@ def _has_living(group: int) -> bool:
 
 
 def _read_each(file_name: str) -> Iterator[tuple[int, bytes]]:
-    """One file of every process that lets us, by process id. Linux only: elsewhere there is no /proc."""
+    """Read one file of every accessible process, by process id. Linux only: elsewhere there is no /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:

@@ -1,4 +1,4 @@
-"""Text for people's eyes: one harmless line, sizes, bars, the name that was meant."""
+"""Text for display: single lines without control characters, sizes, bars, the closest name."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from dragoman.base.jsontext import valid_unicode
 from dragoman.base.visible import SHAPING, is_hidden
 
 _MAX_NAME_CHARS = 255
-"""Longer ones are not compared: no file or tool has them, and comparing takes time."""
+"""Longer names are not compared: no file or tool has them, and comparing takes time."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-# What a terminal would act on. Line ends and tabs stay; a carriage return would let a line be overwritten.
+# What a terminal would act on. Line ends and tabs stay; a carriage return would allow overwriting a line.
 _CONTROLS = dict.fromkeys([*range(32), *range(127, 160)])
 _CONTROLS.pop(ord("\n"))
 _CONTROLS.pop(ord("\t"))
 
 
-def harmless(text: str) -> str:
-    """For a terminal, as it comes: without control characters. An answer must not be able to move the cursor, set a title or fill the
+def strip_controls(text: str) -> str:
+    """For a terminal: the text without control characters. An answer must not be able to move the cursor, set a title or fill the
     clipboard."""
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def one_line(text: str, limit: int = 2_000) -> str:
-    """For a line in a terminal or a list: white space folded, valid Unicode, of bounded length, and without what cannot be seen, reorders
-    the line or acts on the terminal. Whatever a service or a file name put into it."""
+    """For a line in a terminal or a list, from untrusted text: white space collapsed, valid Unicode, truncated, and without characters
+    that are invisible, reorder the line or act on the terminal."""
     line = " ".join(valid_unicode(text).split())
     if not (line.isascii() and line.isprintable()):
         seen = "".join(char for char in line if char in SHAPING or not is_hidden(char))
-        line = " ".join(seen.split()).lstrip(" " + "".join(SHAPING))  # with no letter before them they shape nothing
+        line = " ".join(seen.split()).lstrip(" " + "".join(SHAPING))  # they have no effect without a letter before them
     return clip(line, limit)
 
 
 def clip(text: str, limit: int) -> str:
-    """At most so many characters, the last of them `…` where something was left out. Of one line in columns: `graphemes.fit`."""
+    """Truncate to at most so many characters, the last of them `…` if something was left out. To truncate to columns: `graphemes.fit`."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def as_typed(text: str, limit: int = 60) -> str:
-    """For a message that repeats what somebody typed: as much as fits, with a sign for what cannot be printed."""
+def printable_input(text: str, limit: int = 60) -> str:
+    """For a message that quotes what the user typed: truncated, with `�` for unprintable characters."""
     kept = "".join(char if char.isprintable() else "�" for char in text[:limit])
     return f"{kept}…" if len(text) > limit else kept
 
@@ -59,21 +59,21 @@ def size(count: int) -> str:
 
 
 def bar(share: float, columns: int) -> str:
-    """A bar of so many columns at most, to an eighth of one; something is never shown as nothing."""
+    """A bar of at most so many columns, to an eighth of a column. A share above 0 is never empty."""
     eighths = round(max(min(share, 1.0), 0.0) * columns * 8)
     eighths = max(eighths, 1) if share > 0 else eighths
     return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
 def closest(word: str, names: Iterable[str], count: int = 1) -> list[str]:
-    """The names someone who wrote `word` may have meant: first those that differ in case and punctuation alone."""
+    """The names that `word` may have been meant for: first those that differ only in case and punctuation."""
     if len(word) > _MAX_NAME_CHARS:
         return []
     known = [name for name in names if len(name) <= _MAX_NAME_CHARS]
     same = [name for name in known if _letters(name) == _letters(word)]
     if len(same) >= count:
         return same[:count]
-    from difflib import get_close_matches  # only where something is wrong already
+    from difflib import get_close_matches  # only needed after an error
 
     by_lower = {name.casefold(): name for name in reversed(known)}
     near = [by_lower[found] for found in get_close_matches(word.casefold(), by_lower, count + len(same))]

@@ -1,36 +1,46 @@
-"""Characters that nobody sees, and what becomes of them: written out for a person who approves, left out for a model.
+"""Invisible characters: escaped for a person who approves a call, stripped for a model.
 
-They move the cursor, reorder what stands around them or take no room at all. A command that holds them makes a person approve something
-else than what runs; a page that holds them tells a model what its reader never sees. For lines in a terminal see `text.one_line`.
+They move the cursor, reorder the text around them or have no width. A command with such characters makes a person approve something
+else than what runs; a page with them tells a model what a human reader never sees. For lines in a terminal see `text.one_line`.
 """
 
 from __future__ import annotations
 
-SHAPING = frozenset("\u200c\u200d\ufe0e\ufe0f")
-"""They shape the letter or picture before them: one alone, behind one that can be shaped, hides nothing."""
+from functools import cache
 
-# Controls, and what Unicode calls default ignorable: marks of direction, spaces without width, fillers, variation selectors, tags.
+SHAPING = frozenset("\u200c\u200d\ufe0e\ufe0f")
+"""They change the shape of the letter or emoji before them. A single one after such a character hides nothing."""
+
+# Controls, and what Unicode calls default ignorable: direction marks, zero-width spaces, fillers, variation selectors, tags.
 _RANGES = (
     (0x00, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0),
     (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
-_HIDDEN = frozenset(code for first, last in _RANGES for code in range(first, last + 1))
 _BLANK = "\u2800"
 """A Braille cell without dots: a letter to Python, a space to the eye."""
-_WITHOUT_HIDDEN = dict.fromkeys(_HIDDEN.difference(map(ord, SHAPING), map(ord, "\t\n\r")))
 _WITHOUT_BREAKS = {ord("\n"): None, ord("\t"): None}
 
 
+@cache
+def _hidden() -> frozenset[int]:
+    return frozenset(code for first, last in _RANGES for code in range(first, last + 1))
+
+
+@cache
+def _without_hidden() -> dict[int, None]:
+    return dict.fromkeys(_hidden().difference(map(ord, SHAPING), map(ord, "\t\n\r")))
+
+
 def is_hidden(char: str) -> bool:
-    """Whether a reader sees nothing of a character that a program reads, or that acts on a terminal."""
-    return ord(char) in _HIDDEN
+    """Whether a character is invisible to a reader, or acts on a terminal."""
+    return ord(char) in _hidden()
 
 
-def visible(text: str, *, one_line: bool = False) -> str:
-    """For a person who approves what it says: every control, bidirectional, zero-width and blank character is written as `<U+202E>`.
+def escape_hidden(text: str, *, one_line: bool = False) -> str:
+    """For a person who approves the text: every control, bidirectional, zero-width and blank character is escaped as `<U+202E>`.
 
-    Line breaks and tabs stay, unless it must be one line.
+    Line breaks and tabs stay, unless `one_line` is set.
     """
     kept = "" if one_line else "\n\t"
     if text.isascii() and text.translate(_WITHOUT_BREAKS if kept else {}).isprintable():
@@ -38,9 +48,9 @@ def visible(text: str, *, one_line: bool = False) -> str:
     return "".join(char if _can_be_seen(char) or char in kept else f"<U+{ord(char):04X}>" for char in text)
 
 
-def without_hidden(text: str) -> str:
-    """For a model: what a reader would see of a stranger's text, without the characters that can carry a message past them."""
-    return text.translate(_WITHOUT_HIDDEN)
+def strip_hidden(text: str) -> str:
+    """For a model: what a human reader would see of untrusted text, without characters that can hide a message."""
+    return text if text.isascii() and text.isprintable() else text.translate(_without_hidden())
 
 
 def _can_be_seen(char: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a person is asked while a run is going: whether a call may run, and what the model itself wants to know."""
+"""Questions to the user during a run: approval of tool calls, and what the model asks through `ask_user`."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.visible import visible
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
-from dragoman.cli.screen import Screen, Style, wrapped
+from dragoman.cli.screen import Screen, Style, wrap_words
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.values.contracts import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
+from dragoman.values.schema import problems
 
-# What the model is told: in English, whatever the program's language.
+# Sent to the model: in English, whatever the program's language.
 SAID_NO = "the user said no"
 REFUSED = "the user refused it and said: {reason}"
 
 Edit = Callable[[str, str], Awaitable[str | None]]
-"""Puts a text before the user, to be changed; a file's name tells what kind it is. None: they gave up. Raises EditorFailed."""
+"""Lets the user edit a text; the file name gives its type. None: they gave up. Raises EditorFailed."""
 
 
 class Dialog:
-    """The ways to get an answer out of a person: by a key, by a line, by editing a text. `stop` cancels the run."""
+    """The ways to ask the user: for a key, for a line, or to edit a text. `stop` cancels the run."""
 
     def __init__(self, screen: Screen, keyboard: Keyboard, *, edit: Edit, stop: Callable[[], None]) -> None:
         self.screen = screen
@@ -35,41 +36,41 @@ class Dialog:
         self._edit = edit
         self._stop = stop
 
-    async def key(self, prompt: str) -> str:
-        await self._put(f"{wrapped(prompt, self.screen.columns - 10)} ")
-        return await self._keyboard.press()
+    async def ask_key(self, prompt: str) -> str:
+        await self._show_prompt(f"{wrap_words(prompt, self.screen.columns - 10)} ")
+        return await self._keyboard.read_key()
 
-    async def line(self, prompt: str) -> str | None:
-        """None: they closed it with Ctrl-D."""
-        with self._keyboard.lent():
-            await self._put(prompt)
-            answer = await self._keyboard.line()
+    async def ask_line(self, prompt: str) -> str | None:
+        """None: the user pressed Ctrl-D."""
+        with self._keyboard.lend():
+            await self._show_prompt(prompt)
+            answer = await self._keyboard.read_line()
         if answer is not None:
-            self.screen.enter_was_echoed()
+            self.screen.mark_line_ended()
         return answer
 
-    async def edited(self, text: str, name: str) -> str | None:
+    async def edit(self, text: str, name: str) -> str | None:
         self.screen.to_line_start()
-        await self.screen.shown()
-        with self._keyboard.lent():
+        await self.screen.drain()
+        with self._keyboard.lend():
             return await self._edit(text, name)
 
-    async def stopped(self) -> Deny:
-        """Cancel the run, and wait for that to reach us. It never returns."""
+    async def stop_run(self) -> Deny:
+        """Cancel the run and wait to be cancelled with it. Never returns."""
         self._stop()
         return await asyncio.get_running_loop().create_future()
 
-    async def _put(self, prompt: str) -> None:
-        """What is typed before all that is asked about stands on the screen is no answer."""
+    async def _show_prompt(self, prompt: str) -> None:
+        """Keys typed before the whole question is on the screen are discarded: they cannot be an answer to it."""
         self.screen.to_line_start()
-        await self.screen.shown()
-        self._keyboard.forget()
+        await self.screen.drain()
+        self._keyboard.discard_typed()
         self.screen.text(prompt, "bold")
-        await self.screen.shown()
+        await self.screen.drain()
 
 
 class Questions:
-    """`ask` and `ask_user` of an agent, in the terminal. One question stands at a time; `find` knows the tools."""
+    """`ask` and `ask_user` of an agent, in the terminal. One question at a time. `find` looks up a tool by name."""
 
     def __init__(self, dialog: Dialog, report: TerminalReport, find: Callable[[str], Tool | None]) -> None:
         self._dialog = dialog
@@ -78,32 +79,32 @@ class Questions:
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, call: ToolCall, intent: Intent) -> Allow | Deny:
-        """A contracts.Ask."""
+        """Implements contracts.Ask."""
         async with self._one_at_a_time:
-            await _let_events_be_told()
-            with self._report.held():
-                return await _Approval(self._dialog, self._find(call.name), call, intent).decided()
+            await _let_events_be_shown()
+            with self._report.hold():
+                return await _Approval(self._dialog, self._find(call.name), call, intent).decide()
 
     async def ask_user(self, question: str, choices: Sequence[str]) -> str:
-        """A contracts.AskUser. Nothing is no answer."""
+        """Implements contracts.AskUser. An empty string: the user did not answer."""
         async with self._one_at_a_time:
-            await _let_events_be_told()
-            with self._report.held():
-                answer = await self._asked(question, choices)
+            await _let_events_be_shown()
+            with self._report.hold():
+                answer = await self._ask_question(question, choices)
         if answer.isascii() and answer.isdecimal() and len(answer) < 4 and 1 <= int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer
 
-    async def _asked(self, question: str, choices: Sequence[str]) -> str:
+    async def _ask_question(self, question: str, choices: Sequence[str]) -> str:
         screen = self._dialog.screen
-        screen.line(visible(question), "bold")
+        screen.line(escape_hidden(question), "bold")
         for number, choice in enumerate(choices, 1):
-            screen.line(f"  {number}. {visible(choice, one_line=True)}")
-        return (await self._dialog.line(say("choice_prompt" if choices else "answer_prompt")) or "").strip()
+            screen.line(f"  {number}. {escape_hidden(choice, one_line=True)}")
+        return (await self._dialog.ask_line(say("choice_prompt" if choices else "answer_prompt")) or "").strip()
 
 
 class _Approval:
-    """One call before a person, until they have decided."""
+    """Asks about one call until the user has decided."""
 
     def __init__(self, dialog: Dialog, tool: Tool | None, call: ToolCall, intent: Intent) -> None:
         self._dialog = dialog
@@ -113,18 +114,18 @@ class _Approval:
         self._call = call
         self._intent = intent
         self._arguments = ""
-        """What the user made of the arguments, where they did."""
+        """The arguments as edited by the user; empty if they were not edited."""
 
-    async def decided(self) -> Allow | Deny:
+    async def decide(self) -> Allow | Deny:
         self._show()
         while True:
-            key = await self._dialog.key(self._choices())
-            answer = await self._answered(key)
+            key = await self._dialog.ask_key(self._choices())
+            answer = await self._handle_key(key)
             if answer is not None:
                 return answer
 
-    async def _answered(self, key: str) -> Allow | Deny | None:
-        """None where it was no answer: then they are asked again."""
+    async def _handle_key(self, key: str) -> Allow | Deny | None:
+        """None if the key does not decide: then the user is asked again."""
         match key.lower():
             case "y":
                 self._echo("answered_yes")
@@ -140,7 +141,7 @@ class _Approval:
                 return Deny(SAID_NO)
             case "r":
                 self._echo("answered_reason")
-                reason = await self._dialog.line(say("reason_prompt"))
+                reason = await self._dialog.ask_line(say("reason_prompt"))
                 if reason is None:
                     return None
                 return Deny(REFUSED.format(reason=reason.strip()) if reason.strip() else SAID_NO)
@@ -152,9 +153,9 @@ class _Approval:
                     self._screen.message(str(error), "red")
             case _ if key == ESCAPE:
                 self._echo("answered_stop")
-                return await self._dialog.stopped()
+                return await self._dialog.stop_run()
             case _:
-                wrong = say("many_keys") if len(key) > 1 else say("wrong_key", key=visible(key, one_line=True))
+                wrong = say("many_keys") if len(key) > 1 else say("wrong_key", key=escape_hidden(key, one_line=True))
                 self._screen.text(f"{wrong}\n", "yellow")
         return None
 
@@ -162,33 +163,33 @@ class _Approval:
 
     def _show(self) -> None:
         screen, intent = self._screen, self._intent
-        screen.line(say("asks_for", title=visible(intent.title or self._call.name, one_line=True)), "bold")
-        preview = visible(intent.preview or self._arguments or self._call.arguments).removesuffix("\n")
+        screen.line(say("asks_for", title=escape_hidden(intent.title or self._call.name, one_line=True)), "bold")
+        preview = escape_hidden(intent.preview or self._arguments or self._call.arguments).removesuffix("\n")
         for line in preview.split("\n"):
             if self._kind == "edit":
                 screen.line(line, _diff_style(line))
-            else:  # it may be any text: the bar tells where it ends, so that none of it passes for something we say
+            else:  # any text may come: the bar marks it, so that no part of it can look like our own output
                 screen.line(f"│ {line}")
         self._show_reading()
         if intent.problem:
             screen.message(say("will_fail", problem=intent.problem), "red")
 
     def _show_reading(self) -> None:
-        """What was changed to read a call out of text, and where else it stands."""
+        """For a call parsed from text: what was repaired in it, and which tool result it repeats."""
         if self._call.opaque is None:
             return
-        from dragoman.text_tools.call_note import note_on
+        from dragoman.text_tools.call_note import read_note
 
-        note = note_on(self._call)
+        note = read_note(self._call)
         if note is not None and note.repairs:
-            self._screen.message(say("repaired", repairs=visible("; ".join(note.repairs), one_line=True)), "yellow")
+            self._screen.message(say("repaired", repairs=escape_hidden("; ".join(note.repairs), one_line=True)), "yellow")
         if note is not None and note.echo_of:
-            self._screen.message(say("echoes", tool=visible(note.echo_of, one_line=True)), "red")
+            self._screen.message(say("echoes", tool=escape_hidden(note.echo_of, one_line=True)), "red")
 
     def _choices(self) -> str:
-        """What `always` covers is said: an edit allows all edits, a command only itself."""
+        """Says what `always` covers: for an edit all edits, for a command only itself."""
         names = {"edit": say("covers_edits"), "execute": say("covers_command")}
-        scope = visible(self._intent.scope, one_line=True)
+        scope = escape_hidden(self._intent.scope, one_line=True)
         covers = names.get(self._kind) or say("covers_tool", name=f"{self._call.name} {scope}".rstrip())
         return say("run_it", covers=covers)
 
@@ -198,25 +199,23 @@ class _Approval:
     # --- editing
 
     async def _edit(self) -> None:
-        """Then it is another thing that they are asked about, or a line says why not."""
+        """Let the user edit the call. They are then asked about the edited call, or a line says why it was not changed."""
         args = jsontext.decode_object(self._arguments or self._call.arguments or "{}") or {}
         command = args.get("command")
         if self._call.name == "run_shell" and isinstance(command, str):
-            text = await self._dialog.edited(command, "command.sh")
+            text = await self._dialog.edit(command, "command.sh")
             changed = args if text is None else {**args, "command": text}
         else:
-            text = await self._dialog.edited(msgspec.json.format(jsontext.dumps(args)), "arguments.json")
+            text = await self._dialog.edit(msgspec.json.format(jsontext.dumps(args)), "arguments.json")
             changed = args if text is None else jsontext.decode_object(text)
         if changed is None:
             self._screen.message(say("edit_not_json"), "red")
         elif changed == args:
             self._screen.message(say("edit_nothing"), "yellow")
         else:
-            self._take(changed)
+            self._apply_edit(changed)
 
-    def _take(self, args: dict[str, Any]) -> None:
-        from dragoman.values.schema import problems
-
+    def _apply_edit(self, args: dict[str, Any]) -> None:
         if self._tool is None:
             return
         if found := problems(self._tool.spec.schema, args):
@@ -234,7 +233,7 @@ def _diff_style(line: str) -> Style:
     return styles.get(line[:1], "")
 
 
-async def _let_events_be_told() -> None:
-    """Events sent before the question must be on the screen before it. Their reader, once it is its turn, takes all there are."""
+async def _let_events_be_shown() -> None:
+    """Events sent before the question must be on the screen before it. Yielding lets their reader take all of them."""
     for _ in range(2):
         await asyncio.sleep(0)

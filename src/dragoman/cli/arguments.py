@@ -1,34 +1,34 @@
-"""The command line → Options. A table of options and a small loop: argparse takes longer to load than our first request to be made.
+"""Parses the command line into Options. A table and a small loop, because importing argparse takes longer than building our first request.
 
-A value is data. Whatever follows `-p` is the prompt, though it may look like an option; `--` ends the options.
+Whatever follows `-p` is the prompt, even if it looks like an option; `--` ends the options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-from dragoman.app.options import Options
-from dragoman.base.text import as_typed, closest, either
+from dragoman.app.options import Command, Options
+from dragoman.base.text import closest, either, printable_input
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 MAX_TURNS_LIMIT = 1_000_000
 _COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535}
-"""Options that are numbers from 1, and their most."""
+"""Options whose values are whole numbers from 1, and the largest value allowed."""
 
 
 class Option(NamedTuple):
-    """One row of the table. The first name is the one shown."""
+    """One row of the table. The last name is the long one."""
 
     key: str
     names: tuple[str, ...]
     takes: Literal["nothing", "value", "maybe", "many"] = "nothing"
     choices: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    """The commands it is for; empty: all."""
+    """The commands that take it; empty: all. A command's actions may take fewer (actions.py)."""
     otherwise: str = ""
-    """What a value that may be left out is then; what an option without one stands for."""
+    """The value if an optional one is left out, or of an option that takes none."""
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -36,13 +36,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("model", ("-m", "--model"), "value", commands=("run", "config", "doctor")),
     Option("output_format", ("--output-format",), "value", ("text", "json", "stream-json")),
     Option("max_turns", ("--max-turns",), "value", commands=("run", "config")),
-    Option("approval", ("--approval",), "value", ("plan", "default", "auto-edit", "auto"), commands=("run", "config")),
+    Option("approval", ("--approval",), "value", ("plan", "default", "auto-edit"), commands=("run", "config")),
     Option("include", ("--include",), "many", commands=("run",)),
     Option("directory", ("-C", "--directory"), "value"),
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "config", "doctor")),
-    Option("yes", ("--yes",), commands=("run", "sessions", "models", "serve-local")),
-    Option("source", ("--from",), "value", commands=("models",)),
     Option("resume", ("--resume",), "maybe", commands=("run",), otherwise="latest"),
     Option("text_tools", ("--text-tools",), commands=("run",)),
     Option("lang", ("--lang",), "value", ("en", "zh")),
@@ -54,6 +52,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("to", ("--to",), "value", commands=("sessions",)),
     Option("form", ("--as",), "value", ("markdown", "html", "json", "record"), commands=("sessions",)),
     Option("output", ("-o", "--output"), "value", commands=("sessions",)),
+    Option("yes", ("--yes",), commands=("run", "sessions", "models", "serve-local")),
+    Option("source", ("--from",), "value", commands=("models",)),
     Option("force", ("--force",), commands=("sessions",)),
     Option("output_format", ("--json",), commands=("context",), otherwise="json"),
     Option("request", ("--request",), "maybe", commands=("context",)),
@@ -62,15 +62,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("help", ("-h", "--help")),
     Option("version", ("-V", "--version")),
 )
-COMMANDS = ("models", "config", "doctor", "sessions", "context", "serve-local")
-PLANNED = ("auth", "replay", "completions")
-"""Commands that will be; they are named so that nobody takes them for a typing error."""
+COMMANDS = tuple(command for command in get_args(Command) if command != "run")
 
 _BY_NAME = {name: option for option in OPTIONS for name in option.names}
 
 
 class BadArguments(InputError):
-    """The command line cannot be used. `options` is what could be read of it: the output format counts even then."""
+    """The command line is invalid. `options` is what could be parsed; its output format is used to report the error."""
 
     def __init__(self, message: str, options: Options) -> None:
         super().__init__(message)
@@ -78,29 +76,29 @@ class BadArguments(InputError):
 
 
 def parse(argv: Sequence[str]) -> Options:
-    """Raises BadArguments with the first thing that is wrong."""
-    reading = _Reading(list(argv))
-    reading.read()
+    """Raises BadArguments with the first mistake."""
+    parser = _Parser(list(argv))
+    parser.read()
     try:
-        options = Options(**reading.found)
-    except TypeError as error:  # cannot happen while the table and the Struct agree, which a test sees to
+        options = Options(**parser.found)
+    except TypeError as error:  # cannot happen while the table and the Struct agree, which a test checks
         raise BadArguments(str(error), Options()) from error
     if options.help or options.version:
         return options  # asking for help is never wrong
-    problem = reading.problem or _wrong_together(options, reading.given)
+    problem = parser.problem or _misused_option(options, parser.given)
     if problem:
         raise BadArguments(problem, options)
     return options
 
 
-class _Reading:
-    """Goes on after a mistake, so that what stands behind it is known too; the first mistake is told."""
+class _Parser:
+    """Goes on after a mistake, so that later options such as --output-format are known; only the first mistake is reported."""
 
     def __init__(self, argv: list[str]) -> None:
         self._rest = argv[::-1]
         self.found: dict[str, Any] = {}
         self.given: dict[str, str] = {}
-        """Option keys → the name they were given by."""
+        """Option key → the name it was given by."""
         self.problem = ""
 
     def read(self) -> None:
@@ -108,35 +106,35 @@ class _Reading:
             word = self._rest.pop()
             if word == "--":
                 for each in reversed(self._rest):
-                    self._word(each)
+                    self._add_word(each)
                 return
             if word.startswith("-") and word != "-":
-                self._option(word)
+                self._add_option(word)
             else:
-                self._word(word)
+                self._add_word(word)
 
-    def _word(self, word: str) -> None:
+    def _add_word(self, word: str) -> None:
         if "command" in self.found:
             self.found["words"] = (*self.found.get("words", ()), word)
         elif word in COMMANDS:
             self.found["command"] = word
-        elif word in PLANNED:
-            self._wrong(say("not_yet_command", name=word))
         else:
-            self._wrong(say("stray_word", word=as_typed(word), hint=_nearest(word, COMMANDS)))
+            self._add_problem(say("stray_word", word=printable_input(word), hint=_did_you_mean(word, COMMANDS)))
 
-    def _option(self, word: str) -> None:
+    def _add_option(self, word: str) -> None:
         name, equals, attached = word.partition("=")
         option = _BY_NAME.get(name)
         if option is None or (equals and not name.startswith("--")):
-            self._wrong(say("unknown_option", name=as_typed(name), hint=_nearest(name, _BY_NAME) or _apart(name)))
+            self._add_problem(
+                say("unknown_option", name=printable_input(name), hint=_did_you_mean(name, _BY_NAME) or _hint_on_short_option(name))
+            )
             return
         if option.key == "prompt" and "prompt" in self.found:
-            self._wrong(say("prompt_twice"))
+            self._add_problem(say("prompt_twice"))
         self.given[option.key] = name
         if option.takes == "nothing":
             if equals:
-                self._wrong(say("takes_no_value", name=name))
+                self._add_problem(say("takes_no_value", name=name))
             self.found[option.key] = option.otherwise or True
             return
         if equals:
@@ -149,35 +147,35 @@ class _Reading:
         elif self._rest:
             value = self._rest.pop()
         else:
-            self._wrong(say("needs_value", name=name))
+            self._add_problem(say("needs_value", name=name))
             return
-        self._value(option, name, value)
+        self._set_value(option, name, value)
 
-    def _value(self, option: Option, name: str, value: str) -> None:
+    def _set_value(self, option: Option, name: str, value: str) -> None:
         if not value and option.key != "prompt":
-            self._wrong(say("needs_value", name=name))
+            self._add_problem(say("needs_value", name=name))
         elif option.choices and value not in option.choices:
-            self._wrong(say("not_a_choice", name=name, value=as_typed(value), choices=either(option.choices)))
+            self._add_problem(say("not_a_choice", name=name, value=printable_input(value), choices=either(option.choices)))
         elif option.key in _COUNTS:
-            self._count(option, name, value)
+            self._set_count(option, name, value)
         elif option.takes == "many":
             self.found[option.key] = (*self.found.get(option.key, ()), value)
         else:
             self.found[option.key] = value
 
-    def _count(self, option: Option, name: str, value: str) -> None:
+    def _set_count(self, option: Option, name: str, value: str) -> None:
         most = _COUNTS[option.key]
         count = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
         if not 1 <= count <= most:
-            self._wrong(say("not_a_count", name=name, value=as_typed(value), most=most))
+            self._add_problem(say("not_a_count", name=name, value=printable_input(value), most=most))
         else:
             self.found[option.key] = count
 
-    def _wrong(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         self.problem = self.problem or problem
 
 
-def _wrong_together(options: Options, given: dict[str, str]) -> str:
+def _misused_option(options: Options, given: dict[str, str]) -> str:
     for key, name in given.items():
         commands = _BY_NAME[name].commands
         if commands and options.command not in commands:
@@ -187,16 +185,16 @@ def _wrong_together(options: Options, given: dict[str, str]) -> str:
         if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
             return say("no_stream_for_command", command=options.command)
     if options.words and options.command not in ("models", "sessions", "context", "serve-local"):
-        return say("too_many_words", command=options.command, word=as_typed(options.words[0]))
+        return say("too_many_words", command=options.command, word=printable_input(options.words[0]))
     return ""
 
 
-def _apart(name: str) -> str:
+def _hint_on_short_option(name: str) -> str:
     if name[:2] in _BY_NAME and not name.startswith("--"):
         return say("short_with_value", name=name[:2])
     return say("see_help")
 
 
-def _nearest(word: str, names: Any) -> str:
+def _did_you_mean(word: str, names: Any) -> str:
     close = closest(word, names)
     return say("did_you_mean", name=close[0]) if close else ""

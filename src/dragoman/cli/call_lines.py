@@ -1,10 +1,10 @@
-"""A tool call, its outcome, what became of old ones, how far a prompt is read: each in a few words for a person."""
+"""One-line descriptions for the user: a tool call, its outcome, pruning and compression, prompt progress."""
 
 from __future__ import annotations
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.values.events import ContextCompressed, ContextPruned, PromptProgress, ToolCallFinished
+from dragoman.values.events import ContextCompressed, ContextPruned, PromptRead, ToolCallFinished
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 
@@ -22,8 +22,8 @@ def outcome(event: ToolCallFinished) -> str:
     return say("call_done", what=_first_line(event.display))
 
 
-def context_changed(event: ContextPruned | ContextCompressed) -> str:
-    """What the model no longer sees as it was."""
+def context_change(event: ContextPruned | ContextCompressed) -> str:
+    """Describes what was pruned or compressed."""
     if isinstance(event, ContextPruned):
         return say("told_pruned", results=len(event.call_ids), tokens=f"{event.saved_tokens:,}")
     before, after = f"{event.original_tokens:,}", f"{event.new_tokens:,}"
@@ -32,8 +32,8 @@ def context_changed(event: ContextPruned | ContextCompressed) -> str:
     return say("told_not_compressed", status=event.status, before=before)
 
 
-def reading(event: PromptProgress) -> str:
-    """How far the model is with the prompt."""
+def prompt_progress(event: PromptRead) -> str:
+    """How much of the prompt the model has read."""
     percent = min(100 * event.done_tokens // max(event.total_tokens, 1), 100)
     return say("reading_prompt", percent=percent, tokens=f"{event.total_tokens:,}")
 

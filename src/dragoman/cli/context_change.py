@@ -1,40 +1,34 @@
-"""`dragoman context compress` and `prune`: the session is opened with its lock, an entry is added to it, and it is closed again."""
+"""`dragoman context compress` and `prune`: take the session's lock, append an entry, and close it."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.app.setup import context_of, make_agent
+from dragoman.app.opening import open_agent
+from dragoman.app.setup import Setup
 from dragoman.base import jsontext
 from dragoman.base.words import say
-from dragoman.cli import sessions
+from dragoman.cli.sessions_command import open_to_append, print_notices
 from dragoman.loop.history import History
 from dragoman.values.errors import DragomanError, InputError, ProviderError
 
 if TYPE_CHECKING:
-    from dragoman.cli.context import Desk
-    from dragoman.loop.agent import Agent
-    from dragoman.loop.upkeep import Compression
+    from dragoman.cli.context_command import ContextCommand
+    from dragoman.loop.compression import Compression
 
 
-def compress(desk: Desk) -> tuple[str, int]:
-    """By the agent that would go on with the session, because a model is asked."""
-    import asyncio
-
-    options = msgspec.structs.replace(desk.options, resume=desk.found.session_id)
-    try:
-        agent, _ = make_agent(msgspec.structs.replace(desk.setup, options=options))
-    except DragomanError as error:
-        raise error.__cause__ if isinstance(error.__cause__, DragomanError) else error from None  # no other model is offered here
-    sessions.tell(agent.notices)
-    done = asyncio.run(_compressed(agent, desk.options.focus))
-    written = desk.store.read(desk.found.path).entries
-    if agent.history.entries and (not written or written[-1].seq < agent.history.entries[-1].seq):
-        raise InputError(say("context_not_saved", path=desk.found.path))
+def compress(command: ContextCommand) -> tuple[str, int]:
+    """Opens an agent on the session, because compressing needs a model."""
+    options = msgspec.structs.replace(command.options, resume=command.summary.session_id)
+    done, last_seq = asyncio.run(_compress(msgspec.structs.replace(command.setup, options=options), command.options.focus))
+    written = command.store.read(command.summary.path).entries
+    if last_seq and (not written or written[-1].seq < last_seq):
+        raise InputError(say("context_not_saved", path=command.summary.path))
     code = ProviderError.exit_code if done.status in ("empty", "truncated", "failed") else 0
-    if desk.as_json:
+    if command.as_json:
         return jsontext.dumps(msgspec.to_builtins(done)) + "\n", code
     before, after = f"{done.original_tokens:,}", f"{done.new_tokens:,}"
     match done.status:
@@ -47,29 +41,30 @@ def compress(desk: Desk) -> tuple[str, int]:
     return f"{words}\n", code
 
 
-async def _compressed(agent: Agent, focus: str) -> Compression:
+async def _compress(setup: Setup, focus: str) -> tuple[Compression, int]:
+    """The result, and the number of the session's last entry."""
+    try:
+        agent = (await open_agent(setup)).agent
+    except DragomanError as error:
+        raise error.__cause__ if isinstance(error.__cause__, DragomanError) else error from None  # no other model is offered here
+    print_notices(agent.notices)
     async with agent:
-        return await agent.compress(focus)
+        done = await agent.compress(focus)
+        return done, agent.history.entries[-1].seq if agent.history.entries else 0
 
 
-def prune(desk: Desk) -> str:
-    """Everything the rule lets go, whatever the schedule. No service is asked, and no key is needed."""
-    from dragoman.context.decide import Decider
+def prune(command: ContextCommand) -> str:
+    """Prune everything the rule allows, whatever the schedule. Needs no service and no key."""
+    from dragoman.cli.context_command import upkeep_of
 
-    settings = context_of(desk.setup.config)
-    at_once = msgspec.structs.replace(settings, prune=msgspec.structs.replace(settings.prune, schedule="request"))
-    with sessions.writing(sessions.Desk(desk.options, desk.store, desk.setup.workspace), desk.found) as session:
+    with open_to_append(command.store, command.summary.path) as session:
         history = History(session.journal, entries=session.loaded.entries)
-        view = history.view
-        deployment, profile = desk.served(view.deployment, view.model)
-        kind = deployment.cache if deployment else "none"
-        due = Decider(at_once).decide(view, history.now_ms(), history.cache, profile, cache_kind=kind)
-        before = view.tokens(profile.token_scale)
-        if due.prune:
-            history.prune(due.prune, due.saved_tokens, due.reason, due.premium_tokens)
-        after = view.tokens(profile.token_scale)
-    if desk.as_json:
-        return jsontext.dumps({"pruned": len(due.prune), "original_tokens": before, "new_tokens": after}) + "\n"
-    if not due.prune:
+        upkeep = upkeep_of(command, history)
+        before = upkeep.size.tokens
+        pruned = upkeep.prune()
+        after = upkeep.size.tokens
+    if command.as_json:
+        return jsontext.dumps({"pruned": pruned, "original_tokens": before, "new_tokens": after}) + "\n"
+    if not pruned:
         return say("context_pruned_nothing", before=f"{before:,}") + "\n"
-    return say("context_pruned_now", results=len(due.prune), before=f"{before:,}", after=f"{after:,}") + "\n"
+    return say("context_pruned_now", results=pruned, before=f"{before:,}", after=f"{after:,}") + "\n"

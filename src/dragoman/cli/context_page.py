@@ -1,4 +1,4 @@
-"""A plan for the eye: a bar per kind, a line per item, and what is known of pruning, cache and cost."""
+"""Renders a context plan as text: a bar per kind, a line per item, and facts on pruning, cache and cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import bar
-from dragoman.base.words import ENGLISH, say
+from dragoman.base.words import lookup, say
 from dragoman.cli.page import Look, Page, Piece, pad, table
 from dragoman.cli.session_list import age
 from dragoman.cli.terminal_report import spent_words
@@ -17,7 +17,7 @@ from dragoman.context.plan import Plan, Total
 from dragoman.context.plan_items import PlanItem
 
 FIRST_ROWS, LAST_ROWS = 6, 24
-"""How many lines of the table are shown where it is long."""
+"""How many rows of a long table are shown."""
 LABEL_COLUMNS = 34
 BAR_COLUMNS = 40
 WINDOW_COLUMNS = 60
@@ -68,9 +68,9 @@ def _bars(page: Page, plan: Plan, window_is_known: bool) -> None:
     room = page.look.columns - label_columns - size_columns - note_columns - 14 if page.look.columns else BAR_COLUMNS
     most = max((total.tokens for total in plan.totals), default=0) or 1
     for total, label, size, note in zip(plan.totals, labels, sizes, notes, strict=True):
-        drawn = bar(total.tokens / most, max(min(room, BAR_COLUMNS), 4))
+        filled = bar(total.tokens / most, max(min(room, BAR_COLUMNS), 4))
         numbers = pad(size, size_columns, right=True) + pad(_percent(total.tokens / (plan.tokens or 1)), 6, right=True)
-        page.line(INDENT, pad(label, label_columns), "  ", numbers, "  ", (drawn, "cyan"), (f"  {note}" if note else "", "yellow"))
+        page.line(INDENT, pad(label, label_columns), "  ", numbers, "  ", (filled, "cyan"), (f"  {note}" if note else "", "yellow"))
 
 
 def _label(total: Total) -> str:
@@ -96,13 +96,13 @@ class _Row(msgspec.Struct, frozen=True):
     tokens: int
     what: str
     item: PlanItem
-    """One that stands for all of them."""
+    """The first item of the row."""
     about: str
     whole_tokens: int = 0
 
 
 def _items(page: Page, plan: Plan, now_ms: int, everything: bool) -> None:
-    rows = list(map(_row, plan.items)) if everything else list(_gathered(plan.items))
+    rows = list(map(_row, plan.items)) if everything else list(_group_rows(plan.items))
     left = 0 if everything else max(len(rows) - FIRST_ROWS - LAST_ROWS - 1, 0)
     shown: Sequence[_Row | None] = rows if not left else [*rows[:FIRST_ROWS], None, *rows[-LAST_ROWS - 1 :]]
     cells: list[list[Piece]] = [[say(f"context_{name}") for name in ("entry", "age", "tokens", "what")] + [""]]
@@ -119,9 +119,9 @@ def _row(item: PlanItem) -> _Row:
     return _Row((item.seq, item.seq), item.timestamp_ms, item.tokens, what, item, about, item.whole_tokens)
 
 
-def _gathered(items: Sequence[PlanItem]) -> Iterator[_Row]:
-    """One line for all tools, for an answer with its calls, and for whatever left the view for one reason."""
-    for _, group in groupby(items, key=_together):
+def _group_rows(items: Sequence[PlanItem]) -> Iterator[_Row]:
+    """One row for all tools, for an answer with its calls, and for items that left the view for the same reason."""
+    for _, group in groupby(items, key=_group_key):
         found = list(group)
         first = _row(found[0])
         if len(found) == 1:
@@ -139,7 +139,7 @@ def _gathered(items: Sequence[PlanItem]) -> Iterator[_Row]:
         yield _Row(seqs, first.timestamp_ms, tokens, what, found[0], about, whole)
 
 
-def _together(item: PlanItem) -> tuple[object, ...]:
+def _group_key(item: PlanItem) -> tuple[object, ...]:
     if item.state in ("summarised", "dropped"):
         return item.state, item.reason, item.by_seq
     if item.kind == "tools":
@@ -171,7 +171,7 @@ def _state(row: _Row) -> str:
     return say(f"context_state_{item.reason}", by=item.by_seq, whole=f"{row.whole_tokens:,}", detail=detail)
 
 
-# --- what is known of it
+# --- facts
 
 
 def _facts(page: Page, plan: Plan, now_ms: int, model: str) -> None:
@@ -202,7 +202,7 @@ def _prunings(plan: Plan, now_ms: int) -> Iterator[str]:
             age=age(now_ms - pruning.timestamp_ms),
             results=pruning.results,
             tokens=f"{pruning.saved_tokens:,}",
-            why=why(pruning.reason),
+            why=reason_words(pruning.reason),
         )
 
 
@@ -210,7 +210,7 @@ def _next(plan: Plan) -> str:
     after = plan.next
     words = say("context_next_nothing")
     if after.prune:
-        words = say("context_next_prune", results=after.prune, tokens=f"{after.saved_tokens:,}", why=why(after.reason))
+        words = say("context_next_prune", results=after.prune, tokens=f"{after.saved_tokens:,}", why=reason_words(after.reason))
     return words + (say("context_next_compress") if after.compress else "")
 
 
@@ -234,7 +234,7 @@ def _cache(plan: Plan, now_ms: int) -> str:
         share = cache.expected_tokens / (plan.tokens or 1)
         words = say("context_cache_warm", tokens=f"{cache.expected_tokens:,}", percent=_percent(share), age=since)
     elif cache.broken:
-        words = say("context_cache_broken", why=why(cache.broken))
+        words = say("context_cache_broken", why=reason_words(cache.broken))
     else:
         words = say("context_cache_cold", age=since)
     share = cache.reported_tokens / (cache.reported_of_tokens or 1)
@@ -253,9 +253,9 @@ def _cost(plan: Plan, model: str) -> str:
     return words
 
 
-def why(reason: str) -> str:
-    """A reason as the record has it, in words; one that is words already stays."""
-    return say(f"context_why_{reason}") if f"context_why_{reason}" in ENGLISH else reason
+def reason_words(reason: str) -> str:
+    """The sentence for a reason code of the record; any other text is returned unchanged."""
+    return say(f"context_why_{reason}") if lookup(f"context_why_{reason}") is not None else reason
 
 
 def dollars(amount: float) -> str:

@@ -1,4 +1,4 @@
-"""`dragoman context simulate`: what a session's input would have cost with other ways of pruning, at its own prices and at others."""
+"""`dragoman context simulate`: what a session's input would have cost under other pruning policies, at its own and at other prices."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.app.setup import context_of
+from dragoman.app.settings import context_of
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.cli.context_page import dollars
 from dragoman.cli.page import Page, Piece, look_of, table
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
-from dragoman.context.replay import ALL_TOOLS, Call, Policy, PolicyName, ReplayCost, calls_of, replay
+from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import PruneSettings
+from dragoman.context.trace import TracedCall, trace_calls
 from dragoman.context.view import View
 from dragoman.values.errors import InputError
 from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
-    from dragoman.cli.context import Desk
+    from dragoman.cli.context_command import ContextCommand
     from dragoman.values.record import Entry
 
 POLICIES: tuple[PolicyName, ...] = ("none", "request", "turn", "cold", "economic", "auto", "optimum")
 OTHERS = ("anthropic", "openai", "gemini", "deepseek")
-"""Whose prices are shown beside the session's own."""
+"""Deployments whose prices are shown beside the session's own."""
 MOST_CALLS = 100
-"""Beyond so many, hindsight is had only where it is asked for: finding the best moments takes the square of them."""
+"""With more calls, the best possible schedule is computed only with --all: finding it takes quadratic time."""
 
 
 class Tariff(msgspec.Struct, frozen=True):
-    """A price table and how its cache is taken to work."""
+    """A price table, and how its prompt cache is assumed to work."""
 
     name: str
     model: str
@@ -40,31 +41,31 @@ class Tariff(msgspec.Struct, frozen=True):
     ttl_ms: int = 300_000
     falls_back: bool = False
     is_own: bool = False
-    """The session's."""
+    """Whether it is the tariff of the session's own model."""
 
     @property
     def rates(self) -> Rates | None:
         return rates_of(self.prices, ttl_ms=self.ttl_ms, falls_back=self.falls_back)
 
 
-def simulate(desk: Desk, entries: Sequence[Entry]) -> str:
-    calls = calls_of(entries)
+def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
+    calls = trace_calls(entries)
     if not calls:
-        raise InputError(say("simulate_none", id=desk.found.session_id))
+        raise InputError(say("simulate_none", id=command.summary.session_id))
     view = View()
     for entry in entries:
         view.feed(entry)
-    settings = context_of(desk.setup.config).prune
-    tariffs = _tariffs(desk, view)
-    whole = desk.options.all or len(calls) <= MOST_CALLS
+    settings = context_of(command.setup.config).prune
+    tariffs = _tariffs(command, view)
+    whole = command.options.all or len(calls) <= MOST_CALLS
     groups = {
         "terminal": [Policy(name, settings.rule, settings.overhead) for name in POLICIES if whole or name != "optimum"],
         "all": [Policy(name, ALL_TOOLS, settings.overhead) for name in POLICIES[-3:] if whole or name != "optimum"],
     }
-    costs = {name: _replayed(calls, group, tariffs) for name, group in groups.items()}
-    if desk.as_json:
-        return jsontext.dumps(_told(calls, tariffs, costs)) + "\n"
-    page = Page(look_of(desk.setup.config.color))
+    costs = {name: _replay_all(calls, group, tariffs) for name, group in groups.items()}
+    if command.as_json:
+        return jsontext.dumps(_to_json(calls, tariffs, costs)) + "\n"
+    page = Page(look_of(command.setup.config.color))
     tokens = sum(each.usage.input_tokens for each in calls if each.usage is not None)
     page.fact("", 0, say("simulate_head", calls=f"{len(calls):,}", tokens=f"{tokens:,}"))
     has_own = bool(tariffs) and tariffs[0].is_own
@@ -82,8 +83,8 @@ def simulate(desk: Desk, entries: Sequence[Entry]) -> str:
     return page.text
 
 
-def _replayed(calls: Sequence[Call], policies: Sequence[Policy], tariffs: Sequence[Tariff]) -> list[list[ReplayCost]]:
-    """A row for each policy; all of them go by one rule."""
+def _replay_all(calls: Sequence[TracedCall], policies: Sequence[Policy], tariffs: Sequence[Tariff]) -> list[list[ReplayCost]]:
+    """One row per policy. All policies must have the same rule."""
     timeline = Timeline(calls, policies[0].rule)
     without_cache = Rates(1, 1, 0)
     return [[replay(timeline, policy, tariff.rates or without_cache, tariff.prices) for tariff in tariffs] for policy in policies]
@@ -92,13 +93,13 @@ def _replayed(calls: Sequence[Call], policies: Sequence[Policy], tariffs: Sequen
 # --- prices
 
 
-def _tariffs(desk: Desk, view: View) -> list[Tariff]:
-    """The session's own first; of others, those whose prices the catalog has."""
-    own = _own(desk, view)
+def _tariffs(command: ContextCommand, view: View) -> list[Tariff]:
+    """The session's own tariff first, then the others whose prices are in the catalog."""
+    own = _own_tariff(command, view)
     found = [own] if own is not None else []
     for name in OTHERS:
-        row = desk.catalog.deployments.get(name)
-        if row is not None and row.default_model and (prices := desk.prices(name, row.default_model)) is not None:
+        row = command.catalog.deployments.get(name)
+        if row is not None and row.default_model and (prices := command.prices(name, row.default_model)) is not None:
             tariff = Tariff(name, f"{name}/{row.default_model}", prices, falls_back=row.cache == "breakpoints")
             found.append(tariff)
             if prices.cache_write_1h is not None:
@@ -106,8 +107,8 @@ def _tariffs(desk: Desk, view: View) -> list[Tariff]:
     return found
 
 
-def _own(desk: Desk, view: View) -> Tariff | None:
-    row, profile = desk.served(view.deployment, view.model)
+def _own_tariff(command: ContextCommand, view: View) -> Tariff | None:
+    row, profile = command.find_model(view.deployment, view.model)
     if row is None or profile.prices is None:
         return None
     return Tariff(say("simulate_own"), f"{row.name}/{view.model}", profile.prices, falls_back=row.cache == "breakpoints", is_own=True)
@@ -149,10 +150,10 @@ def _legend(tariff: Tariff) -> str:
     return say("simulate_prices", name=tariff.name, model=tariff.model, input=fresh, read=read, write=write, minutes=minutes)
 
 
-def _told(calls: Sequence[Call], tariffs: Sequence[Tariff], costs: dict[str, list[list[ReplayCost]]]) -> dict[str, Any]:
+def _to_json(calls: Sequence[TracedCall], tariffs: Sequence[Tariff], costs: dict[str, list[list[ReplayCost]]]) -> dict[str, Any]:
     return {
         "requests": len(calls),
-        "prices": [msgspec.to_builtins(tariff) for tariff in tariffs],
+        "prices": list(tariffs),
         "costs": [
             {
                 "policy": cost.policy.name,

@@ -1,4 +1,4 @@
-"""A conversation in the terminal: prompts, runs and commands in turn. The loop that drives a run stands still while the user types."""
+"""A conversation in the terminal: prompts, runs and slash commands in turn. The event loop does not run while the user types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import sys
 from typing import Any
 
 from dragoman import __version__
-from dragoman.app.setup import Setup, connected, make_agent, tidy_sessions
+from dragoman.app.connecting import connect_model
+from dragoman.app.opening import CLOSING_S, close_agent, end_tasks, new_loop, open_agent, tidy_sessions
+from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
 from dragoman.base.words import say
 from dragoman.cli.approval import Dialog, Questions
@@ -18,19 +20,18 @@ from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
-from dragoman.loop.history import paid
+from dragoman.loop.history import paid_usage
 from dragoman.loop.run import Run
 from dragoman.values.errors import DragomanError
 from dragoman.values.usage import Usage
 
 EXIT_HUNG_UP = 129
-CLOSING_S = 1.0
 RECALLED_LINES = 60
-"""How much of a resumed conversation is shown again."""
+"""How many lines of a resumed conversation are shown."""
 
 
 class Conversation:
-    """One agent, one terminal. `go` returns the exit code once the user has left."""
+    """One agent, one terminal. `run` returns the exit code once the user has left."""
 
     def __init__(self, setup: Setup, screen: Screen, copy: Output | None = None) -> None:
         self.screen = screen
@@ -46,20 +47,21 @@ class Conversation:
         self._signals = Signals(self._keyboard)
         self._report = TerminalReport(screen, copy)
         dialog = Dialog(screen, self._keyboard, edit=self._edit, stop=self._stop)
-        questions = Questions(dialog, self._report, lambda name: self.agent.registry.get(name))
-        self.agent, self._notices = make_agent(setup, ask=questions.ask, ask_user=questions.ask_user)
+        questions = Questions(dialog, self._report, lambda name: self.agent.tools.get(name))
+        self._loop = new_loop()
+        opened = self._loop.run_until_complete(open_agent(setup, ask=questions.ask, ask_user=questions.ask_user))
+        self.agent, self._notices = opened.agent, opened.notices
         self._prompt = LinePrompt(screen)
-        self._loop = asyncio.new_event_loop()
         self._run: Run | None = None
-        self._stopping = False
-        self._leaving: int | None = None
+        self._is_stopping = False
+        self._exit_code: int | None = None
 
-    def go(self) -> int:
+    def run(self) -> int:
         with self._signals:
             try:
                 self._greet()
                 return self._talk()
-            except Interrupted as interrupt:  # between two things: nothing is under way that could be lost
+            except Interrupted as interrupt:  # no run is active, so nothing is lost
                 return interrupt.code
             finally:
                 self._keyboard.close()
@@ -69,36 +71,36 @@ class Conversation:
     def model(self) -> str:
         return f"{self.agent.provider.name}/{self.agent.model}"
 
-    # --- what the user says
+    # --- the user's turn
 
     def _greet(self) -> None:
         mode = self.agent.approvals.mode
         self.screen.message(
-            say("banner", version=__version__, model=self.model, workspace=_at_home(self._setup.workspace), mode=mode), "bold"
+            say("banner", version=__version__, model=self.model, workspace=_shorten_home(self._setup.workspace), mode=mode), "bold"
         )
         self.screen.message(say("banner_hint"), "dim")
         for notice in self._notices:
             self.screen.message(say("banner_notice", text=notice), "yellow")
         if self._setup.options.resume is not None:
-            self._recall()
+            self._show_earlier()
 
-    def _recall(self) -> None:
-        """What was said before, as it looked; of a long conversation, its end. Tokens and cost go on from where they were."""
+    def _show_earlier(self) -> None:
+        """Show the resumed conversation, or the end of a long one. Tokens and cost are counted on from there."""
         from dragoman.cli.session_show import as_lines
         from dragoman.sessions.transcript import Prompt, read_transcript
 
         transcript = read_transcript(self.agent.history.entries)
         self.runs = sum(isinstance(step, Prompt) and not (step.is_setup or step.is_note) for step in transcript.steps)
-        self._count_what_was_spent()
+        self._count_earlier_usage()
         lines = as_lines(transcript)
         if len(lines) > RECALLED_LINES:
             self.screen.message(say("recalled_end", count=len(lines) - RECALLED_LINES, id=self.agent.session_id), "dim")
         for line in lines[-RECALLED_LINES:]:
             self.screen.line(line)
 
-    def _count_what_was_spent(self) -> None:
-        """At the prices of the service it goes on with, where it knows them."""
-        paid_for = [entry for entry in self.agent.history.entries if any(paid([entry]))]
+    def _count_earlier_usage(self) -> None:
+        """At the prices of the current service, if known."""
+        paid_for = [entry for entry in self.agent.history.entries if any(paid_usage([entry]))]
         known = [cost for entry in paid_for if (cost := self.agent.cost_usd([entry])) is not None]
         self.usage = self.agent.history.usage
         self.cost_usd = sum(known) if known else None
@@ -106,11 +108,11 @@ class Conversation:
 
     def _talk(self) -> int:
         interrupted = False
-        while self._leaving is None and not self.screen.gone:
+        while self._exit_code is None and not self.screen.gone:
             try:
-                text = self._prompt.read(self._typed_ahead())
+                text = self._prompt.read(self._take_typed_ahead())
                 interrupted = False
-                self._take(text)
+                self._handle_input(text)
             except EOFError:
                 self.screen.write("\n")
                 return 0
@@ -124,36 +126,34 @@ class Conversation:
                     return 0
                 interrupted = True
                 self.screen.message(say("again_leaves"), "dim")
-        return EXIT_HUNG_UP if self._leaving is None else self._leaving
+        return EXIT_HUNG_UP if self._exit_code is None else self._exit_code
 
-    def _take(self, text: str) -> None:
+    def _handle_input(self, text: str) -> None:
         if not text.strip():
             return
         if text.startswith("//"):
             self.ask(text[1:])
         elif text.startswith("/"):
-            from dragoman.cli.commands import Commands
+            from dragoman.cli.commands import SlashCommands
 
-            Commands(self).do(text)
-        elif text.startswith("!"):
-            self.screen.message(say("not_yet_shell"), "yellow")
+            SlashCommands(self).run(text)
         else:
             self.ask(text)
 
     def leave(self, code: int) -> None:
-        self._leaving = code
+        self._exit_code = code
 
-    def _typed_ahead(self) -> str:
-        """What was typed while a run was going stands in the next prompt, where it can be read before it is sent."""
+    def _take_typed_ahead(self) -> str:
+        """Text typed during a run is put into the next prompt, where the user sees it before sending it."""
         typed, self._keyboard.typed = self._keyboard.typed, ""
         return " ".join("".join(char if char.isprintable() else " " for char in typed).split())
 
-    # --- what the model does
+    # --- the model's turn
 
     def ask(self, prompt: str | None) -> None:
-        """One run. Without a prompt: go on from where the last one failed."""
+        """One run. Without a prompt: retry from where the last one failed."""
         try:
-            self._loop.run_until_complete(self._answered(prompt))
+            self._loop.run_until_complete(self._run_prompt(prompt))
         except DragomanError as error:
             self.screen.message(say("run_failed", message=error), "red")
         self.screen.finish()
@@ -163,11 +163,10 @@ class Conversation:
         if code not in (0, EXIT_INTERRUPTED):
             self.leave(code)
 
-    async def _answered(self, prompt: str | None) -> None:
+    async def _run_prompt(self, prompt: str | None) -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_log_only)
         run = self._run = self.agent.run(prompt)
-        self._stopping = False
+        self._is_stopping = False
         self._report.begin(loop)
         for page in filter(None, (self.screen, self._copy)):
             page.attach(loop)
@@ -181,9 +180,9 @@ class Conversation:
         finally:
             self._keyboard.close()
             self._signals.detach()
-        self._account(run)
+        self._count_usage(run)
 
-    def _account(self, run: Run) -> None:
+    def _count_usage(self, run: Run) -> None:
         result = run.result
         self._report.end(result)
         self.runs += 1
@@ -195,9 +194,9 @@ class Conversation:
             self.cost_usd = (self.cost_usd or 0.0) + result.cost_usd
 
     def _stop(self) -> None:
-        """Once is enough: a second cancel would cut off the cleaning up after the first."""
-        if self._run is not None and not self._stopping:
-            self._stopping = True
+        """Cancels only once: a second cancel would interrupt the cleanup after the first."""
+        if self._run is not None and not self._is_stopping:
+            self._is_stopping = True
             self._run.cancel()
 
     def change_model(self, name: str) -> None:
@@ -206,35 +205,31 @@ class Conversation:
         before = self.agent.provider
         try:
             require_weights(self._setup, name, may_ask=True)
-            self.agent.change_model(connected(self._setup, self.agent.blobs, name))
+            self.agent.change_model(connect_model(self._setup, self.agent.blobs, name))
         except DragomanError as error:
             self.screen.message(say("run_failed", message=error), "red")
             return
-        self._loop.run_until_complete(_within(before.aclose()))
+        self._loop.run_until_complete(_close_in_time(before.aclose()))
         self.screen.message(say("model_is_now", model=self.model))
 
     async def _edit(self, text: str, name: str) -> str | None:
         from dragoman.cli.editor import edit
 
-        with self._signals.left_to_others():
+        with self._signals.leave_to_editor():
             return await edit(text, name, self.screen.descriptor)
 
     # --- the end
 
     def _close(self) -> None:
         loop = self._loop
-        loop.run_until_complete(_within(self.agent.aclose()))
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S))
+        loop.run_until_complete(close_agent(self.agent))
+        end_tasks(loop)
         self.screen.close()
         loop.close()
         tidy_sessions(self._setup)
 
 
-async def _within(closing: Any) -> None:
+async def _close_in_time(closing: Any) -> None:
     try:
         async with asyncio.timeout(CLOSING_S):
             await closing
@@ -242,13 +237,6 @@ async def _within(closing: Any) -> None:
         pass
 
 
-def _at_home(path: str) -> str:
+def _shorten_home(path: str) -> str:
     home = os.path.expanduser("~")
     return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path
-
-
-def _log_only(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio would print is for --debug."""
-    import logging
-
-    logging.getLogger("dragoman.cli").debug("%s", context.get("message"), exc_info=context.get("exception"))

@@ -1,21 +1,31 @@
-"""`dragoman doctor`: looks whether everything a run needs is there, and says what to do where it is not."""
+"""`dragoman doctor`: checks everything a run needs, and says how to fix what is missing."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Literal
 
 import msgspec
 
 from dragoman import __version__
-from dragoman.app.choice import Choice, choose_model, key_of
+from dragoman.app.choice import choose_model, key_variable
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, catalog_of, set_up
+from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.http.clients import open_transport
+from dragoman.http.connection import FAULTS
+from dragoman.http.dialling import dial
+from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
+from dragoman.loop.model import find_weights
+from dragoman.providers.catalog import filled, profile_for
+from dragoman.tools.ripgrep import find_ripgrep
+from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.errors import ConnectionFailed, DragomanError
 from dragoman.values.profile import Deployment
 
@@ -31,7 +41,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def examine(options: Options) -> tuple[str, int]:
-    """What was found, as text or JSON, and the exit code: 1 where something is broken."""
+    """The findings as text or JSON, and the exit code: 1 if something is broken."""
     findings = list(_findings(options))
     code = 1 if any(finding.state == "broken" for finding in findings) else 0
     if options.output_format == "json":
@@ -56,15 +66,15 @@ def _findings(options: Options) -> Iterator[Finding]:
         yield Finding("config", "ok", ", ".join(read) or say("doctor_no_config"))
         yield from (Finding("config", "warning", notice) for notice in setup.loaded.notices)
     if setup is not None and setup.config.http.client == "httpx":
-        yield _guarded("http", _httpx)
+        yield _check_safely("http", _httpx)
     if setup is not None and catalog is not None:
         yield from _model(setup, options)
     workspace = setup.workspace if setup is not None else os.getcwd()
-    yield _guarded("ripgrep", lambda: _ripgrep(workspace))
+    yield _check_safely("ripgrep", lambda: _ripgrep(workspace))
     yield _terminal()
     if setup is not None:
         for name in ("config", "data", "cache"):
-            yield _place(name, getattr(setup.places, name))
+            yield _folder(name, getattr(setup.places, name))
     yield Finding("sandbox", "warning", say("doctor_no_sandbox"))
 
 
@@ -79,7 +89,7 @@ def _model(setup: Setup, options: Options) -> Iterator[Finding]:
     except DragomanError as error:
         yield Finding("model", "broken", str(error))
         return
-    yield _chosen(choice, deployment, model)
+    yield _model_finding(choice, deployment, model)
     try:
         from dragoman.providers.auth import auth_for
 
@@ -87,21 +97,19 @@ def _model(setup: Setup, options: Options) -> Iterator[Finding]:
     except DragomanError as error:
         yield Finding("key", "broken", str(error))
     else:
-        variable = key_of(deployment, setup.env)
+        variable = key_variable(deployment, setup.env)
         yield Finding("key", "ok", say("doctor_key", name=variable) if variable else say("doctor_no_key_needed"))
     if deployment.in_process:
         yield _engine()
-        yield _guarded("weights", lambda: _weights(setup, choice.model))
+        yield _check_safely("weights", lambda: _weights(setup, choice.model))
         return
     if options.offline:
         yield Finding("network", "warning", say("doctor_offline"))
         return
-    yield _guarded("network", lambda: _reach(deployment, setup))
+    yield _check_safely("network", lambda: _reach(deployment, setup))
 
 
-def _chosen(choice: Choice, deployment: Deployment, model: str) -> Finding:
-    from dragoman.providers.catalog import profile_for
-
+def _model_finding(choice: Choice, deployment: Deployment, model: str) -> Finding:
     name = f"{deployment.name}/{model}"
     if profile_for(deployment, model).known:
         return Finding("model", "ok", say("doctor_model", name=name, why=choice.why))
@@ -109,16 +117,15 @@ def _chosen(choice: Choice, deployment: Deployment, model: str) -> Finding:
 
 
 def _engine() -> Finding:
-    from dragoman.local.engine import unusable
+    from dragoman.local.engine import unusable_reason
 
-    reason = unusable()
+    reason = unusable_reason()
     return Finding("engine", "broken", reason) if reason else Finding("engine", "ok", say("doctor_engine"))
 
 
 def _weights(setup: Setup, model: str) -> Finding:
     from dragoman.app.first_use import needs_weights
     from dragoman.local.provider import weights_of
-    from dragoman.loop.agent import find_weights
 
     name = model.partition("/")[2]
     if needs_weights(setup, model):
@@ -134,59 +141,49 @@ def _httpx() -> Finding:
 
 
 def _reach(deployment: Deployment, setup: Setup) -> Finding:
-    """TCP, and TLS where it is spoken, to the chosen service alone; nothing is asked of it by our own client, and little by httpx2."""
-    import asyncio
-    import time
-
-    from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
-    from dragoman.providers.catalog import filled
-
+    """Connect to the chosen service over TCP, and TLS where used. Our own client sends no request; httpx2 sends a HEAD."""
     url = next((setup.env[name] for name in deployment.base_url_env if setup.env.get(name, "").strip()), deployment.base_url)
     scheme, _, rest = filled(url.strip(), setup.env, deployment.name).partition("://")
     origin = f"{scheme}://{rest.partition('/')[0]}"
     client = setup.config.http.client
     route = route_to(origin, None, HTTP_PROXIES if client == "own" else (*HTTP_PROXIES, *SOCKS_PROXIES))
 
-    async def ask() -> None:
-        from dragoman.http.clients import open_transport
-
+    async def send_head() -> None:
         transport = open_transport(client, connect_timeout_s=REACH_S)
         try:
             async with asyncio.timeout(2 * REACH_S), transport.send("HEAD", f"{origin}/", {}, b""):
                 pass
         except TimeoutError:
-            raise ConnectionFailed(f"{route.whole_way} takes connections and does not answer; is it the right address?") from None
+            raise ConnectionFailed(say("doctor_no_answer", where=route.full_route)) from None
         finally:
             await transport.aclose()
 
-    async def dialled() -> None:
-        from dragoman.http.connection import FAULTS
-        from dragoman.http.dialling import dial
-        from dragoman.http.tls import trust
+    async def connect() -> None:
+        from dragoman.http.tls import load_tls_context
 
-        context = trust(None, asyncio.get_running_loop()) if route.tls or route.hop.tls else None
+        context = load_tls_context(None, asyncio.get_running_loop()) if route.tls or route.hop.tls else None
         try:
             async with asyncio.timeout(REACH_S):
                 connection = await dial(route, context)
         except FAULTS as error:
-            from dragoman.http.faults import not_answered
+            from dragoman.http.faults import error_before_head
 
-            raise not_answered(error, route, REACH_S) from error
+            raise error_before_head(error, route, REACH_S) from error
         await connection.aclose()
 
     began_s = time.monotonic()
-    loop = asyncio.new_event_loop()  # not asyncio.run: it would wait for a name that is still being looked up
+    loop = asyncio.new_event_loop()  # not asyncio.run: it would wait for a DNS lookup that is still going on
     try:
-        loop.run_until_complete(dialled() if client == "own" else ask())
+        loop.run_until_complete(connect() if client == "own" else send_head())
     finally:
         loop.close()
-    return Finding("network", "ok", say("doctor_reached", where=route.whole_way, ms=int((time.monotonic() - began_s) * 1000)))
+    return Finding("network", "ok", say("doctor_reached", where=route.full_route, ms=int((time.monotonic() - began_s) * 1000)))
 
 
 # --- the machine ----------------------------------------------------------------------------------------------------------------
 
 
-def _guarded(what: str, look: Callable[[], Finding]) -> Finding:
+def _check_safely(what: str, look: Callable[[], Finding]) -> Finding:
     try:
         return look()
     except DragomanError as error:
@@ -196,12 +193,9 @@ def _guarded(what: str, look: Callable[[], Finding]) -> Finding:
 
 
 def _ripgrep(workspace: str) -> Finding:
-    from dragoman.tools.ripgrep import find_ripgrep
-    from dragoman.tools.workspace import Refused
-
     try:
         return Finding("ripgrep", "ok", find_ripgrep(workspace))
-    except Refused:
+    except ToolRefusal:
         return Finding("ripgrep", "broken", say("doctor_no_ripgrep"))
 
 
@@ -209,16 +203,19 @@ def _terminal() -> Finding:
     streams = [(name, stream is not None and stream.isatty()) for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout))]
     encoding = getattr(sys.stdout, "encoding", "") or ""
     kind = os.environ.get("TERM") or "-"
-    told = say(
-        "doctor_terminal", streams=", ".join(f"{name} {'✓' if is_one else '-'}" for name, is_one in streams), kind=kind, encoding=encoding
+    text = say(
+        "doctor_terminal",
+        streams=", ".join(f"{name} {'✓' if is_terminal else '-'}" for name, is_terminal in streams),
+        kind=kind,
+        encoding=encoding,
     )
     if encoding.lower().replace("-", "") != "utf8":
-        return Finding("terminal", "warning", f"{told}; {say('doctor_not_utf8')}")
-    return Finding("terminal", "ok", told)
+        return Finding("terminal", "warning", f"{text}; {say('doctor_not_utf8')}")
+    return Finding("terminal", "ok", text)
 
 
-def _place(name: str, folder: str) -> Finding:
-    """Whether the folder could be written, and how much room there is. Nothing is written to find out."""
+def _folder(name: str, folder: str) -> Finding:
+    """Whether the folder is writable and how much disk space is free, found out without writing anything."""
     import shutil
 
     at = folder
@@ -229,5 +226,5 @@ def _place(name: str, folder: str) -> Finding:
     if not os.access(at, os.W_OK | os.X_OK):
         return Finding(name, "broken" if name != "config" else "warning", say("doctor_not_writable", path=at))
     free = shutil.disk_usage(at).free
-    told = say("doctor_place", path=folder, free=f"{free / 1e9:.1f}")
-    return Finding(name, "ok" if free >= LOW_DISK_BYTES else "warning", told)
+    text = say("doctor_place", path=folder, free=f"{free / 1e9:.1f}")
+    return Finding(name, "ok" if free >= LOW_DISK_BYTES else "warning", text)

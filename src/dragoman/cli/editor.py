@@ -1,4 +1,4 @@
-"""A text put before the user to be changed: in the editor of their choice, or on a line of the terminal."""
+"""Lets the user edit a text: in $VISUAL or $EDITOR, or on one line of the terminal."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import sys
 from dragoman.base.words import say
 
 STOP_S = 0.5
-# Isolated: neither PYTHONPATH nor the folder we are in may supply what passes for a module of the library.
+# -I: neither PYTHONPATH nor the current folder may shadow a module of the standard library.
 _LINE_EDITOR = (sys.executable, "-I", os.path.join(os.path.dirname(__file__), "line_editor.py"))
 
 
 class EditorFailed(Exception):
-    """Why the text could not be put before the user."""
+    """The editor could not be started; the message says why."""
 
 
 async def edit(text: str, name: str, terminal: int) -> str | None:
-    """The text as they left it; None where they gave up. The terminal must be in its usual mode. Raises EditorFailed.
+    """The edited text, or None if the user gave up. The terminal must be in its usual mode. Raises EditorFailed.
 
-    It is another process either way, so that cancelling ends it.
+    Both ways run in another process, so that cancelling can end it.
     """
     import shlex
     import tempfile
@@ -33,13 +33,13 @@ async def edit(text: str, name: str, terminal: int) -> str | None:
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         path = os.path.join(folder, name)
         _write(path, text)
-        if not await _ran([*command, path], terminal):
+        if not await _run_editor([*command, path], terminal):
             return None
         try:
             edited = _read(path)
         except OSError:
             return None
-    return edited if text.endswith("\n") else edited.removesuffix("\n")  # most editors end the last line
+    return edited if text.endswith("\n") else edited.removesuffix("\n")  # most editors add a final newline
 
 
 def _write(path: str, text: str) -> None:
@@ -52,7 +52,7 @@ def _read(path: str) -> str:
         return file.read()
 
 
-async def _ran(command: list[str], terminal: int) -> bool:
+async def _run_editor(command: list[str], terminal: int) -> bool:
     try:
         process = await asyncio.create_subprocess_exec(*command, stdin=0, stdout=terminal, stderr=terminal)
     except (OSError, ValueError) as error:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.app.connecting import choose_first_model
+from dragoman.app.opening import close_agent, open_agent, run_loop, tidy_sessions
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, discover_tools, make_agent, set_up, settled, tidy_sessions
+from dragoman.app.setup import Setup, set_up
 from dragoman.app.signals import Interrupts
 from dragoman.base.words import say
 from dragoman.cli.call_lines import title
-from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed, outcome_of
+from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed_outcome, outcome_of
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for
-from dragoman.cli.startup import all_is_told
+from dragoman.cli.startup import mark_result_written
 from dragoman.values.contracts import Deny, Intent
 from dragoman.values.errors import DragomanError
 
@@ -26,21 +27,20 @@ if TYPE_CHECKING:
     from dragoman.values.messages import ToolCall
 
 EXIT_READER_GONE = 141
-"""128 + SIGPIPE: nobody reads the output any more, and so the run was ended."""
-CLOSING_S = 1.0
+"""128 + SIGPIPE: the reader of the output is gone, so the run was ended."""
 
 
-def answer(options: Options) -> int:
-    """Ask, tell the answer, and return the exit code. Raises nothing."""
+def run_headless(options: Options) -> int:
+    """Run one prompt, print the answer, and return the exit code. Raises nothing."""
     headless = Headless(options)
     with headless.interrupts:
-        return headless.go()
+        return headless.run()
 
 
 class Headless:
     def __init__(self, options: Options) -> None:
         self._options = options
-        self.interrupts = Interrupts(self._last_words, raises=False)
+        self.interrupts = Interrupts(self._end_early, raises=False)
         self._out = output_for(options)
         self._messages = messages_for(options)
         self._report: Report = report_for(options, self._out, self._messages)
@@ -49,20 +49,20 @@ class Headless:
         self._run: Run | None = None
         self._finishing = False
 
-    def go(self) -> int:
+    def run(self) -> int:
         try:
-            outcome = self._outcome()
+            outcome = self._run_prompt()
         except asyncio.CancelledError:
-            outcome = self._cancelled(self.interrupts.code)
+            outcome = self._cancelled_outcome(self.interrupts.code)
         except DragomanError as error:
-            outcome = failed(error)
+            outcome = failed_outcome(error)
         except Exception as error:
-            outcome = self._broken(error)
+            outcome = self._unexpected_failure(error)
         return self._finish(outcome)
 
     def _finish(self, outcome: Outcome) -> int:
         self._finishing = True
-        all_is_told()
+        mark_result_written()
         self._report.end(outcome)
         self._out.finish()
         if self._out.problem is not None:
@@ -72,25 +72,20 @@ class Headless:
 
     # --- the run
 
-    def _outcome(self) -> Outcome:
+    def _run_prompt(self) -> Outcome:
         setup = set_up(self._options)
         self._messages.choose_color(setup.config.color)
         prompt = read_prompt(self._options.prompt, self._notice)
-        setup = settled(setup, may_ask=False)
-        agent, notices = make_agent(setup, ask=self._refuse)
-        for notice in notices:
-            self._notice(notice)
-        self._agent = agent
-        outcome = _driven(lambda: self._answered(setup, agent, prompt))
+        setup = choose_first_model(setup, may_ask=False)
+        outcome = run_loop(lambda: self._answer(setup, prompt))
         tidy_sessions(setup)
         return outcome
 
-    async def _answered(self, setup: Setup, agent: Agent, prompt: str) -> Outcome:
+    async def _answer(self, setup: Setup, prompt: str) -> Outcome:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_log_only)
         self._out.attach(loop)
         try:
-            await self._discover(loop, setup, agent)
+            agent = self._agent = await self._open(loop, setup)
             run = self._run = agent.run(prompt)
             self._out.on_gone = run.cancel
             self.interrupts.attach(loop, run.cancel)
@@ -99,26 +94,31 @@ class Headless:
             async with run:
                 async for event in run:
                     take(event)
-            await _closed(agent)
+            await close_agent(agent)
         finally:
             self.interrupts.detach()
             self._out.detach()
-        await self._trace(run)
-        self._tell_refused()
-        return self._ended(agent, run)
+        await self._print_traceback(run)
+        self._report_refusals()
+        return self._outcome_of(agent, run)
 
-    async def _discover(self, loop: asyncio.AbstractEventLoop, setup: Setup, agent: Agent) -> None:
+    async def _open(self, loop: asyncio.AbstractEventLoop, setup: Setup) -> Agent:
+        """While the user's command that declares tools runs, Ctrl-C ends it."""
         task = asyncio.current_task()
         assert task is not None
 
         def cancel() -> None:
             task.cancel()
 
-        self.interrupts.attach(loop, cancel)
-        await discover_tools(setup, agent)
+        if setup.config.tools.discover:
+            self.interrupts.attach(loop, cancel)
+        opened = await open_agent(setup, ask=self._refuse)
         self.interrupts.detach()
+        for notice in opened.notices:
+            self._notice(notice)
+        return opened.agent
 
-    def _ended(self, agent: Agent, run: Run) -> Outcome:
+    def _outcome_of(self, agent: Agent, run: Run) -> Outcome:
         result = run.result
         whole = not result.exit_code or result.error_type == "OutputLimit"
         gone = EXIT_READER_GONE if self._out.gone else 0
@@ -130,47 +130,47 @@ class Headless:
             interrupted=self.interrupts.code or gone,
         )
 
-    # --- nobody can be asked
+    # --- refusing: there is no user to ask
 
     async def _refuse(self, call: ToolCall, intent: Intent) -> Deny:
         self._refused.append(intent.title or title(call))
         return Deny(say("refused_to_model", name=call.name))
 
-    def _tell_refused(self) -> None:
+    def _report_refusals(self) -> None:
         if not self._refused:
             return
         names = list(dict.fromkeys(self._refused))
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
         self._messages.line(say("refused", count=len(self._refused), names=shown))
 
-    # --- ends nobody wanted
+    # --- cancellation and failure
 
-    def _cancelled(self, code: int) -> Outcome:
+    def _cancelled_outcome(self, code: int) -> Outcome:
         failure = Failure(say("cancelled"), "Cancelled", code)
         if self._agent is None or self._run is None:
             return Outcome(failure=failure)
         stopped = outcome_of(self._run.result, self._agent.session_id, "", refused=len(self._refused))
         return msgspec.structs.replace(stopped, failure=failure)
 
-    def _last_words(self, code: int) -> bool:
-        """Called when the process is about to be ended, from a signal handler or from another thread. True: it is ending already."""
+    def _end_early(self, code: int) -> bool:
+        """Called before the process exits, from a signal handler or another thread. True: it is already finishing by itself."""
         if self._finishing:
-            self._out.hurry = True  # it may be in the middle of a line: whoever writes it brings it to its end
+            self._out.hurry = True  # it may be in the middle of a line: let the writer finish it
             return True
         self._finishing = True
-        self._report.end(self._cancelled(code))
+        self._report.end(self._cancelled_outcome(code))
         self._out.abandon()
         return False
 
-    def _broken(self, error: Exception) -> Outcome:
+    def _unexpected_failure(self, error: Exception) -> Outcome:
         if self._options.debug:
             from dragoman.app.debug_log import print_traceback
 
             print_traceback(error)
-        return failed(error)
+        return failed_outcome(error)
 
-    async def _trace(self, run: Run) -> None:
-        """With --debug, where an error came from."""
+    async def _print_traceback(self, run: Run) -> None:
+        """With --debug: the traceback of the error that ended the run."""
         if not self._options.debug or not run.result.error_type:
             return
         from dragoman.app.debug_log import print_traceback
@@ -180,40 +180,7 @@ class Headless:
         except Exception as error:
             print_traceback(error)
 
-    # --- telling
+    # --- notices
 
     def _notice(self, text: str) -> None:
         self._messages.line(say("notice", text=text))
-
-
-def _driven(main: Callable[[], Coroutine[Any, Any, Outcome]]) -> Outcome:
-    """asyncio.run without its last step: waiting for threads, one of which may be looking up a name for a minute yet."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        return loop.run_until_complete(main())
-    finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        asyncio.set_event_loop(None)
-        loop.close()
-
-
-async def _closed(agent: Agent) -> None:
-    try:
-        async with asyncio.timeout(CLOSING_S):
-            await agent.aclose()
-    except TimeoutError:
-        pass
-
-
-def _log_only(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio would print on standard error is for --debug."""
-    import logging
-
-    error = context.get("exception")
-    logging.getLogger("dragoman.cli").debug("%s", context.get("message"), exc_info=error)

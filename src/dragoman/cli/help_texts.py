@@ -1,4 +1,4 @@
-"""What `--help` says of each command. Loaded only when somebody asks."""
+"""The `--help` text of each command. Imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ ENGLISH_HELP: dict[str, str] = {}
 ENGLISH_HELP["run"] = """\
 usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
-       COMMAND | dragoman -p "PROMPT"         the same, about what COMMAND printed
+       COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
        dragoman models | config | doctor | sessions | context | serve-local      see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
-  -m, --model NAME         deployment/model, as dragoman models lists them; left out: what is set, else
-                           the service whose key is set, else a server on this machine (asks first),
-                           else a small model in this process
+  -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
+                           configured, else the service whose key is set, else a server on this
+                           machine (asks first), else a small model in this process
       --output-format F    text (default), json (one object at the end), stream-json (one per event)
-      --approval MODE      plan       only reading
-                           default    edits and commands ask; with -p they are refused
-                           auto-edit  edits inside the workspace run, commands ask
-                           auto       not there yet: it needs a sandbox
+      --approval MODE      plan       reading only
+                           default    edits and commands ask first; with -p they are refused
+                           auto-edit  edits inside the workspace run, commands ask first
       --max-turns N        stop after N answers of the model (default 100)
       --include DIR        a further directory the tools may use; may be given several times
-  -C, --directory DIR      work in DIR; other relative paths count from there
-      --trust              believe this folder: its .dragoman/config.toml, and its AGENTS.md,
-                           DRAGOMAN.md, GEMINI.md and CLAUDE.md
-      --config FILE        use FILE in place of your config.toml
-      --yes                agree to downloads, and to a server nobody named; never to what a tool
-                           wants to do
+  -C, --directory DIR      work in DIR; other relative paths are relative to it
+      --trust              trust this folder: use its .dragoman/config.toml, AGENTS.md, DRAGOMAN.md,
+                           GEMINI.md and CLAUDE.md
+      --config FILE        use FILE instead of your config.toml
+      --yes                agree to downloads, and to using a server that was found; never to what a
+                           tool wants to do
       --lang en|zh         the program's language
       --no-color           no colours; so does NO_COLOR=1
-      --debug              say on standard error what is done; keys are left out
-      --resume [ID]        go on with a session: the latest here, a number of dragoman sessions, or
-                           the beginning of an id; with the model it had, unless -m names another
-      --text-tools         describe tools in text and read calls out of it
+      --debug              log to standard error; keys are left out
+      --resume [ID]        continue a session: the latest in this folder, a number from dragoman
+                           sessions, or the beginning of an id; with its model, unless you give -m
+      --text-tools         describe tools in text, and read calls from the model's text
   -h, --help               this text
   -V, --version            the version
-      --                   ends the options
+      --                   end of the options
 
 exit codes
     0  answered                      54  a tool cannot work at all (full disk)
@@ -47,7 +46,7 @@ exit codes
    53  --max-turns reached          130  Ctrl-C (SIGTERM 143, SIGHUP 129, reader gone 141)
 
 environment
-  GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models names more
+  GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models lists more
   DRAGOMAN_MODEL, DRAGOMAN_APPROVAL, DRAGOMAN_MAX_TURNS, DRAGOMAN_LANG, DRAGOMAN_HOME
   NO_COLOR, HTTPS_PROXY, SSL_CERT_FILE
 """
@@ -57,18 +56,18 @@ usage: dragoman models [list] [NAME] [options]
        dragoman models pull NAME [--yes] [--from FILE]
        dragoman models remove NAME
 
-Where models are served, and which; and the weights of models that run on this machine. NAME leaves
-only deployments and models whose name contains it. Prices are US dollars per million tokens. A key
-is named, never shown. Servers on this machine are asked what they serve.
+Lists deployments and their models, and the weights of models that run on this machine. With NAME,
+only deployments and models whose name contains it. Prices are US dollars per million tokens. Keys
+are named, never shown. Servers on this machine are asked which models they serve.
 
-pull asks first, goes on where it was broken off, and keeps a file only if its SHA-256 is the right
-one; a GGUF of your own needs no pull: -m local//path/to/it.gguf.
+pull downloads weights. It asks first, continues an interrupted download, and keeps a file only if
+its SHA-256 is correct. A GGUF file of your own needs no download: -m local//path/to/it.gguf.
 
-      --yes                pull without asking
-      --from FILE          take the weights from FILE, which you have already
+      --yes                download without asking
+      --from FILE          copy the weights from FILE instead of downloading them
       --output-format F    text (default) or json
-      --config FILE        use FILE in place of your config.toml
-  -C, --directory DIR      relative paths count from DIR
+      --config FILE        use FILE instead of your config.toml
+  -C, --directory DIR      paths are relative to DIR
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """
@@ -76,15 +75,15 @@ one; a GGUF of your own needs no pull: -m local//path/to/it.gguf.
 ENGLISH_HELP["config"] = """\
 usage: dragoman config [options]
 
-Every setting, its value, and where that came from: default, your file, the project's file, the
-environment or a flag; and where the files are. docs/configuration.md says what each one means.
+Shows every setting with its value and where it comes from (default, your file, the project's file,
+the environment or a flag), and where the files are. docs/configuration.md explains each setting.
 
       --output-format F    text (default) or json
-      --trust              as a run with --trust would have it
-      --config FILE        use FILE in place of your config.toml
-  -C, --directory DIR      look at the project in DIR
+      --trust              show the settings of a run with --trust
+      --config FILE        use FILE instead of your config.toml
+  -C, --directory DIR      use the project in DIR
   -m, --model NAME, --approval MODE, --max-turns N, --lang en|zh, --no-color
-                           as a run with these would have it
+                           show the settings of a run with these
       --debug
   -h, --help               this text
 """
@@ -92,56 +91,56 @@ environment or a flag; and where the files are. docs/configuration.md says what 
 ENGLISH_HELP["doctor"] = """\
 usage: dragoman doctor [options]
 
-Looks whether everything a run needs is there: configuration, model and key, the way to the
-service, ripgrep, terminal, disk. Exits with 0 when nothing is broken, with 1 otherwise.
+Checks everything a run needs: configuration, model and key, the connection to the service,
+ripgrep, terminal, disk. Exits with 0 when nothing is broken, with 1 otherwise.
 
       --offline            do not try to reach the service
       --output-format F    text (default) or json
-  -m, --model NAME         look at this model instead of the one that would be chosen
-      --trust              with the project's configuration
-      --config FILE        use FILE in place of your config.toml
-  -C, --directory DIR      look at the project in DIR
+  -m, --model NAME         check this model instead of the one that would be chosen
+      --trust              use the project's configuration
+      --config FILE        use FILE instead of your config.toml
+  -C, --directory DIR      use the project in DIR
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """
 
 ENGLISH_HELP["terminal"] = """\
 /help              this text
-/model [NAME]      which model answers, or another one from now on
-/retry             go on after a failure
-/approval [MODE]   plan: only reading; default: edits and commands ask; auto-edit: edits inside the workspace run
-/tools             what the model can use
+/model [NAME]      show the model, or change it
+/retry             try again after a failure
+/approval [MODE]   plan: reading only; default: edits and commands ask first; auto-edit: edits inside the workspace run
+/tools             list the tools the model can use
 /usage             tokens and cost so far
 /quit              leave; so do Ctrl-D, and Ctrl-C twice
 
-A line that ends with a backslash goes on in the next; pasted lines stay together. //text sends /text to the model.
-Ctrl-C or Esc stops a run. Up and Down bring back what you wrote before.
+A line that ends with a backslash continues on the next; pasted lines stay together. //text sends /text to the model.
+Ctrl-C or Esc stops a run. Up and Down recall earlier prompts.
 """
 
 ENGLISH_HELP["sessions"] = """\
 usage: dragoman sessions [list] [--all]       this folder's sessions, or those of every folder
-       dragoman sessions show ID              everything that was said and done, as it looked
-       dragoman sessions search TEXT [--all]  prompts, answers and titles with these words
-       dragoman sessions fork ID [--at N]     a copy to go on with, up to entry N
-       dragoman sessions rewind ID --to N     back to how it stood after entry N; nothing is erased
-       dragoman sessions undo ID              put the files back that its last run changed
-       dragoman sessions export ID            as Markdown, or as --as says
-       dragoman sessions import FILE          of gemini-cli, Claude Code, Codex, pi, or our own JSON
-       dragoman sessions delete ID            for good; asks first
+       dragoman sessions show ID              print the whole session
+       dragoman sessions search TEXT [--all]  find prompts, answers and titles with these words
+       dragoman sessions fork ID [--at N]     copy a session, up to entry N
+       dragoman sessions rewind ID --to N     go back to entry N; nothing is deleted
+       dragoman sessions undo ID              restore the files that its last run changed
+       dragoman sessions export ID            write it as Markdown, or in the format of --as
+       dragoman sessions import FILE          from gemini-cli, Claude Code, Codex, pi, or our own JSON
+       dragoman sessions delete ID            delete a session for good; asks first
 
-ID is latest, a number as list prints it, or the id or the beginning of it. show prints the N of
-each entry. dragoman --resume ID goes on with a session.
+ID is latest, a number from list, or the id or the beginning of it. show prints the number N of
+each entry. dragoman --resume ID continues a session.
 
       --all                the sessions of every folder
       --at N, --to N       the number of an entry
       --as FORMAT          markdown (default), html, json (everything; import reads it again),
                            record (gemini-cli's)
-  -o, --output FILE        write to FILE, for your eyes alone; its ending says the format
-      --yes                delete without asking; write over FILE
-      --force              undo: also files that were changed since
+  -o, --output FILE        write to FILE, readable by you only; its extension gives the format
+      --yes                delete without asking; overwrite FILE
+      --force              undo: also restore files that were changed since
       --output-format F    list, show, search: text (default) or json
-  -C, --directory DIR      the sessions of DIR; relative paths count from there
-      --config FILE        use FILE in place of your config.toml
+  -C, --directory DIR      the sessions of DIR; paths are relative to it
+      --config FILE        use FILE instead of your config.toml
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """
@@ -149,41 +148,42 @@ each entry. dragoman --resume ID goes on with a session.
 ENGLISH_HELP["serve-local"] = """\
 usage: dragoman serve-local [MODEL] [--port N]
 
-Serves a model of this machine to other programs, over three protocols: Chat Completions, Responses
-and Anthropic Messages. MODEL is a name as dragoman models pull takes it, or a path to a GGUF file;
-left out, it is the small one a run would use. It ends with Ctrl-C.
+Serves a model on this machine to other programs, over three protocols: Chat Completions, Responses
+and Anthropic Messages. MODEL is a name for dragoman models pull, or a path to a GGUF file; by default
+it is the small model that a run would use. Ctrl-C stops it.
 
-      --port N             listen there (default 8080); always on 127.0.0.1
-      --yes                pull the weights without asking, where they are not here
-  -C, --directory DIR      paths count from DIR
-      --config FILE        use FILE in place of your config.toml
+      --port N             port to listen on (default 8080); always on 127.0.0.1
+      --yes                download missing weights without asking
+  -C, --directory DIR      paths are relative to DIR
+      --config FILE        use FILE instead of your config.toml
       --output-format, --lang en|zh, --no-color, --debug
   -h, --help               this text
 
 environment
-  DRAGOMAN_LOCAL_MODEL     a GGUF file that goes before all others
-  DRAGOMAN_LOCAL_THREADS   threads to work with; otherwise the cores nobody uses
+  DRAGOMAN_LOCAL_MODEL     a GGUF file to use instead of any other
+  DRAGOMAN_LOCAL_THREADS   number of threads (default: the number of idle cores)
 """
 
 ENGLISH_HELP["context"] = """\
-usage: dragoman context [SESSION]                what the next request holds, what was left out, and why
-       dragoman context [SESSION] --request      the next request itself, as it would be sent
-       dragoman context simulate [SESSION]       what it would have cost with other ways of pruning
-       dragoman context compress [SESSION]       have the older messages summed up now
-       dragoman context prune [SESSION]          let all outdated results go now
+usage: dragoman context [SESSION]                what the next request contains, what was left out, and why
+       dragoman context [SESSION] --request      print the next request as it would be sent
+       dragoman context simulate [SESSION]       what other ways of pruning would have cost
+       dragoman context compress [SESSION]       summarise the older messages now
+       dragoman context prune [SESSION]          remove all outdated results now
 
-SESSION is latest (the default), a number as dragoman sessions prints it, or the id or the
-beginning of it. Looking changes nothing, and needs no key.
+SESSION is latest (the default), a number from dragoman sessions, or the id or the beginning of it.
+Looking changes nothing, and needs no key.
 
-      --all                every item, where long lists are shortened else; simulate: hindsight too
-      --at N               as it stood after entry N
-      --request [NAME]     print the request's body, byte for byte; what stands around it goes to
-                           standard error. NAME: for another deployment, deployment/model, or
-                           protocol (gemini, openai_chat, openai_responses, anthropic)
+      --all                show every item (long lists are shortened by default); with simulate, also
+                           the best possible schedule
+      --at N               show the state after entry N
+      --request [NAME]     print the request's body, byte for byte; its head goes to standard error.
+                           NAME: for another deployment, deployment/model, or protocol (gemini,
+                           openai_chat, openai_responses, anthropic)
       --focus TEXT         compress: what matters most in the summary
-      --json               as JSON; so does --output-format json
+      --json               as JSON; the same as --output-format json
   -C, --directory DIR      the sessions of DIR
-      --config FILE        use FILE in place of your config.toml
+      --config FILE        use FILE instead of your config.toml
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """

@@ -1,4 +1,4 @@
-"""The keyboard while a run is going: keys without Enter, lines, and a terminal that is always given back as it was."""
+"""The keyboard during a run: single keys, lines, and terminal modes that are always restored."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 QUIET_S = 0.04
-"""A key that nothing follows for so long was one key. A paste may arrive in pieces, and an arrow key is several bytes."""
+"""Keys closer together than this are delivered as one string: a paste may arrive in pieces, and an arrow key is several bytes."""
 ESCAPE = "\x1b"
 
 
 class Keyboard:
-    """Between `open` and `close` keys are not echoed and come one by one; Ctrl-C, Ctrl-Z and Ctrl-\\ are signals all the while.
+    """Between `open` and `close` keys are not echoed and arrive one by one; Ctrl-C, Ctrl-Z and Ctrl-\\ still send signals.
 
-    Keys that nobody waits for are kept as `typed`, but a lone Esc calls `on_escape`.
+    Keys typed while no `read_key` waits are kept in `typed`; a single Esc calls `on_escape` instead.
     """
 
     def __init__(self, descriptor: int = 0) -> None:
@@ -27,22 +27,22 @@ class Keyboard:
         self._waiting: asyncio.Future[str] | None = None
         self._burst = bytearray()
         self._quiet: asyncio.TimerHandle | None = None
-        self._lent = False
+        self._is_lent = False
         self.on_escape: Callable[[], None] | None = None
         self.on_gone: Callable[[], None] | None = None
-        """Called when the terminal is no longer there."""
+        """Called when the terminal is gone."""
         self.typed = ""
 
-    # --- whose terminal it is
+    # --- terminal modes
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self.typed = loop, ""
         self._before = termios.tcgetattr(self._fd)
         self.resume()
-        loop.add_reader(self._fd, self._readable)
+        loop.add_reader(self._fd, self._on_readable)
 
     def close(self) -> None:
-        """Give it back. May be called twice, and from a signal handler."""
+        """Restore the terminal. May be called twice, and from a signal handler."""
         before, self._before = self._before, None
         if before is None:
             return
@@ -54,8 +54,8 @@ class Keyboard:
             self._quiet = None
 
     def resume(self) -> None:
-        """Key by key again: after `open`, and when the program was stopped and goes on."""
-        if self._before is None or self._lent:
+        """Switch to single keys: in `open`, and when the stopped program continues."""
+        if self._before is None or self._is_lent:
             return
         iflag, oflag, cflag, lflag, ispeed, ospeed, characters = self._before
         characters = list(characters)
@@ -63,50 +63,50 @@ class Keyboard:
         self._set([iflag, oflag, cflag, lflag & ~(termios.ICANON | termios.ECHO), ispeed, ospeed, characters])
 
     @contextmanager
-    def lent(self) -> Generator[None]:
-        """The terminal as it was before `open`, for another program or for the terminal's own line editing."""
+    def lend(self) -> Generator[None]:
+        """The terminal's mode from before `open`, for another program or for the terminal's own line editing."""
         if self._loop is None or self._before is None:
             raise RuntimeError("the keyboard is not open")
         self._loop.remove_reader(self._fd)
-        self._lent = True
+        self._is_lent = True
         self._set(self._before)
         try:
             yield
         finally:
-            self._lent = False
+            self._is_lent = False
             if self._before is not None:
                 self.resume()
-                self._loop.add_reader(self._fd, self._readable)
+                self._loop.add_reader(self._fd, self._on_readable)
 
     def _set(self, mode: list[Any]) -> None:
         try:
             termios.tcsetattr(self._fd, termios.TCSANOW, mode)
         except termios.error:
-            pass  # the terminal is gone, and its modes with it
+            pass  # the terminal is gone
 
     # --- what is typed
 
-    async def press(self) -> str:
-        """The next key. Several at once (a paste, an arrow key) come as one string of them all. `forget` first what came too early."""
+    async def read_key(self) -> str:
+        """The next key. Several at once (a paste, an arrow key) come as one string. Call `discard_typed` first to drop earlier keys."""
         self._waiting = asyncio.get_running_loop().create_future()
         try:
             return await self._waiting
         finally:
             self._waiting = None
 
-    async def line(self) -> str | None:
-        """A line, edited by the terminal itself: only while it is `lent`. None where the user closed it with Ctrl-D."""
+    async def read_line(self) -> str | None:
+        """A line, edited by the terminal itself: only inside `lend`. None: the user pressed Ctrl-D."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Future[bytes] = loop.create_future()
-        loop.add_reader(self._fd, self._read_line, arrived)
+        loop.add_reader(self._fd, self._on_line, arrived)
         try:
             data = await arrived
         finally:
             loop.remove_reader(self._fd)
         return data.decode("utf-8", "replace").rstrip("\r\n") if data else None
 
-    def forget(self) -> None:
-        """Whatever was typed up to now: nobody has answered a question that was not yet put."""
+    def discard_typed(self) -> None:
+        """Drop everything typed so far: it cannot be the answer to a question that was not asked yet."""
         self._burst.clear()
         self.typed = ""
         try:
@@ -114,12 +114,12 @@ class Keyboard:
         except termios.error:
             pass
 
-    def _readable(self) -> None:
+    def _on_readable(self) -> None:
         data = self._read()
         if data is None:
             return
         if not data:
-            return self._gone()
+            return self._close_gone()
         self._burst += data
         if self._quiet is not None:
             self._quiet.cancel()
@@ -139,21 +139,21 @@ class Keyboard:
         elif ESCAPE not in keys:
             self.typed += keys
 
-    def _read_line(self, arrived: asyncio.Future[bytes]) -> None:
+    def _on_line(self, arrived: asyncio.Future[bytes]) -> None:
         if not arrived.done() and (data := self._read()) is not None:
             arrived.set_result(data)
 
     def _read(self) -> bytes | None:
-        """Nothing at all is the end of the file."""
+        """Empty bytes mean end of file; None: nothing to read."""
         try:
             return os.read(self._fd, 1 << 16)
-        except BlockingIOError:  # somebody else took it
+        except BlockingIOError:  # another reader took it
             return None
         except OSError:
             return b""
 
-    def _gone(self) -> None:
-        """End of file in this mode means that there is no terminal any more."""
+    def _close_gone(self) -> None:
+        """In this mode end of file means that the terminal is gone."""
         if self._loop is not None:
             self._loop.remove_reader(self._fd)
         if self.on_gone is not None:

@@ -1,6 +1,6 @@
-"""A program by itself: `python -I line_editor.py FILE` edits a file's text on one line. It knows the standard library alone.
+"""A standalone program: `python -I line_editor.py FILE` edits a file's text on one line. It imports only the standard library.
 
-It runs beside the conversation, which cannot wait for a line and for a cancel at once.
+It is a process of its own because the conversation cannot wait for a line and for a cancel at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def main(path: str) -> int:
     if path.endswith(".json"):
         text = " ".join(line.strip() for line in text.split("\n"))
     try:
-        edited = _asked(text)
+        edited = _ask_line(text)
     except (EOFError, KeyboardInterrupt):
         print()
         return 1
@@ -23,7 +23,7 @@ def main(path: str) -> int:
     return 0
 
 
-def _asked(text: str) -> str:
+def _ask_line(text: str) -> str:
     try:
         import readline
     except ImportError:

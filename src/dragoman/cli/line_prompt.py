@@ -1,7 +1,8 @@
-"""The prompt between runs: a line with editing and history, several lines by paste or by a backslash at the end."""
+"""The input prompt between runs: line editing and history; several lines by paste or a trailing backslash."""
 
 from __future__ import annotations
 
+import select
 import sys
 from typing import Any
 
@@ -10,28 +11,28 @@ from dragoman.cli.screen import Screen
 
 MARK, MORE = "› ", "… "
 PASTE_S = 0.03
-"""Lines that follow each other faster than this were pasted."""
+"""Lines that arrive faster than this were pasted."""
 
 
 class LinePrompt:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._readline: Any = None
-        self._knows_paste = False
-        if screen.descriptor == 1:  # else Python would edit without it anyway
+        self._has_bracketed_paste = False
+        if screen.descriptor == 1:  # otherwise input() does not use readline
             self._load_readline()
 
     def read(self, typed: str = "") -> str:
-        """What the user wants. `typed` is there already, to be changed or sent. Raises EOFError, KeyboardInterrupt and UnicodeError."""
-        lines = [self._line(MARK, typed)]
+        """Read a prompt. `typed` is put on the line first, to be edited or sent. Raises EOFError, KeyboardInterrupt and UnicodeError."""
+        lines = [self._read_line(MARK, typed)]
         while lines[-1].endswith("\\"):
             lines[-1] = lines[-1][:-1]
-            lines.append(self._line(MORE))
-        while not self._knows_paste and _has_more():
-            lines.append(self._line(""))
+            lines.append(self._read_line(MORE))
+        while not self._has_bracketed_paste and _has_more_input():
+            lines.append(self._read_line(""))
         return valid_unicode("\n".join(lines))
 
-    def _line(self, mark: str, typed: str = "") -> str:
+    def _read_line(self, mark: str, typed: str = "") -> str:
         mark = self._screen.readable(mark)
         if self._screen.descriptor != 1:
             self._screen.text(mark)
@@ -42,7 +43,7 @@ class LinePrompt:
         try:
             return input(mark)
         finally:
-            self._screen.enter_was_echoed()
+            self._screen.mark_line_ended()
 
     def _load_readline(self) -> None:
         try:
@@ -50,15 +51,14 @@ class LinePrompt:
         except ImportError:
             return
         self._readline = readline
-        if self._screen.rewrites and "libedit" not in (readline.__doc__ or ""):
+        if self._screen.can_rewrite and "libedit" not in (readline.__doc__ or ""):
             readline.parse_and_bind("set enable-bracketed-paste on")  # the default only since 8.1
-            self._knows_paste = True
+            self._has_bracketed_paste = True
 
 
-def _has_more() -> bool:
+def _has_more_input() -> bool:
     if sys.platform == "win32":
         return False
-    import select
 
     poll = select.poll()
     poll.register(0, select.POLLIN)

@@ -1,19 +1,18 @@
-"""Where the program starts.
+"""Entry point of the program.
 
-This module imports `sys` alone, so that `dragoman --version` answers before anything else is loaded. What a command needs is
-imported by that command.
+This module imports only `sys`, so that `dragoman --version` answers before anything else is loaded. Each command imports what it needs.
 """
 
 import sys
 
 EXIT_INTERRUPTED = 130
-"""What dragoman.values.errors says for a run that was cancelled, written out because this module imports nothing of ours at the top."""
+"""The exit code of a cancelled run in dragoman.values.errors; repeated here because this module imports nothing of ours at the top."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the program on `argv` and return its exit code. Without `argv`: on the command line's arguments, and leave the process with it.
+    """Run the program on `argv` and return its exit code. Without `argv`: run it on sys.argv, and exit the process with that code.
 
-    No traceback gets out: Ctrl-C is quiet, and whatever nobody expected is told in one line.
+    Never shows a traceback: Ctrl-C is silent, and an unexpected error is reported in one line.
     """
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in (["--version"], ["-V"]):
@@ -32,12 +31,12 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     if argv is None:
-        _leave(code)
+        _exit_process(code)
     return code
 
 
-def _leave(code: int) -> None:
-    """End the process now. Threads are not waited for: one may hang for a minute in looking up a name."""
+def _exit_process(code: int) -> None:
+    """End the process now, without waiting for threads: one may hang for a minute in a DNS lookup."""
     import atexit
     import os
 
@@ -46,5 +45,5 @@ def _leave(code: int) -> None:
         try:
             stream.flush()
         except (AttributeError, OSError, ValueError):
-            pass  # closed, or nobody reads any more
+            pass  # closed, or the reader is gone
     os._exit(code)

@@ -1,4 +1,4 @@
-"""`dragoman models pull`, `remove`, and which weights there are: models that run on this machine."""
+"""`dragoman models pull` and `remove`, and the list of weights: models that run on this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.app.options import Options
-from dragoman.app.pulling import agree, fetch, state_of
+from dragoman.app.pulling import confirm_pull, fetch_weights, state_of
 from dragoman.app.setup import Setup, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import one_line, size
@@ -14,43 +14,21 @@ from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
-    from dragoman.local.weights.models import Model
+    from dragoman.local.weights.models import LocalModel
 
-ACTIONS = ("pull", "remove")
 _NAME_COLUMNS = 20
 
 
-def do(options: Options) -> str:
-    """Pull or remove, as the words say, and return what is to be printed."""
-    from dragoman.local.weights.models import MODELS
-
-    action, operands = options.words[0], options.words[1:]
-    if not operands:
-        raise InputError(say("weights_needs", action=action, known=", ".join(MODELS)))
-    if len(operands) > 1:
-        raise InputError(say("too_many_words", command=f"models {action}", word=one_line(operands[1], 60)))
-    if action == "remove":
-        refuse_flags(options, "models remove")
-        return _remove(options, operands[0])
-    return _pull(options, operands[0])
+# --- listing --------------------------------------------------------------------------------------------------------------------
 
 
-def refuse_flags(options: Options, command: str) -> None:
-    for flag, given in (("--yes", options.yes), ("--from", options.source)):
-        if given:
-            raise InputError(say("not_for_command", name=flag, command=command))
-
-
-# --- what there is --------------------------------------------------------------------------------------------------------------
-
-
-def matching(wanted: str) -> list[Model]:
+def matching_weights(wanted: str) -> list[LocalModel]:
     from dragoman.local.weights.models import MODELS
 
     return [model for model in MODELS.values() if wanted.lower() in f"local/{model.name}"]
 
 
-def weights_lines(models: list[Model], setup: Setup) -> list[str]:
+def weights_lines(models: list[LocalModel], setup: Setup) -> list[str]:
     lines = [say("weights_heading")]
     for model in models:
         state = say(f"weights_{state_of(model, setup)}", name=model.name)
@@ -58,7 +36,7 @@ def weights_lines(models: list[Model], setup: Setup) -> list[str]:
     return lines
 
 
-def weights_told(models: list[Model], setup: Setup) -> list[dict[str, Any]]:
+def weights_json(models: list[LocalModel], setup: Setup) -> list[dict[str, Any]]:
     folder = Path(setup.places.weights)
     return [
         {
@@ -77,36 +55,36 @@ def weights_told(models: list[Model], setup: Setup) -> list[dict[str, Any]]:
 # --- pulling, removing ----------------------------------------------------------------------------------------------------------
 
 
-def _pull(options: Options, name: str) -> str:
-    from dragoman.local.weights.models import named
+def pull_weights(options: Options, name: str) -> str:
+    from dragoman.local.weights.models import get_model
     from dragoman.local.weights.places import find, own_file
 
     setup = set_up(options)
     if path := own_file(name):
         raise InputError(say("weights_own_file", path=one_line(str(path))))
-    model, folder = named(name), Path(setup.places.weights)
+    model, folder = get_model(name), Path(setup.places.weights)
     if path := find(model.name, folder):
-        return _ended(options, model, path, say("weights_are_here", name=model.name, path=path))
+        return _pull_output(options, model, path, say("weights_are_here", name=model.name, path=path))
     if not options.yes and not options.source:
-        agree(model, setup, may_ask=True)
-    path = fetch(model, setup)
-    return _ended(options, model, path, say("weights_pulled", name=model.name, path=path, size=size(model.bytes)))
+        confirm_pull(model, setup, may_ask=True)
+    path = fetch_weights(model, setup)
+    return _pull_output(options, model, path, say("weights_pulled", name=model.name, path=path, size=size(model.bytes)))
 
 
-def _ended(options: Options, model: Model, path: Path, text: str) -> str:
+def _pull_output(options: Options, model: LocalModel, path: Path, text: str) -> str:
     if options.output_format == "json":
         return jsontext.dumps({"name": model.name, "path": str(path), "bytes": model.bytes, "sha256": model.sha256}) + "\n"
     return text + "\n"
 
 
-def _remove(options: Options, name: str) -> str:
-    from dragoman.local.weights.models import named
+def remove_weights(options: Options, name: str) -> str:
+    from dragoman.local.weights.models import get_model
     from dragoman.local.weights.places import own_file, remove
 
     setup = set_up(options)
     if path := own_file(name):
         raise InputError(say("weights_own_file", path=one_line(str(path))))
-    model, folder = named(name), Path(setup.places.weights)
+    model, folder = get_model(name), Path(setup.places.weights)
     if state_of(model, setup) == "absent":
         raise InputError(say("weights_not_here", name=model.name))
     freed = remove(model.name, folder)

@@ -1,48 +1,79 @@
-"""`dragoman models`: where models are served, which, and which of them there is a key for."""
+"""`dragoman models`: lists deployments, their models and which keys are set; pulls and removes weights."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman.app.choice import Choice, choose_model, key_of, running_servers
+import msgspec
+
+from dragoman.app.choice import choose_model, key_variable, running_servers
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, catalog_of, set_up
+from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.base.text import clip
+from dragoman.base.text import clip, closest, one_line
 from dragoman.base.words import say
+from dragoman.cli.actions import Action, refuse_options
 from dragoman.providers.catalog import Catalog
 from dragoman.values.errors import InputError, Unauthorized
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
-    from dragoman.app.probe import Running
+    from dragoman.app.probe import RunningServer
 
 NAME_CHARS = 44
 
 
-def show_models(options: Options) -> str:
-    from dragoman.cli.model_files import ACTIONS, do, matching, refuse_flags, weights_lines, weights_told
+def run_models(options: Options) -> str | tuple[str, int]:
+    """Run the action that the words name, and return what is printed."""
+    name = options.words[0] if options.words and options.words[0] in ACTIONS else "list"
+    action = ACTIONS[name]
+    if action.operand:
+        _check_operand(name, options.words[1:])
+    refuse_options(options, action, "models" if name == "list" else f"models {name}")
+    return action.run(options)
 
-    if options.words[:1] and options.words[0] in ACTIONS:
-        return do(options)
-    refuse_flags(options, "models")
+
+def _check_operand(name: str, operands: tuple[str, ...]) -> None:
+    from dragoman.local.weights.models import MODELS
+
+    if not operands:
+        raise InputError(say("weights_needs", action=name, known=", ".join(MODELS)))
+    if len(operands) > 1:
+        raise InputError(say("too_many_words", command=f"models {name}", word=one_line(operands[1], 60)))
+
+
+def _pull(options: Options) -> str:
+    from dragoman.cli.model_files import pull_weights
+
+    return pull_weights(options, options.words[1])
+
+
+def _remove(options: Options) -> str:
+    from dragoman.cli.model_files import remove_weights
+
+    return remove_weights(options, options.words[1])
+
+
+def _list(options: Options) -> str:
+    from dragoman.cli.model_files import matching_weights, weights_json, weights_lines
+
     setup = set_up(options)
     catalog = catalog_of(setup)
     words = options.words[1:] if options.words[:1] == ("list",) else options.words
-    weights = matching(" ".join(words))
-    found = _matching(catalog, " ".join(words), [model.name for model in weights])
+    weights = matching_weights(" ".join(words))
+    found = _matching_deployments(catalog, " ".join(words), [model.name for model in weights])
     servers = running_servers(setup, catalog)
-    chosen = _chosen(setup, catalog, servers)
+    chosen = _chosen_model(setup, catalog, servers)
     at = {server.deployment: server for server in servers}
     if options.output_format == "json":
-        told = [_told(deployment, setup, at.get(deployment.name)) for deployment in found]
+        deployments = [_deployment_json(deployment, setup, at.get(deployment.name)) for deployment in found]
         return (
             jsontext.dumps(
                 {
                     "chosen": chosen and {"model": chosen.model, "because": chosen.reason},
-                    "deployments": told,
-                    "weights": weights_told(weights, setup),
+                    "deployments": deployments,
+                    "weights": weights_json(weights, setup),
                 }
             )
             + "\n"
@@ -55,17 +86,25 @@ def show_models(options: Options) -> str:
     return "\n".join([*lines, "", say("models_legend")]) + "\n"
 
 
-def _chosen(setup: Setup, catalog: Catalog, servers: tuple[Running, ...]) -> Choice | None:
+ACTIONS: dict[str, Action[Options]] = {
+    "list": Action(_list),
+    "pull": Action(_pull, "NAME", ("yes", "source")),
+    "remove": Action(_remove, "NAME"),
+}
+
+
+def _chosen_model(setup: Setup, catalog: Catalog, servers: tuple[RunningServer, ...]) -> Choice | None:
     try:
         return choose_model(setup, catalog, servers)
     except Unauthorized:
         return None
 
 
-def _matching(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deployment]:
-    """The deployments that match by name, whole; of the others, the models that match. None need, where weights do."""
-    import msgspec
+def _matching_deployments(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deployment]:
+    """Deployments whose name matches, with all their models; of the others, only the models that match.
 
+    Raises InputError if nothing matches, unless weights do.
+    """
     wanted = wanted.lower()
     found: list[Deployment] = []
     for deployment in catalog.deployments.values():
@@ -77,7 +116,6 @@ def _matching(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deploym
             found.append(msgspec.structs.replace(deployment, models=models))
     if found or weights:
         return found
-    from dragoman.base.text import closest
     from dragoman.local.weights.models import MODELS
 
     names = [*catalog.deployments, *MODELS, *(name for deployment in catalog.deployments.values() for name in deployment.models)]
@@ -88,10 +126,10 @@ def _matching(catalog: Catalog, wanted: str, weights: list[str]) -> list[Deploym
 # --- text -----------------------------------------------------------------------------------------------------------------------
 
 
-def _lines(deployment: Deployment, setup: Setup, server: Running | None) -> list[str]:
+def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -> list[str]:
     title = f"{deployment.title} · " if deployment.title else ""
     answers = f" · {say('models_answers', where=server.where)}" if server else ""
-    lines = [f"{deployment.name}  {title}{_key(deployment, setup)}{answers}"]
+    lines = [f"{deployment.name}  {title}{_key_words(deployment, setup)}{answers}"]
     for name, profile in deployment.models.items():
         mark = "*" if name == deployment.default_model else " "
         shown = clip(name, NAME_CHARS)
@@ -105,10 +143,10 @@ def _lines(deployment: Deployment, setup: Setup, server: Running | None) -> list
     return [line.rstrip() for line in lines]
 
 
-def _key(deployment: Deployment, setup: Setup) -> str:
+def _key_words(deployment: Deployment, setup: Setup) -> str:
     if deployment.auth == "none" or not (deployment.key_env or deployment.key_command or deployment.auth == "vertex"):
         return say("models_no_key_needed")
-    if variable := key_of(deployment, setup.env):
+    if variable := key_variable(deployment, setup.env):
         return say("models_key_set", name=variable)
     if deployment.auth == "vertex":
         return say("models_google")
@@ -139,30 +177,30 @@ def _dollars(amount: float) -> str:
 # --- JSON -----------------------------------------------------------------------------------------------------------------------
 
 
-def _told(deployment: Deployment, setup: Setup, server: Running | None) -> dict[str, Any]:
+def _deployment_json(deployment: Deployment, setup: Setup, server: RunningServer | None) -> dict[str, Any]:
     return {
         "name": deployment.name,
         "title": deployment.title,
         "protocol": deployment.protocol,
         "local": deployment.local,
-        "key": {"variables": list(deployment.key_env), "set": key_of(deployment, setup.env) or None},
+        "key": {"variables": list(deployment.key_env), "set": key_variable(deployment, setup.env) or None},
         "answers": server and {"at": server.where, "models": list(server.models)},
         "default_model": deployment.default_model or None,
-        "models": [_told_model(name, profile) for name, profile in deployment.models.items()],
+        "models": [_model_json(name, profile) for name, profile in deployment.models.items()],
     }
 
 
-def _told_model(name: str, profile: Profile) -> dict[str, Any]:
+def _model_json(name: str, profile: Profile) -> dict[str, Any]:
     return {
         "name": name,
         "context_window": profile.context_window,
         "max_output_tokens": profile.max_output_tokens,
         "tools": profile.tools,
-        "prices": _told_prices(profile.prices),
+        "prices": _prices_json(profile.prices),
     }
 
 
-def _told_prices(prices: Prices | None) -> dict[str, Any] | None:
+def _prices_json(prices: Prices | None) -> dict[str, Any] | None:
     if prices is None:
         return None
     return {"input": prices.input, "output": prices.output, "cache_read": prices.cache_read, "taken": prices.taken}

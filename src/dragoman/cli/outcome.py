@@ -1,4 +1,4 @@
-"""How a headless run ended, as `json` and the last line of `stream-json` tell it."""
+"""The outcome of a headless run: the object of `json`, and of the last line of `stream-json`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dragoman.values.errors import DragomanError
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
-    from dragoman.loop.run import Result
+    from dragoman.loop.result import Result
 
 EXIT_BROKEN = 1
-"""Something nobody expected."""
+"""Exit code of an unexpected error."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -24,11 +24,11 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of the run; of one that never began, too."""
+    """The outcome of a run, including one that failed before it started."""
 
     response: str = ""
     sources: tuple[str, ...] = ()
-    """What the numbers in it stand for, where there are any."""
+    """The sources that the citation numbers in the response refer to."""
     failure: Failure | None = None
     session_id: str | None = None
     usage: Usage = Usage()
@@ -70,18 +70,18 @@ class Outcome(msgspec.Struct, frozen=True):
             "duration_ms": self.duration_ms,
         }
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The object of `--output-format json`."""
-        told: dict[str, Any] = {"session_id": self.session_id, "response": self.response, "stats": self.stats()}
+        data: dict[str, Any] = {"session_id": self.session_id, "response": self.response, "stats": self.stats()}
         if self.sources:
-            told["sources"] = list(self.sources)
+            data["sources"] = list(self.sources)
         if self.failure is not None:
-            told["error"] = msgspec.to_builtins(self.failure)
-        return told
+            data["error"] = {"message": self.failure.message, "type": self.failure.type, "exit_code": self.failure.exit_code}
+        return data
 
 
-def failed(error: BaseException) -> Outcome:
-    """The outcome of a run that ended before it began."""
+def failed_outcome(error: BaseException) -> Outcome:
+    """The outcome of a run that failed before it started."""
     return Outcome(failure=failure_of(error))
 
 
@@ -92,7 +92,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def outcome_of(result: Result, session_id: str, response: str, *, refused: int = 0, interrupted: int = 0) -> Outcome:
-    """`interrupted` is the exit code of the signal that ended the run, where one did."""
+    """`interrupted` is the exit code of the signal that ended the run, or 0."""
     failure = None
     if result.exit_code == EXIT_BROKEN:
         failure = Failure(say("internal_error", what=f"{result.error_type}: {result.error}"), result.error_type, EXIT_BROKEN)

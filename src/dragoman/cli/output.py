@@ -1,12 +1,14 @@
-"""Standard output and standard error, as a program that streams needs them.
+"""Buffered, non-blocking standard output for streaming.
 
-Text is gathered and written about fifty times a second: a write per chunk would cost more than everything else done to it. A reader that
-is slow does not hold up the run, and one that has gone is noticed.
+Text is buffered and written about fifty times a second: a write per chunk would cost more than everything else done to it. A slow reader
+does not block the run, and a closed pipe is noticed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -19,42 +21,42 @@ if TYPE_CHECKING:
 
 FLUSH_EVERY_S = 0.02
 PIECE_BYTES = 4_096
-"""PIPE_BUF on Linux: what a pipe that is ready for writing takes without blocking."""
+"""PIPE_BUF on Linux: a pipe that is ready for writing takes this much without blocking."""
 
 
 class Output:
-    """Standard output. `write` never blocks; `finish` writes what is left and may wait for the reader."""
+    """Standard output. `write` never blocks; `finish` writes the rest and may wait for the reader."""
 
     def __init__(self, encoding: str = "") -> None:
         self._fd = descriptor_of(sys.stdout)
         self._encoding = encoding or getattr(sys.stdout, "encoding", None) or "utf-8"
         self.is_terminal = self._fd >= 0 and os.isatty(self._fd)
         self.gone = self._fd < 0
-        """True once nobody reads any more."""
+        """True once the reader is gone."""
         self.problem: OSError | None = None
-        """Why writing failed, where it was not for want of a reader: a full disk."""
+        """Why writing failed, other than a closed pipe: a full disk, for example."""
         self.on_gone: Callable[[], None] | None = None
         self.hurry = False
-        """Set by a signal while `finish` is at work: what the reader does not take at once is left."""
+        """Set by a signal during `finish`: what the reader does not take at once is dropped."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._texts: list[str] = []
         self._backlog = bytearray()
         self._timer: asyncio.TimerHandle | None = None
-        self._waiting = False
+        self._is_waiting = False
         self._written_s = 0.0
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on a loop runs, and text is written by and by."""
+        """From now on text is written in the background, by this loop."""
         self._loop = loop
 
     def detach(self) -> None:
-        """The loop is about to end: what is left is for `finish`."""
+        """Call before the loop ends; `finish` writes the rest."""
         self._stop()
         self._loop = None
 
     def write(self, text: str) -> None:
         self._texts.append(text)
-        if self._loop is None or self._timer is not None or self._waiting:
+        if self._loop is None or self._timer is not None or self._is_waiting:
             return
         late_s = self._written_s + FLUSH_EVERY_S - time.monotonic()
         if late_s <= 0:
@@ -63,56 +65,56 @@ class Output:
             self._timer = self._loop.call_later(late_s, self._flush)
 
     def flush(self) -> None:
-        """Write now what can be written without waiting."""
+        """Write what can be written without blocking."""
         if self._texts or self._backlog:
             self._flush()
 
     def finish(self) -> None:
-        """Write everything, and wait for the reader where it is slow. No loop need be running."""
+        """Write everything, waiting for a slow reader. Needs no running loop."""
         self._stop()
-        self._gather()
+        self._encode_texts()
         while self._backlog and not self.gone:
             if _is_writable(self._fd, 0 if self.hurry else 0.2):
-                self._put()
+                self._write_piece()
             elif self.hurry:
                 return
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether something was left because there was no time for it."""
+        """Whether output was dropped for lack of time."""
         return self.hurry and bool(self._backlog)
 
     def abandon(self) -> None:
-        """Write what the reader takes at once and forget the rest: the program must end now."""
-        self._gather()
+        """Write what the reader takes at once and drop the rest: the program must end now."""
+        self._encode_texts()
         while self._backlog and not self.gone and _is_writable(self._fd, 0):
-            self._put()
+            self._write_piece()
 
     def _flush(self) -> None:
         self._timer = None
         self._written_s = time.monotonic()
-        self._gather()
+        self._encode_texts()
         while self._backlog and not self.gone:
             if not _is_writable(self._fd, 0):
-                self._wait()
+                self._wait_for_reader()
                 return
-            self._put()
+            self._write_piece()
         self._stop()
 
-    def _gather(self) -> None:
+    def _encode_texts(self) -> None:
         if self._texts:
             self._backlog += "".join(self._texts).encode(self._encoding, "replace")
             self._texts.clear()
 
-    def _put(self) -> None:
+    def _write_piece(self) -> None:
         try:
             written = os.write(self._fd, memoryview(self._backlog)[:PIECE_BYTES].tobytes())
-        except BlockingIOError:  # somebody made it non-blocking
+        except BlockingIOError:  # another process made it non-blocking
             time.sleep(0.001)
             return
         except OSError as error:
             self.gone = True
-            if not _reader_left(error):
+            if not _is_closed_pipe(error):
                 self.problem = error
             self._backlog.clear()
             self._stop()
@@ -121,28 +123,26 @@ class Output:
             return
         del self._backlog[:written]
 
-    def _wait(self) -> None:
-        if self._loop is None or self._waiting:
+    def _wait_for_reader(self) -> None:
+        if self._loop is None or self._is_waiting:
             return
         try:
             self._loop.add_writer(self._fd, self._flush)
-            self._waiting = True
-        except (NotImplementedError, OSError):  # nothing that can be waited for: look again later
+            self._is_waiting = True
+        except (NotImplementedError, OSError):  # this kind of file cannot be waited for: try again later
             self._timer = self._loop.call_later(FLUSH_EVERY_S, self._flush)
 
     def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._waiting and self._loop is not None:
+        if self._is_waiting and self._loop is not None:
             self._loop.remove_writer(self._fd)
-        self._waiting = False
+        self._is_waiting = False
 
 
-def _reader_left(error: OSError) -> bool:
-    import errno
-
-    if sys.platform == "win32" and error.errno == errno.EINVAL:  # how Windows tells of a closed pipe
+def _is_closed_pipe(error: OSError) -> bool:
+    if sys.platform == "win32" and error.errno == errno.EINVAL:  # how Windows reports a closed pipe
         return True
     return error.errno in (errno.EPIPE, errno.EIO)  # EIO: the terminal is gone
 
@@ -155,9 +155,7 @@ if sys.platform == "win32":
 else:
 
     def _is_writable(fd: int, timeout_s: float) -> bool:
-        """Also True where writing will fail: then the fault is told."""
-        import select
-
+        """Also True if writing will fail: the write then reports the error."""
         poll = select.poll()
         poll.register(fd, select.POLLOUT)
         return bool(poll.poll(timeout_s * 1000))

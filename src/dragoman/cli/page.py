@@ -1,41 +1,42 @@
-"""A page for the eye: lines of styled pieces, columns that line up in any script, bars. Nothing in it can act on the terminal."""
+"""Text output with styles, and columns that align in any script. Control characters are removed, so nothing can act on the terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Literal
 
 import msgspec
 
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line
-from dragoman.cli.screen import Style, styled
+from dragoman.cli.screen import Style, add_style
 
 Piece = str | tuple[str, Style]
 _PLAIN = str.maketrans(
     {"…": "...", "·": "-", "–": "-", "→": "->", "░": ".", "█": "#", **dict.fromkeys("▏▎▍", " "), **dict.fromkeys("▌▋▊▉", "#")}
 )
-"""Our own signs, for terminals that cannot show them."""
+"""ASCII replacements of our own symbols, for encodings that lack them."""
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What the page is for."""
+    """What the output can show."""
 
     columns: int = 0
-    """0: as wide as it comes."""
+    """0: unlimited."""
     color: bool = False
     plain: bool = False
-    """Only ASCII of our own."""
+    """Whether our own symbols must be ASCII."""
 
 
 def look_of(color: Literal["auto", "always", "never"]) -> Look:
-    """For standard output as it is: a terminal has columns and may have colours, a pipe has neither."""
+    """The look for standard output: a terminal has columns and may have colours, a pipe has neither."""
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     dumb = os.environ.get("TERM", "dumb") in ("", "dumb")
-    plain = not _shows(getattr(sys.stdout, "encoding", None) or "ascii")
-    return Look(_columns() if is_terminal else 0, color == "always" or (color == "auto" and is_terminal and not dumb), plain)
+    plain = not _can_show_symbols(getattr(sys.stdout, "encoding", None) or "ascii")
+    return Look(_terminal_columns() if is_terminal else 0, color == "always" or (color == "auto" and is_terminal and not dumb), plain)
 
 
 class Page:
@@ -44,8 +45,8 @@ class Page:
         self._lines: list[str] = []
 
     def line(self, *pieces: Piece) -> None:
-        """A line of these, as they are; whatever they hold, it is one line and no longer than the page is wide."""
-        room = self.look.columns - 2 * self.look.plain if self.look.columns else sys.maxsize  # an ellipsis of dots is longer
+        """Add one line of these pieces, cut at the page's width. Line breaks in them are removed."""
+        room = self.look.columns - 2 * self.look.plain if self.look.columns else sys.maxsize  # "..." is longer than "…"
         shown: list[str] = []
         for piece in pieces:
             text, style = (piece, "") if isinstance(piece, str) else piece
@@ -53,15 +54,13 @@ class Page:
             if (used := width(text)) > room:
                 text, used = fit(text, max(room, 1)), room
             room -= used
-            shown.append(styled(text, style) if self.look.color and text.strip() else text)
+            shown.append(add_style(text, style) if self.look.color and text.strip() else text)
             if room <= 0:
                 break
         self._lines.append("".join(shown).rstrip() if not self.look.color else "".join(shown))
 
     def fact(self, label: str, indent: int, *texts: str) -> None:
-        """A word, and what is to be said of it beside it, on as many lines as it takes."""
-        from textwrap import wrap
-
+        """Add a label and the texts beside it, wrapped to as many lines as needed."""
         room = self.look.columns - indent if self.look.columns else 10_000
         lines = [line for text in texts for line in wrap(_one_line(text), max(room, 20))]
         for number, line in enumerate(lines or [""]):
@@ -77,7 +76,7 @@ class Page:
 
 
 def table(page: Page, rows: Sequence[Sequence[Piece]], *, right: Sequence[int], head: bool = True) -> None:
-    """Columns as wide as their widest cell; the last goes on as far as the page does. The first row is the head."""
+    """Columns as wide as their widest cell; the last one takes the rest of the page. With `head`, the first row is the heading."""
     texts = [[_one_line(cell if isinstance(cell, str) else cell[0]) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(*(row[: len(texts[0])] for row in texts), strict=True)]
     for number, (row, cells) in enumerate(zip(rows, texts, strict=True)):
@@ -97,7 +96,7 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Without what cannot be seen or would act on the terminal. Spaces of ours, which line things up, stay."""
+    """Without invisible and control characters. Leading and trailing spaces, which align columns, stay."""
     if text.isprintable() and text.isascii():
         return text
     kept = text.strip(" ")
@@ -105,14 +104,14 @@ def _one_line(text: str) -> str:
     return text[:start] + one_line(kept) + " " * (len(text) - start - len(kept))
 
 
-def _columns() -> int:
+def _terminal_columns() -> int:
     try:
         return max(os.get_terminal_size(sys.stdout.fileno()).columns, 40)
     except (OSError, ValueError):
         return 80
 
 
-def _shows(encoding: str) -> bool:
+def _can_show_symbols(encoding: str) -> bool:
     try:
         "█…·".encode(encoding)
     except (UnicodeError, LookupError):

@@ -1,46 +1,50 @@
-"""Which command was asked for, and what becomes of errors."""
+"""Runs the command that the arguments name, and reports errors."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from dragoman.app.options import Options
 from dragoman.base.words import choose_language, say
 from dragoman.cli.arguments import BadArguments, parse
-from dragoman.cli.help_texts import help_for
 from dragoman.values.errors import DragomanError, InputError
 
 
 def run(argv: Sequence[str]) -> int:
-    """Do what the arguments say and return the exit code. Only KeyboardInterrupt gets out."""
+    """Run the program on these arguments and return the exit code. Raises nothing but KeyboardInterrupt."""
     try:
         options = parse(argv)
     except BadArguments as error:
-        return _failed(error.options, error)
+        return _report_failure(error.options, error)
     choose_language(options.lang)
     if options.help:
+        from dragoman.cli.help_texts import help_for
+
         return _print(help_for(options.command))
     if options.version:
         from dragoman import __version__
 
         return _print(f"dragoman {__version__}\n")
     try:
-        return _command(options)
+        return _run_command(options)
     except BrokenPipeError:
-        return _quiet()
+        return _silence_stdout()
     except Exception as error:
-        return _failed(options, error)
+        return _report_failure(options, error)
 
 
-def _command(options: Options) -> int:
+def _run_command(options: Options) -> int:
     match options.command:
+        case "run":
+            return _run_agent(options)
         case "models":
-            from dragoman.cli.models import show_models
+            from dragoman.cli.models import run_models
 
-            return _print(show_models(options))
+            return _print(run_models(options))
         case "config":
             from dragoman.cli.show_config import show_config
 
@@ -48,30 +52,33 @@ def _command(options: Options) -> int:
         case "doctor":
             from dragoman.cli.doctor import examine
 
-            text, code = examine(options)
-            _print(text)
-            return code
+            return _print(examine(options))
         case "sessions" if options.words[:1] == ("resume",) and len(options.words) < 3:
-            return _run(replace(options, command="run", words=(), resume=(*options.words, "latest")[1]))
+            return _run_agent(_resume_options(options))
         case "sessions":
-            from dragoman.cli.sessions import do
+            from dragoman.cli.sessions import run_sessions
 
-            return _print(do(options))
+            return _print(run_sessions(options))
         case "context":
-            from dragoman.cli.context import do as do_with_context
+            from dragoman.cli.context import run_context
 
-            text, code = do_with_context(options)
-            _print(text)
-            return code
+            return _print(run_context(options))
         case "serve-local":
             from dragoman.cli.serve_local import serve
 
             return serve(options)
-        case _:
-            return _run(options)
+        case unknown:
+            assert_never(unknown)
 
 
-def _run(options: Options) -> int:
+def _resume_options(options: Options) -> Options:
+    """`dragoman sessions resume [ID]` is `dragoman --resume [ID]`."""
+    session_id = options.words[1] if len(options.words) > 1 else "latest"
+    return replace(options, command="run", words=(), resume=session_id)
+
+
+def _run_agent(options: Options) -> int:
+    """A conversation if there is a terminal and no prompt, otherwise one answer."""
     from dragoman.cli.prompt import stdin_is_terminal
 
     if options.prompt is None and stdin_is_terminal():
@@ -80,48 +87,50 @@ def _run(options: Options) -> int:
         from dragoman.cli.terminal import converse
 
         return converse(options)
-    from dragoman.cli.headless import answer
+    from dragoman.cli.headless import run_headless
 
-    return answer(options)
+    return run_headless(options)
 
 
-def _print(text: str) -> int:
+def _print(output: str | tuple[str, int]) -> int:
+    """Print a command's output and return its exit code, which is 0 where none comes with it."""
+    text, code = (output, 0) if isinstance(output, str) else output
     if sys.stdout is not None:
         try:
             sys.stdout.write(text)
-        except UnicodeEncodeError:  # a conversation may be in any script, and the terminal's encoding know one
+        except UnicodeEncodeError:  # a conversation may hold characters that the terminal's encoding lacks
             sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
         sys.stdout.flush()
-    return 0
+    return code
 
 
-def _failed(options: Options, error: Exception) -> int:
-    """Tell it in the format that was asked for. What nobody expected is told like the rest; --debug shows where it came from."""
-    from dragoman.cli.outcome import failed
+def _report_failure(options: Options, error: Exception) -> int:
+    """Print the error in the requested output format. With --debug an unexpected one gets a traceback as well."""
+    from dragoman.cli.outcome import failed_outcome
 
     if options.debug and not isinstance(error, DragomanError):
         from dragoman.app.debug_log import print_traceback
 
         print_traceback(error)
-    outcome = failed(error)
+    outcome = failed_outcome(error)
     if options.command == "run":
-        from dragoman.cli.reports import tell_failure
+        from dragoman.cli.reports import report_failure
 
-        return tell_failure(options, outcome)
-    told = outcome.told()["error"]
+        return report_failure(options, outcome)
+    problem = outcome.to_json()["error"]
     if options.output_format == "json":
         from dragoman.base import jsontext
 
-        _print(jsontext.dumps({"error": told}) + "\n")
+        _print(jsontext.dumps({"error": problem}) + "\n")
     else:
         from dragoman.app.console import Messages
 
-        Messages().line(say("failed", message=told["message"]))
+        Messages().line(say("failed", message=problem["message"]))
     return outcome.exit_code
 
 
-def _quiet() -> int:
-    """Nobody reads: what is still in the buffer must not complain when the process ends."""
+def _silence_stdout() -> int:
+    """The reader is gone: point standard output at /dev/null, so that flushing the buffer at exit raises nothing."""
     import os
 
     null = os.open(os.devnull, os.O_WRONLY)

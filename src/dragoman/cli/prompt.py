@@ -1,8 +1,9 @@
-"""The prompt: from `-p`, from standard input, or from both."""
+"""Reads the prompt: from `-p`, from standard input, or from both."""
 
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ from dragoman.values.errors import InputError
 
 MAX_STDIN_BYTES = 10_000_000
 PATIENCE_S = 2.0
-"""How long standard input may say nothing before the user is told that it is being waited for."""
+"""How long standard input may be silent before a notice says that we are waiting for it."""
 
 
 def stdin_is_terminal() -> bool:
@@ -19,17 +20,17 @@ def stdin_is_terminal() -> bool:
 
 
 def read_prompt(given: str | None, notice: Callable[[str], None]) -> str:
-    """What to ask the model. With both, standard input comes first, in a fence of its own, and what is asked about it comes last."""
-    prompt = _checked(given) if given is not None else ""
+    """The prompt for the model. With both, standard input comes first, fenced, and the question about it comes last."""
+    prompt = _require_utf8(given) if given is not None else ""
     context = "" if sys.stdin is None or stdin_is_terminal() else _read_stdin(notice)
     if not context.strip():
         if not prompt.strip():
             raise InputError(say("empty_prompt"))
         return prompt
-    return f"{_fenced(context)}\n\n{prompt}" if prompt.strip() else context.rstrip("\n")
+    return f"{_fence(context)}\n\n{prompt}" if prompt.strip() else context.rstrip("\n")
 
 
-def _checked(prompt: str) -> str:
+def _require_utf8(prompt: str) -> str:
     try:
         prompt.encode()
     except UnicodeEncodeError as error:
@@ -37,8 +38,8 @@ def _checked(prompt: str) -> str:
     return prompt
 
 
-def _fenced(text: str) -> str:
-    """No run of backticks inside ends the fence."""
+def _fence(text: str) -> str:
+    """The fence is longer than any run of backticks in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -48,7 +49,7 @@ def _fenced(text: str) -> str:
 def _read_stdin(notice: Callable[[str], None]) -> str:
     pieces: list[bytes] = []
     size = 0
-    if not _has_something(PATIENCE_S):
+    if not _has_input(PATIENCE_S):
         notice(say("waiting_for_stdin"))
     while True:
         try:
@@ -61,10 +62,10 @@ def _read_stdin(notice: Callable[[str], None]) -> str:
         size += len(piece)
         if size > MAX_STDIN_BYTES:
             raise InputError(say("stdin_too_long", most=f"{MAX_STDIN_BYTES:,}"))
-    return _decoded(b"".join(pieces))
+    return _decode(b"".join(pieces))
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -81,11 +82,10 @@ def _is_terminal(descriptor: int) -> bool:
         return False
 
 
-def _has_something(timeout_s: float) -> bool:
-    """Whether there is something to read, or the end of it, within the time."""
+def _has_input(timeout_s: float) -> bool:
+    """Whether there is input or end of file within the time."""
     if sys.platform == "win32":
         return True
-    import select
 
     poll = select.poll()
     poll.register(0, select.POLLIN)

@@ -1,10 +1,11 @@
-"""Telling a headless run to whoever reads it: as text, as one JSON object, or as a line of JSON per event.
+"""Reports of a headless run: as text, as one JSON object, or as one JSON line per event.
 
-Each report is begun at most once and ended exactly once, on every way out of the program.
+`begin` is called at most once and `end` exactly once, on every way out of the program.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -12,31 +13,29 @@ from typing import TYPE_CHECKING, Protocol
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.base import jsontext
-from dragoman.base.text import harmless
+from dragoman.base.text import strip_controls
 from dragoman.base.words import say
 from dragoman.cli import call_lines, stream_json
 from dragoman.cli.output import Output
-from dragoman.cli.startup import all_is_told
+from dragoman.cli.startup import mark_result_written
 from dragoman.values.events import (
-    ContentAdded,
     ContextCompressed,
     ContextPruned,
     LoopSuspected,
-    PromptProgress,
+    PromptRead,
+    Retrying,
     SavingChanged,
     StreamInvalid,
+    TextDelta,
     ToolCallFinished,
     ToolCallRequested,
     ToolModeChanged,
     TurnEvent,
     TurnFinished,
-    TurnRetried,
     UserCancelled,
 )
 
 if TYPE_CHECKING:
-    import asyncio
-
     from dragoman.cli.outcome import Outcome
     from dragoman.loop.agent import Agent
     from dragoman.values.messages import ToolCall
@@ -50,12 +49,12 @@ class Report(Protocol):
         ...
 
     def end(self, outcome: Outcome) -> None:
-        """Say how it ended. Only the first call counts."""
+        """Report the outcome. Only the first call counts."""
         ...
 
     @property
     def response(self) -> str:
-        """The answer so far: what the model said last."""
+        """The answer so far: the text of the model's last turn."""
         ...
 
 
@@ -78,17 +77,17 @@ def messages_for(options: Options) -> Messages:
     return Messages(color=not plain)
 
 
-def tell_failure(options: Options, outcome: Outcome) -> int:
-    """Say in the format that was asked for why nothing was done, and return the exit code."""
-    all_is_told()
+def report_failure(options: Options, outcome: Outcome) -> int:
+    """Report a failure before the run in the requested output format, and return the exit code."""
+    mark_result_written()
     out = output_for(options)
     report_for(options, out, messages_for(options)).end(outcome)
     out.finish()
     return outcome.exit_code
 
 
-class Answer:
-    """The text of the turn under way, and that of the last turn that said anything and was valid."""
+class AnswerText:
+    """The text of the current turn, and of the last valid turn that had any."""
 
     def __init__(self) -> None:
         self.last = ""
@@ -98,7 +97,7 @@ class Answer:
         self._pieces.append(text)
 
     def discard(self) -> bool:
-        """Whether there was anything to discard."""
+        """Drop the current turn's text. Returns whether there was any."""
         had = any(self._pieces)
         self._pieces.clear()
         return had
@@ -111,7 +110,7 @@ class Answer:
 
 
 def source_lines(sources: Sequence[str]) -> list[str]:
-    """What the numbers in an answer stand for, below it."""
+    """The numbered list of sources that follows an answer."""
     numbered = [f"[{number}] {source}" for number, source in enumerate(sources, 1)]
     return ["", say("sources"), *numbered] if numbered else []
 
@@ -119,8 +118,8 @@ def source_lines(sources: Sequence[str]) -> list[str]:
 class TextReport:
     """The answer on standard output, everything else on standard error.
 
-    In a terminal everything the model says is shown as it comes. On a pipe what was written cannot be taken back, so there the answer is
-    written once it is known to be one: the last turn's text, and nothing of the turns before it.
+    In a terminal the model's text is shown as it arrives. What was written to a pipe cannot be taken back, so there only the final answer
+    is written, at the end: the last turn's text, and nothing of the turns before it.
     """
 
     def __init__(self, out: Output, messages: Messages, *, show_calls: bool) -> None:
@@ -128,13 +127,13 @@ class TextReport:
         self._messages = messages
         self._live = out.is_terminal
         self._show_calls = show_calls
-        self._answer = Answer()
+        self._answer = AnswerText()
         self._calls: dict[str, ToolCall] = {}
         self._at_line_start = True
         self._loop: asyncio.AbstractEventLoop | None = None
         self._countdown: asyncio.TimerHandle | None = None
-        self._is_passing = False
-        """Whether a line stands there that the next thing takes the place of."""
+        self._has_transient = False
+        """Whether a transient line is shown, which the next output replaces."""
         self._ended = False
 
     @property
@@ -142,43 +141,41 @@ class TextReport:
         return self._answer.last
 
     def begin(self, agent: Agent, prompt: str) -> None:
-        import asyncio
-
         self._loop = asyncio.get_running_loop()
 
     def take(self, event: TurnEvent) -> None:
-        if isinstance(event, ContentAdded):
+        if isinstance(event, TextDelta):
             text = event.text
             self._answer.add(text)
             if self._live:
-                if self._is_passing:
-                    self._stop_passing()
+                if self._has_transient:
+                    self._clear_transient()
                 self._show(text)
             return
-        if isinstance(event, PromptProgress):
-            self._pass(call_lines.reading(event))
+        if isinstance(event, PromptRead):
+            self._show_transient(call_lines.prompt_progress(event))
             return
-        self._stop_passing()
+        self._clear_transient()
         match event:
-            case TurnRetried():
-                self._retried(event)
+            case Retrying():
+                self._show_retry(event)
             case TurnFinished():
                 self._answer.keep()
                 self._to_line_start()
             case ToolCallRequested(call=call):
                 self._calls[call.id] = call
             case ToolCallFinished():
-                self._finished(event)
+                self._show_result(event)
             case StreamInvalid():
                 self._answer.discard()
             case SavingChanged(reason=reason):
-                self._tell(reason)
+                self._show_message(reason)
             case LoopSuspected(reason=reason, count=1):
-                self._tell(say("loop_suspected", reason=reason))
+                self._show_message(say("loop_suspected", reason=reason))
             case ToolModeChanged(dialect=dialect):
-                self._tell(say("tools_in_text", dialect=dialect))
+                self._show_message(say("tools_in_text", dialect=dialect))
             case ContextPruned() | ContextCompressed() if self._show_calls:
-                self._tell(call_lines.context_changed(event), dim=True)
+                self._show_message(call_lines.context_change(event), dim=True)
             case _:
                 pass
 
@@ -186,7 +183,7 @@ class TextReport:
         if self._ended:
             return
         self._ended = True
-        self._stop_passing()
+        self._clear_transient()
         if self._live:
             self._to_line_start()
         elif outcome.response:
@@ -197,10 +194,10 @@ class TextReport:
         if outcome.failure is not None:
             self._messages.line(say("failed", message=outcome.failure.message))
 
-    # --- a terminal
+    # --- writing to a terminal
 
     def _show(self, text: str) -> None:
-        text = harmless(text)
+        text = strip_controls(text)
         if text:
             self._out.write(text)
             self._at_line_start = text[-1] == "\n"
@@ -210,8 +207,8 @@ class TextReport:
             self._out.write("\n")
             self._at_line_start = True
 
-    def _tell(self, text: str, *, dim: bool = False) -> None:
-        """A message of our own, on a line of its own even where both streams are one terminal."""
+    def _show_message(self, text: str, *, dim: bool = False) -> None:
+        """A message of our own, on its own line even if both streams are the same terminal."""
         self._to_line_start()
         if self._live:
             self._out.flush()
@@ -219,11 +216,11 @@ class TextReport:
 
     # --- events
 
-    def _retried(self, event: TurnRetried) -> None:
+    def _show_retry(self, event: Retrying) -> None:
         if self._answer.discard() and self._live:
             self._to_line_start()
             self._show(say("answer_discarded") + "\n")
-        self._tell(say("trying_again", reason=event.reason, wait=_seconds(event.wait_s), attempt=event.attempt + 1))
+        self._show_message(say("trying_again", reason=event.reason, wait=_seconds(event.wait_s), attempt=event.attempt + 1))
         if self._messages.is_terminal and event.wait_s >= 2 and self._loop is not None:
             self._count_down(self._loop.time() + event.wait_s)
 
@@ -232,38 +229,38 @@ class TextReport:
             return
         left_s = until_s - self._loop.time()
         if left_s <= 0.5:
-            self._stop_passing()
+            self._clear_transient()
             return
-        self._pass(say("countdown", wait=_seconds(left_s)))
+        self._show_transient(say("countdown", wait=_seconds(left_s)))
         self._countdown = self._loop.call_later(min(1.0, left_s), self._count_down, until_s)
 
-    def _pass(self, text: str) -> None:
+    def _show_transient(self, text: str) -> None:
         self._to_line_start()
         if self._live:
             self._out.flush()
-        self._messages.passing(text)
-        self._is_passing = True
+        self._messages.transient_line(text)
+        self._has_transient = True
 
-    def _stop_passing(self) -> None:
+    def _clear_transient(self) -> None:
         if self._countdown is not None:
             self._countdown.cancel()
             self._countdown = None
-        if self._is_passing:
-            self._is_passing = False
+        if self._has_transient:
+            self._has_transient = False
             self._messages.clear()
 
-    def _finished(self, event: ToolCallFinished) -> None:
+    def _show_result(self, event: ToolCallFinished) -> None:
         call = self._calls.pop(event.call_id, None)
         if call is not None and self._show_calls:
-            self._tell(say("call_line", title=call_lines.title(call), outcome=call_lines.outcome(event)), dim=True)
+            self._show_message(say("call_line", title=call_lines.title(call), outcome=call_lines.outcome(event)), dim=True)
 
 
 class JsonReport:
-    """One object when all is over."""
+    """One object at the end."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        self._answer = Answer()
+        self._answer = AnswerText()
         self._ended = False
 
     @property
@@ -275,11 +272,11 @@ class JsonReport:
 
     def take(self, event: TurnEvent) -> None:
         match event:
-            case ContentAdded(text=text):
+            case TextDelta(text=text):
                 self._answer.add(text)
             case TurnFinished():
                 self._answer.keep()
-            case TurnRetried() | StreamInvalid():
+            case Retrying() | StreamInvalid():
                 self._answer.discard()
             case _:
                 pass
@@ -288,7 +285,7 @@ class JsonReport:
         if self._ended:
             return
         self._ended = True
-        self._out.write(jsontext.dumps(outcome.told()) + "\n")
+        self._out.write(jsontext.dumps(outcome.to_json()) + "\n")
         self._out.flush()
 
 
@@ -297,7 +294,7 @@ class StreamJsonReport:
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        self._answer = Answer()
+        self._answer = AnswerText()
         self._failed = False
         self._ended = False
 
@@ -307,23 +304,23 @@ class StreamJsonReport:
 
     def begin(self, agent: Agent, prompt: str) -> None:
         model = f"{agent.provider.name}/{agent.model}"
-        tools = [spec.name for spec in agent.registry.specs]
-        self._write(stream_json.init(session_id=agent.session_id, model=model, tools=tools, workspace=agent.workspace.root))
-        self._write(stream_json.prompted(prompt))
+        tools = [spec.name for spec in agent.tools.specs]
+        self._write(stream_json.init_data(session_id=agent.session_id, model=model, tools=tools, workspace=agent.workspace.root))
+        self._write(stream_json.prompt_data(prompt))
 
     def take(self, event: TurnEvent) -> None:
-        if isinstance(event, ContentAdded):
+        if isinstance(event, TextDelta):
             self._answer.add(event.text)
         elif isinstance(event, TurnFinished):
             self._answer.keep()
-        elif isinstance(event, TurnRetried | StreamInvalid):
+        elif isinstance(event, Retrying | StreamInvalid):
             self._answer.discard()
         elif isinstance(event, UserCancelled):
-            return  # `end` says it, with the exit code of the signal
-        told = stream_json.told(event)
-        if told is not None:
-            self._failed = self._failed or (told["type"] == "error" and told["severity"] == "error")
-            self._write(told)
+            return  # `end` reports it, with the exit code of the signal
+        data = stream_json.event_data(event)
+        if data is not None:
+            self._failed = self._failed or (data["type"] == "error" and data["severity"] == "error")
+            self._write(data)
 
     def end(self, outcome: Outcome) -> None:
         if self._ended:
@@ -331,12 +328,12 @@ class StreamJsonReport:
         self._ended = True
         failure = outcome.failure
         if failure is not None and not self._failed:
-            self._write(stream_json.failure(failure.message, failure.type, failure.exit_code))
-        self._write(stream_json.result(outcome))
+            self._write(stream_json.failure_data(failure.message, failure.type, failure.exit_code))
+        self._write(stream_json.result_data(outcome))
         self._out.flush()
 
-    def _write(self, told: dict[str, object]) -> None:
-        self._out.write(stream_json.line(told))
+    def _write(self, data: dict[str, object]) -> None:
+        self._out.write(stream_json.line(data))
 
 
 def _seconds(seconds: float) -> str:

@@ -1,14 +1,15 @@
-"""The terminal as a page that is written from top to bottom: text, lines, and one passing line at the end that the next thing replaces."""
+"""Terminal output from top to bottom: text, lines, and one transient line at the end that the next output replaces."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
+from textwrap import wrap
 from typing import Literal
 
 from dragoman.base.graphemes import fit
-from dragoman.base.text import harmless, one_line
+from dragoman.base.text import one_line, strip_controls
 from dragoman.cli.output import FLUSH_EVERY_S, Output
 
 Style = Literal["", "dim", "red", "green", "yellow", "cyan", "bold"]
@@ -16,11 +17,11 @@ _CODES = {"dim": ("2", "22"), "bold": ("1", "22"), "red": ("31", "39"), "green":
 _PLAIN = str.maketrans(
     {"●": "*", "✓": "ok:", "✗": "failed:", "…": "...", "·": "-", "›": ">", "▸": ">", "│": "|", "⚠": "!", "—": "-", "’": "'"}
 )
-"""Our own signs, for terminals that cannot show them."""
+"""ASCII replacements of our own symbols, for terminals that cannot show them."""
 
 
 class Screen(Output):
-    """Everything written here is harmless: nothing a model or a tool says can act on the terminal."""
+    """Escape sequences are removed from all text: nothing from a model or a tool can act on the terminal."""
 
     def __init__(self, *, color: Literal["auto", "always", "never"] = "auto", on_stderr: bool = False) -> None:
         stream = sys.stderr if on_stderr else sys.stdout
@@ -29,13 +30,13 @@ class Screen(Output):
             self._fd, self.gone = stream.fileno(), False
             self.is_terminal = os.isatty(self._fd)
         self.descriptor = self._fd
-        """The stream's own, for a program that takes the terminal over for a while."""
+        """The original descriptor, for a program that takes over the terminal for a while."""
         if self.is_terminal:
-            self._fd = _opened_again(self._fd)
-        self._clever = self.is_terminal and os.environ.get("TERM", "dumb") not in ("", "dumb")
-        self._color = color == "always" or (color == "auto" and self._clever)
-        self._plain = not self._shows("●✓…›")
-        self._passing = False
+            self._fd = _reopen(self._fd)
+        self._can_rewrite = self.is_terminal and os.environ.get("TERM", "dumb") not in ("", "dumb")
+        self._color = color == "always" or (color == "auto" and self._can_rewrite)
+        self._plain = not self._can_show("●✓…›")
+        self._has_transient = False
         self._at_line_start = True
 
     @property
@@ -47,30 +48,30 @@ class Screen(Output):
         return max(columns, 20) if columns else 80
 
     @property
-    def rewrites(self) -> bool:
-        """Whether a passing line can be shown at all."""
-        return self._clever
+    def can_rewrite(self) -> bool:
+        """Whether a transient line can be shown at all."""
+        return self._can_rewrite
 
     def readable(self, text: str) -> str:
-        """Our own signs as this terminal can show them."""
+        """Replace our own symbols if this terminal cannot show them."""
         return text.translate(_PLAIN) if self._plain else text
 
     def text(self, text: str, style: Style = "") -> None:
-        """Goes on where the last text ended."""
-        text = self.readable(harmless(text))
+        """Continues where the last text ended."""
+        text = self.readable(strip_controls(text))
         if not text:
             return
         self.clear()
         self._at_line_start = text.endswith("\n")
-        self.write(self._styled(text, style))
+        self.write(self._style(text, style))
 
     def line(self, text: str, style: Style = "") -> None:
-        """A line of its own. Line breaks in it stand: see `message` for what must be one line."""
+        """Text on a line of its own. Line breaks in it are kept; `message` removes them."""
         self.to_line_start()
         self.text(f"{text}\n", style)
 
     def message(self, text: str, style: Style = "") -> None:
-        """A line of our own, whatever a service or a file name put into it."""
+        """A message of ours as exactly one line, whatever a service or a file name put into it."""
         self.line(one_line(text), style)
 
     def to_line_start(self) -> None:
@@ -79,25 +80,25 @@ class Screen(Output):
             self.write("\n")
             self._at_line_start = True
 
-    def enter_was_echoed(self) -> None:
-        """The terminal itself wrote a line end."""
+    def mark_line_ended(self) -> None:
+        """The terminal itself has written a newline."""
         self._at_line_start = True
 
-    def passing(self, text: str, style: Style = "dim") -> None:
-        """A line that whatever comes next takes the place of; no more of it than fits. Nothing where a line cannot be taken back."""
-        if not self._clever:
+    def transient_line(self, text: str, style: Style = "dim") -> None:
+        """A line that the next output replaces, truncated to fit. Shows nothing if the terminal cannot rewrite lines."""
+        if not self._can_rewrite:
             return
         self.to_line_start()
-        self.write(self._styled(fit(self.readable(one_line(text)), self.columns - 1), style))
-        self._passing = True
+        self.write(self._style(fit(self.readable(one_line(text)), self.columns - 1), style))
+        self._has_transient = True
 
     def clear(self) -> None:
-        if self._passing:
-            self._passing = False
+        if self._has_transient:
+            self._has_transient = False
             self.write("\r\x1b[K")
 
-    async def shown(self) -> None:
-        """Returns when all of it is on the screen, however slow that is."""
+    async def drain(self) -> None:
+        """Wait until everything is on the screen."""
         self.flush()
         while self._texts or self._backlog:
             if self.gone:
@@ -110,11 +111,11 @@ class Screen(Output):
             os.close(self._fd)
             self._fd, self.gone = self.descriptor, True
 
-    def _styled(self, text: str, style: Style) -> str:
-        return styled(text, style) if self._color else text
+    def _style(self, text: str, style: Style) -> str:
+        return add_style(text, style) if self._color else text
 
-    def _shows(self, signs: str) -> bool:
-        """Also a locale that is not UTF-8 counts: line editing would take one sign for several columns."""
+    def _can_show(self, signs: str) -> bool:
+        """False in a non-UTF-8 locale as well: line editing would count one symbol as several columns."""
         try:
             signs.encode(self._encoding)
         except (UnicodeError, LookupError):
@@ -126,7 +127,7 @@ class Screen(Output):
         return nl_langinfo(CODESET).upper().replace("-", "") == "UTF8"
 
 
-def styled(text: str, style: Style) -> str:
+def add_style(text: str, style: Style) -> str:
     if not style:
         return text
     on, off = _CODES[style]
@@ -134,10 +135,10 @@ def styled(text: str, style: Style) -> str:
     return f"\x1b[{on}m{body}\x1b[{off}m{text[len(body) :]}"
 
 
-def _opened_again(terminal: int) -> int:
-    """The same terminal, so that writing never waits for it: one that is stopped (Ctrl-S) must not keep a run from being cancelled.
+def _reopen(terminal: int) -> int:
+    """Open the same terminal non-blocking: one that is paused (Ctrl-S) must not keep a run from being cancelled.
 
-    It is another open file, because those who share ours (the shell) do not expect it to be non-blocking.
+    A new descriptor is needed, because processes that share ours (the shell) do not expect it to be non-blocking.
     """
     try:
         return os.open(os.ttyname(terminal), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -145,8 +146,6 @@ def _opened_again(terminal: int) -> int:
         return terminal
 
 
-def wrapped(text: str, columns: int) -> str:
-    """Broken between words, where a terminal would break in the middle of one."""
-    from textwrap import wrap
-
+def wrap_words(text: str, columns: int) -> str:
+    """Break lines between words; the terminal itself would break within them."""
     return "\n".join(wrap(text, max(columns, 20)))

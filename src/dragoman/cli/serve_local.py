@@ -1,4 +1,4 @@
-"""`dragoman serve-local`: a model of this machine behind llama.cpp's own server, for other programs. On loopback alone."""
+"""`dragoman serve-local`: serves a local model to other programs through llama.cpp's own server, on loopback only."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
 from dragoman.base.words import say
+from dragoman.loop.model import find_weights
+from dragoman.providers.catalog import profile_for
 from dragoman.values.errors import InputError
 
 PORT = 8080
-"""Where the deployment `llamacpp` looks."""
+"""The port of the deployment `llamacpp`."""
 LOOPBACK = "127.0.0.1"
 BASES = {"openai_chat": "/v1", "openai_responses": "/v1", "anthropic": ""}
-"""What follows the address in each protocol's base URL."""
+"""The path of each protocol's base URL."""
 
 
 def serve(options: Options) -> int:
@@ -37,8 +39,6 @@ def start(options: Options) -> tuple[Any, str]:
     from dragoman.app.first_use import require_weights
     from dragoman.local.engine import EngineSettings, check_weights, serve_on
     from dragoman.local.provider import weights_of
-    from dragoman.loop.agent import find_weights
-    from dragoman.providers.catalog import profile_for
 
     if len(options.words) > 1:
         raise InputError(say("too_many_words", command=options.command, word=options.words[1]))

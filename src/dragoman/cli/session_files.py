@@ -1,4 +1,4 @@
-"""`dragoman sessions export` and `import`: a session to a file for others, and one from elsewhere to ours."""
+"""`dragoman sessions export` and `import`: writes a session to a file, and reads one from a file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman.base import jsontext
+from dragoman.base.atomic import replace_file
 from dragoman.base.ids import new_session_id
-from dragoman.base.text import harmless, one_line, size
+from dragoman.base.private import NotRegularFile, open_named_file
+from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
+from dragoman.sessions.log import read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
+from dragoman.values.record import Configured, Started
 
 if TYPE_CHECKING:
-    from dragoman.cli.sessions import Desk
-    from dragoman.sessions.importers import Imported
+    from dragoman.cli.sessions_command import SessionsCommand
+    from dragoman.sessions.importers import ImportedSession
     from dragoman.values.contracts import BlobStore
     from dragoman.values.record import Entry
 
@@ -23,20 +29,20 @@ _LOG_BEGINS = b'{"kind":"started",'
 _BY_ENDING = {".html": "html", ".htm": "html", ".json": "json"}
 
 
-# --- out
+# --- export
 
 
-def export_session(desk: Desk, path: str) -> str:
-    """The text itself, or, with -o, a line that says where it is."""
-    output = desk.options.output
-    form = desk.options.form or _BY_ENDING.get(os.path.splitext(output)[1].lower(), "markdown")
-    text = exported(desk.read(path).entries, form, desk.store.blobs_beside(path))
+def export_session(command: SessionsCommand, path: str) -> str:
+    """The exported text, or with -o a line that says where it was written."""
+    output = command.options.output
+    form = command.options.form or _BY_ENDING.get(os.path.splitext(output)[1].lower(), "markdown")
+    text = export_text(command.read(path).entries, form, command.store.blobs_beside(path))
     if output in ("", "-"):
-        return harmless(text) if form == "markdown" else text
-    target = os.path.join(desk.workspace, output)
+        return strip_controls(text) if form == "markdown" else text
+    target = os.path.join(command.workspace, output)
     data = text.encode("utf-8", "replace")
     try:
-        _write(target, data, over=desk.options.yes)
+        _write(target, data, over=command.options.yes)
     except FileExistsError as error:
         raise InputError(say("export_exists", path=one_line(output, 200))) from error
     except (OSError, ValueError) as error:
@@ -44,7 +50,7 @@ def export_session(desk: Desk, path: str) -> str:
     return say("exported", path=one_line(output, 200), size=size(len(data))) + "\n"
 
 
-def exported(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None) -> str:
+def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None) -> str:
     from dragoman.sessions.export import to_conversation_record, to_html, to_json, to_markdown
 
     match form:
@@ -59,9 +65,7 @@ def exported(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None
 
 
 def _write(path: str, data: bytes, *, over: bool) -> None:
-    """For the user's eyes alone. Written aside and put in its place at once: nothing half is ever there, and no link is followed."""
-    from dragoman.base.atomic import replace_file
-
+    """Readable by the user only. Written to a temporary file and renamed: never half-written, and no symlink is followed."""
     if os.path.isdir(path):
         raise IsADirectoryError(None, say("is_a_directory"))
     if not over and os.path.lexists(path):
@@ -69,56 +73,51 @@ def _write(path: str, data: bytes, *, over: bool) -> None:
     replace_file(path, data, over=over)
 
 
-# --- in
+# --- import
 
 
-def import_file(desk: Desk) -> str:
-    """A session of ours in this folder, and on standard error what could not be carried over."""
-    from dragoman.cli.sessions import tell
+def import_file(command: SessionsCommand) -> str:
+    """Import a session into this folder. What could not be imported is reported on standard error."""
+    from dragoman.cli.sessions_command import print_notices
 
-    path = os.path.join(desk.workspace, desk.operand)
-    blobs = desk.store.blobs_beside(desk.store.path_of(new_session_id(), desk.workspace))
+    path = os.path.join(command.workspace, command.operand)
+    blobs = command.store.blobs_beside(command.store.path_of(new_session_id(), command.workspace))
     imported = _read(path, blobs)
-    kept = desk.store.keep(desk.workspace, _at_home(imported.entries, desk.workspace))
+    kept = command.store.add(command.workspace, _move_to_workspace(imported.entries, command.workspace))
     if not blobs.retry():
         raise InputError(say("session_not_saved", path=blobs.directory, reason=blobs.fault))
-    tell(tuple(say("import_not_carried", what=each) for each in imported.not_carried))
+    print_notices(tuple(say("import_not_carried", what=each) for each in imported.not_carried))
     return say("imported", id=session_id_of(kept), entries=len(imported.entries), source=imported.source) + "\n"
 
 
-def _read(path: str, blobs: BlobStore) -> Imported:
+def _read(path: str, blobs: BlobStore) -> ImportedSession:
     from dragoman.sessions.export import from_json, is_json_export
     from dragoman.sessions.importers import import_session
 
-    beginning = _peek(path)
+    beginning = _read_beginning(path)
     if is_json_export(beginning):
         with open(path, "rb") as file:
             package = from_json(file.read())
         for mime, data in package.blobs.values():
             blobs.put(mime, data)
-        return _own(path, package.entries, ())
+        return _with_new_id(path, package.entries, ())
     if beginning.startswith(_LOG_BEGINS):
         return _read_log(path)
     return import_session(path, blobs)
 
 
-def _read_log(path: str) -> Imported:
-    """A log of ours that was copied here. The attachments it names stayed where it came from."""
-    from dragoman.sessions.log import read_log
-
+def _read_log(path: str) -> ImportedSession:
+    """A copied log file of ours. The attachments it refers to are not part of it."""
     try:
         loaded = read_log(path)
     except OSError as error:
-        raise _unreadable(path, error) from error
-    return _own(path, loaded.entries, loaded.notices())
+        raise _unreadable_error(path, error) from error
+    return _with_new_id(path, loaded.entries, loaded.notices())
 
 
-def _own(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...]) -> Imported:
-    """A session of ours from elsewhere, under an id of its own: the one it is of may be here too."""
-    import msgspec
-
-    from dragoman.sessions.importers import Imported
-    from dragoman.values.record import Configured, Started
+def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...]) -> ImportedSession:
+    """Our own session under a new id, because the original may be in the store too."""
+    from dragoman.sessions.importers import ImportedSession
 
     if not entries:
         raise InputError(say("import_empty", path=one_line(path, 200)))
@@ -131,33 +130,27 @@ def _own(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...]) -> Imp
     renamed = (
         msgspec.structs.replace(each, session_id=session_id) if isinstance(each, Configured) and each.session_id else each for each in rest
     )
-    return Imported((head, *renamed), "dragoman", notices)
+    return ImportedSession((head, *renamed), "dragoman", notices)
 
 
-def _at_home(entries: tuple[Entry, ...], workspace: str) -> tuple[Entry, ...]:
-    """From here on it is a session of this folder."""
-    import msgspec
-
-    from dragoman.values.record import Started
-
+def _move_to_workspace(entries: tuple[Entry, ...], workspace: str) -> tuple[Entry, ...]:
+    """Make it a session of this folder."""
     first, *rest = entries
     if not isinstance(first, Started):
         return entries
     return (msgspec.structs.replace(first, directories=(os.path.realpath(workspace),)), *rest)
 
 
-def _peek(path: str) -> bytes:
-    """How a file begins. A pipe or a device is not waited for."""
-    from dragoman.base.private import NotRegularFile, open_named_file
-
+def _read_beginning(path: str) -> bytes:
+    """The first bytes of a regular file. A pipe or device is refused, because reading it might block."""
     try:
         with open(open_named_file(path), "rb", buffering=0) as file:
             return file.read(4_096)
     except (IsADirectoryError, NotRegularFile) as error:
         raise InputError(say("import_unreadable", path=one_line(path, 200), reason=say("is_no_file"))) from error
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable_error(path, error) from error
 
 
-def _unreadable(path: str, error: Exception) -> InputError:
+def _unreadable_error(path: str, error: Exception) -> InputError:
     return InputError(say("import_unreadable", path=one_line(path, 200), reason=getattr(error, "strerror", "") or error))

@@ -1,4 +1,4 @@
-"""Sessions as rows: for the eye, and as JSON."""
+"""Lists of sessions and search hits, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.base.graphemes import fit, width
-from dragoman.base.text import harmless, one_line, size
+from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
 
 if TYPE_CHECKING:
@@ -22,25 +22,25 @@ _FOLDER_COLUMNS = 30
 
 
 def as_table(found: Sequence[Summary], *, now_ms: int, everywhere: bool) -> str:
-    """A line each, the one used last first. What is named by its number here is named by its id where folders are mixed."""
+    """One line per session, most recent first. Across folders (`everywhere`) a session's id is shown instead of its number."""
     cells = [(each.session_id if everywhere else str(number), *_cells(each, now_ms, everywhere)) for number, each in enumerate(found, 1)]
     heads = ("sessions_id" if everywhere else "sessions_number", "sessions_age", "sessions_title", "sessions_messages")
     titles = [say(head) for head in (*heads, "sessions_model", "sessions_size", *(["sessions_folder"] if everywhere else []))]
     rows = [[(cell, width(cell)) for cell in row] for row in (titles, *cells)]
     widths = [max(width for _, width in column) for column in zip(*rows, strict=True)]
-    widths[2] = max(min(widths[2], _columns() - sum(widths) + widths[2] - 2 * (len(widths) - 1)), 20)
+    widths[2] = max(min(widths[2], _terminal_columns() - sum(widths) + widths[2] - 2 * (len(widths) - 1)), 20)
     return "\n".join(_line(row, widths) for row in rows) + "\n"
 
 
 def as_json(found: Sequence[Summary], *, numbered: bool) -> list[dict[str, Any]]:
-    return [({"number": number} if numbered else {}) | _told(each) for number, each in enumerate(found, 1)]
+    return [({"number": number} if numbered else {}) | _summary_json(each) for number, each in enumerate(found, 1)]
 
 
 def hits_as_text(found: Sequence[Hit], *, now_ms: int) -> str:
     lines: list[str] = []
     for hit in found:
         summary = hit.summary
-        title = fit(one_line(summary.title), _columns() - 40)
+        title = fit(one_line(summary.title), _terminal_columns() - 40)
         lines.append(f"{summary.session_id}  {age(now_ms - summary.updated_ms):>4}  {title}")
         lines.append(say("session_hit", seq=hit.seq, role=say(f"hit_{hit.role}"), excerpt=one_line(hit.excerpt, 300), matches=hit.matches))
     return "\n".join(lines) + "\n"
@@ -48,7 +48,8 @@ def hits_as_text(found: Sequence[Hit], *, now_ms: int) -> str:
 
 def hits_as_json(found: Sequence[Hit]) -> list[dict[str, Any]]:
     return [
-        {"session": _told(hit.summary), "matches": hit.matches, "seq": hit.seq, "role": hit.role, "excerpt": hit.excerpt} for hit in found
+        {"session": _summary_json(hit.summary), "matches": hit.matches, "seq": hit.seq, "role": hit.role, "excerpt": hit.excerpt}
+        for hit in found
     ]
 
 
@@ -80,7 +81,7 @@ def _line(cells: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
 
 
 def _folder(path: str) -> str:
-    """The end of a path says more than its beginning."""
+    """Shorten a path at its beginning, because its end says more."""
     home = os.path.expanduser("~")
     path = f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path
     parts = path.split(os.sep)
@@ -90,15 +91,15 @@ def _folder(path: str) -> str:
     return fit(path, _FOLDER_COLUMNS)
 
 
-def _told(summary: Summary) -> dict[str, Any]:
-    told = {
+def _summary_json(summary: Summary) -> dict[str, Any]:
+    data = {
         name: getattr(summary, name) for name in ("session_id", "path", "workspace", "title", "first_prompt", "started_ms", "updated_ms")
     }
-    told |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": msgspec.to_builtins(summary.usage)}
-    return {name: harmless(value) if isinstance(value, str) else value for name, value in told.items()}
+    data |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": msgspec.to_builtins(summary.usage)}
+    return {name: strip_controls(value) if isinstance(value, str) else value for name, value in data.items()}
 
 
-def _columns() -> int:
+def _terminal_columns() -> int:
     try:
         return max(min(os.get_terminal_size(1).columns, _MOST_COLUMNS), 60)
     except OSError:

@@ -1,4 +1,4 @@
-"""`dragoman sessions undo`: files as they were before the last run changed them."""
+"""`dragoman sessions undo`: restores the files that the last run changed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, FilesChanged, FilesRestored, ToolFinished
 
 if TYPE_CHECKING:
-    from dragoman.sessions.store import Session
+    from dragoman.sessions.store import StoredSession
 
 _SHOWN = 5
 
 
-def undo_last_run(session: Session, *, force: bool) -> str:
-    """All of it or nothing. It is written down in the session, so that undoing again undoes the run before."""
-
+def undo_last_run(session: StoredSession, *, force: bool) -> str:
+    """All files or none. The undo is recorded in the session, so that a second undo undoes the run before."""
     entries = session.loaded.entries
     changes = _last_changes(entries)
     if not changes:
@@ -30,7 +29,7 @@ def undo_last_run(session: Session, *, force: bool) -> str:
     try:
         restored = restore(plan, force=force)
     except UndoRefused as refused:
-        raise InputError(_refusal(refused)) from refused
+        raise InputError(_refusal_words(refused)) from refused
     session.journal.append(FilesRestored(entries[-1].seq + 1, now_ms(), tuple(change.seq for change in plan.changes)))
     lines = [say("undo_restored" if file.after else "undo_removed", path=one_line(file.path, 300)) for file in restored.files]
     lines += [say("undo_left", path=one_line(each.path, 300), reason=each.reason) for each in restored.left]
@@ -38,15 +37,15 @@ def undo_last_run(session: Session, *, force: bool) -> str:
 
 
 def _last_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
-    """Those of the last run that changed anything: asking a question in between takes nothing away."""
-    standing = file_changes(entries)
-    if not standing:
+    """The changes of the last run that changed files; later runs that changed none are skipped."""
+    changes = file_changes(entries)
+    if not changes:
         return []
-    last = standing[-1].seq
+    last = changes[-1].seq
     return changes_of_last_run([each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)])
 
 
-def _refusal(refused: UndoRefused) -> str:
+def _refusal_words(refused: UndoRefused) -> str:
     shown = "; ".join(f"{one_line(each.path, 200)}: {each.reason}" for each in refused.conflicts[:_SHOWN])
     more = "; …" if len(refused.conflicts) > _SHOWN else ""
     force = say("undo_force") if any(each.can_force for each in refused.conflicts) else ""

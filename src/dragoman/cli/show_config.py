@@ -1,4 +1,4 @@
-"""`dragoman config`: every setting, its value, and where that came from."""
+"""`dragoman config`: shows every setting, its value, and where it comes from."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.app.config import ConfigFile, Source, keys, value_of
+from dragoman.app.config_tables import ConfigFile, ConfigSource, keys, value_of
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.base.text import clip, harmless
+from dragoman.base.text import clip, strip_controls
 from dragoman.base.words import say
 from dragoman.providers.redact import SECRET_HEADERS, redact
 
@@ -19,25 +19,25 @@ _MAX_VALUE_CHARS = 60
 
 def show_config(options: Options) -> str:
     setup = set_up(options)
-    catalog_of(setup)  # rows of the user's own are looked at too
-    return _json(setup) if options.output_format == "json" else _text(setup)
+    catalog_of(setup)  # raises ConfigError if one of the user's deployments is invalid
+    return _as_json(setup) if options.output_format == "json" else _as_text(setup)
 
 
-def _text(setup: Setup) -> str:
+def _as_text(setup: Setup) -> str:
     lines = [say("config_files")]
-    lines += [f"  {say(f'config_{file.kind}_file'):<16} {harmless(file.path)} ({_state(file)})" for file in setup.loaded.files]
+    lines += [f"  {say(f'config_{file.kind}_file'):<16} {strip_controls(file.path)} ({_state_words(file)})" for file in setup.loaded.files]
     places = setup.places
     for name, path in (("config_data", places.data), ("config_cache", places.cache)):
-        lines.append(f"  {say(name):<16} {harmless(path)}")
+        lines.append(f"  {say(name):<16} {strip_controls(path)}")
     lines += ["", say("config_values")]
-    rows = [(key, _shown(value), _source(setup.loaded.source(key))) for key, value in _values(setup)]
+    rows = [(key, _value_words(value), _source_words(setup.loaded.source(key))) for key, value in _values(setup)]
     width = max(len(key) for key, _, _ in rows)
     value_width = min(max(len(value) for _, value, _ in rows), 40)
     lines += [f"  {key:<{width}}  {value:<{value_width}}  {source}".rstrip() for key, value, source in rows]
     return "\n".join(lines) + "\n"
 
 
-def _json(setup: Setup) -> str:
+def _as_json(setup: Setup) -> str:
     values = {
         key: {"value": msgspec.to_builtins(value), "source": msgspec.to_builtins(setup.loaded.source(key))} for key, value in _values(setup)
     }
@@ -47,7 +47,7 @@ def _json(setup: Setup) -> str:
 
 
 def _values(setup: Setup) -> list[tuple[str, Any]]:
-    """Keys and values; of rows of the user's own, one each, and nothing that may be secret."""
+    """Keys and values; the user's deployments as one value each, without secrets."""
     values = [(key, value_of(setup.config, key)) for key in keys() if key != "deployments"]
     rows = [(f"deployments.{name}", _without_secrets(row)) for name, row in setup.config.deployments.items()]
     return values + rows
@@ -65,16 +65,16 @@ def _without_secrets(row: object, key: str = "") -> object:
     return redact(row) if isinstance(row, str) else row
 
 
-def _shown(value: object) -> str:
+def _value_words(value: object) -> str:
     if value is None or value == "":
         return "-"
-    text = harmless(jsontext.dumps(value) if not isinstance(value, str) else value).replace("\n", " ")
+    text = strip_controls(jsontext.dumps(value) if not isinstance(value, str) else value).replace("\n", " ")
     return clip(text, _MAX_VALUE_CHARS)
 
 
-def _source(source: Source) -> str:
+def _source_words(source: ConfigSource) -> str:
     return say(f"config_from_{source.kind}", name=source.name)
 
 
-def _state(file: ConfigFile) -> str:
+def _state_words(file: ConfigFile) -> str:
     return say(f"config_{file.state}")

@@ -1,7 +1,7 @@
-"""Signals that come while the program is being loaded: it ends at once, and quietly.
+"""Signals during start-up: the program exits at once, without a traceback.
 
-Python's own way, an exception in the middle of an import, would show a traceback, or worse: an extension module that is interrupted
-while it is being set up may crash. This module imports next to nothing, so that it is in place before anything else is.
+By default Python raises an exception in the middle of an import. That shows a traceback, and an extension module that is interrupted
+during its initialisation may crash. This module imports almost nothing, so that its handlers are installed before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections.abc import Sequence
 from types import FrameType
 
 _FAILURE = '"error":{"message":"cancelled","type":"Cancelled","exit_code":CODE}'
-_TOLD = (
+_RESULT_FIELDS = (
     '"session_id":null,"response":"","stats":{"requests":0,"turns":0,"tokens":{"input":0,"fresh":0,"cache_read":0,"cache_write":0,'
     '"output":0,"thought":0},"cost_usd":null,"tools":{"calls":0,"failures":0,"refused":0},"files_changed":[],"duration_ms":0},' + _FAILURE
 )
-LAST_WORDS = {
-    "json": "{" + _TOLD + "}\n",
+CANCELLED_OUTPUT = {
+    "json": "{" + _RESULT_FIELDS + "}\n",
     "stream-json": '{"type":"error","severity":"error","error_type":"Cancelled","message":"cancelled","exit_code":CODE}\n'
-    '{"type":"result","status":"cancelled","exit_code":CODE,' + _TOLD + "}\n",
+    '{"type":"result","status":"cancelled","exit_code":CODE,' + _RESULT_FIELDS + "}\n",
 }
-"""What outcome.py and stream_json.py would make of it, written out because they may not be there yet."""
+"""The output of a run cancelled during start-up. The same as outcome.py and stream_json.py make, which may not be loaded yet."""
 
-_is_told = False
+_result_is_written = False
 
 
 def end_quietly_on_signals(argv: Sequence[str]) -> None:
-    """From now until signals.py takes over, and after it has let go."""
-    words = LAST_WORDS.get(_output_format(argv), "")
+    """Install the handlers. app/signals.py replaces them during a run and restores them afterwards."""
+    output = CANCELLED_OUTPUT.get(_output_format(argv), "")
 
     def end(number: int, frame: FrameType | None) -> None:
         try:
-            if not _is_told:
-                os.write(1, words.replace("CODE", str(128 + number)).encode())
+            if not _result_is_written:
+                os.write(1, output.replace("CODE", str(128 + number)).encode())
         except OSError:
             pass
         os._exit(128 + number)
@@ -44,14 +44,14 @@ def end_quietly_on_signals(argv: Sequence[str]) -> None:
             signal.signal(number, end)
 
 
-def all_is_told() -> None:
-    """The result is out, or about to be: a signal that comes now adds nothing to it."""
-    global _is_told
-    _is_told = True
+def mark_result_written() -> None:
+    """The result is written, or about to be: a signal from now on writes no second one."""
+    global _result_is_written
+    _result_is_written = True
 
 
 def _output_format(argv: Sequence[str]) -> str:
-    """As good a guess as can be had before the arguments are parsed."""
+    """A guess, because the arguments are not parsed yet."""
     found = ""
     before = ""
     for word in argv:

@@ -1,4 +1,4 @@
-"""`--output-format stream-json`: TurnEvents → one JSON object a line. Pure; docs/headless.md has the table, and a test compares them."""
+"""`--output-format stream-json`: one JSON object per TurnEvent. Pure functions; a test compares them with the table in docs/headless.md."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 from dragoman import __version__
 from dragoman.base import jsontext
 from dragoman.values.events import (
-    CitationShown,
-    ContentAdded,
+    CitationAdded,
     ContextCompressed,
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
     PromptAccepted,
-    PromptProgress,
+    PromptRead,
+    Retrying,
     SavingChanged,
     StreamInvalid,
-    ThoughtAdded,
+    TextDelta,
+    ThoughtDelta,
     ToolCallConfirmation,
     ToolCallFinished,
     ToolCallRequested,
@@ -26,7 +27,6 @@ from dragoman.values.events import (
     ToolModeChanged,
     TurnEvent,
     TurnFinished,
-    TurnRetried,
     UserCancelled,
 )
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from dragoman.cli.outcome import Outcome
 
 MAX_TEXT_CHARS = 20_000
-"""How much of a tool's result, or of a prompt, one line holds. The model may have been told more."""
+"""Longer tool results and prompts are truncated here; the model may have seen more."""
 
 
-def line(told: dict[str, Any]) -> str:
-    return jsontext.dumps(told) + "\n"
+def line(data: dict[str, Any]) -> str:
+    return jsontext.dumps(data) + "\n"
 
 
-def init(*, session_id: str, model: str, tools: list[str], workspace: str) -> dict[str, Any]:
+def init_data(*, session_id: str, model: str, tools: list[str], workspace: str) -> dict[str, Any]:
     return {
         "type": "init",
         "session_id": session_id,
@@ -53,34 +53,34 @@ def init(*, session_id: str, model: str, tools: list[str], workspace: str) -> di
     }
 
 
-def prompted(text: str) -> dict[str, Any]:
-    return {"type": "message", "role": "user", "delta": False, **_bounded(text)}
+def prompt_data(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "user", "delta": False, **_truncate(text)}
 
 
-def result(outcome: Outcome) -> dict[str, Any]:
-    return {"type": "result", "status": outcome.status, "exit_code": outcome.exit_code, **outcome.told()}
+def result_data(outcome: Outcome) -> dict[str, Any]:
+    return {"type": "result", "status": outcome.status, "exit_code": outcome.exit_code, **outcome.to_json()}
 
 
-def failure(message: str, error_type: str, exit_code: int) -> dict[str, Any]:
+def failure_data(message: str, error_type: str, exit_code: int) -> dict[str, Any]:
     return {"type": "error", "severity": "error", "error_type": error_type, "message": message, "exit_code": exit_code}
 
 
-def told(event: TurnEvent) -> dict[str, Any] | None:
-    """The line for an event; None where there is none."""
+def event_data(event: TurnEvent) -> dict[str, Any] | None:
+    """The object for an event; None for events that are not reported."""
     match event:
-        case ContentAdded(text=text):
+        case TextDelta(text=text):
             return {"type": "message", "role": "assistant", "delta": True, "text": text}
-        case ThoughtAdded():
+        case ThoughtDelta():
             thought = {"type": "thought", "text": event.text}
             return thought | ({"subject": event.subject, "description": event.description} if event.subject else {})
-        case CitationShown(citation=citation):
+        case CitationAdded(citation=citation):
             shown = {"uri": citation.uri, "title": citation.title, "cited_text": citation.cited_text}
             return {"type": "message", "role": "assistant", "delta": True, "text": "", "citation": shown}
         case ToolCallRequested(call=call):
             args = call.args
             return {"type": "tool_use", "id": call.id, "name": call.name, "args": call.arguments if args is None else args}
         case ToolCallFinished():
-            return _finished(event)
+            return _result_data(event)
         case PromptAccepted() | ToolCallConfirmation() | ToolCallUpdated():
             return None
         case SavingChanged():
@@ -95,43 +95,43 @@ def told(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "context", "event": "compressed", "status": event.status, "tokens": tokens}
         case ContextOverflowed():
             return {"type": "context", "event": "overflow", "estimated_tokens": event.estimated_tokens, "limit_tokens": event.limit_tokens}
-        case TurnRetried():
+        case Retrying():
             return _warning("retry", event.reason) | {"attempt": event.attempt, "wait_s": round(event.wait_s, 3), "discard": True}
         case StreamInvalid(reason=reason):
             return _warning("invalid_stream", reason) | {"discard": True}
-        case PromptProgress():
+        case PromptRead():
             return {"type": "context", "event": "prompt_progress", "done_tokens": event.done_tokens, "total_tokens": event.total_tokens}
         case ToolModeChanged():
             return {"type": "context", "event": "tool_mode", "mode": event.mode, "dialect": event.dialect}
         case LoopSuspected():
             return _warning("loop_detected", event.reason) | {"count": event.count}
         case UserCancelled():
-            return failure("cancelled", "Cancelled", 130)
+            return failure_data("cancelled", "Cancelled", 130)
         case ErrorRaised():
-            return failure(event.message, event.error_type, event.exit_code)
+            return failure_data(event.message, event.error_type, event.exit_code)
 
 
 def _warning(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "severity": "warning", "error_type": kind, "message": message}
 
 
-def _finished(event: ToolCallFinished) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _result_data(event: ToolCallFinished) -> dict[str, Any]:
+    data: dict[str, Any] = {
         "type": "tool_result",
         "id": event.call_id,
         "is_error": bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts),
-        **_bounded(_text_of(event.parts)),
+        **_truncate(_text_of(event.parts)),
         "display": event.display,
         "files": list(event.changed),
     }
     if event.error_type:
-        told["error_type"] = event.error_type
+        data["error_type"] = event.error_type
     if event.output_file:
-        told["output_file"] = event.output_file
-    return told
+        data["output_file"] = event.output_file
+    return data
 
 
-def _bounded(text: str) -> dict[str, Any]:
+def _truncate(text: str) -> dict[str, Any]:
     if len(text) <= MAX_TEXT_CHARS:
         return {"text": text}
     return {"text": text[:MAX_TEXT_CHARS], "truncated": True}

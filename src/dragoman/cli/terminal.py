@@ -1,11 +1,12 @@
-"""`dragoman` in a terminal: where a conversation is shown, and whether it can be had at all."""
+"""`dragoman` in a terminal: opens a conversation on standard output or standard error, whichever is a terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dragoman.app.connecting import choose_first_model
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, set_up, settled
+from dragoman.app.setup import Setup, set_up
 from dragoman.base.words import say
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
@@ -16,23 +17,23 @@ if TYPE_CHECKING:
 
 
 def converse(options: Options) -> int:
-    """Talk until the user leaves, and return the exit code. Raises a DragomanError where it cannot begin."""
-    return begin(settled(set_up(options), may_ask=True)).go()
+    """Talk until the user leaves, and return the exit code. Raises DragomanError if it cannot start."""
+    return open_conversation(choose_first_model(set_up(options), may_ask=True)).run()
 
 
-def begin(setup: Setup) -> Conversation:
-    """Keys are read through termios, which Unix has and Windows has not."""
+def open_conversation(setup: Setup) -> Conversation:
+    """Raises InputError on Windows, which lacks termios."""
     try:
         from dragoman.cli.conversation import Conversation
     except ModuleNotFoundError as error:
         if error.name == "termios":
             raise InputError(say("no_termios")) from error
         raise
-    return Conversation(setup, *_pages(setup))
+    return Conversation(setup, *_open_outputs(setup))
 
 
-def _pages(setup: Setup) -> tuple[Screen, Output | None]:
-    """The screen, and where the answers go as well when standard output is a file or a pipe."""
+def _open_outputs(setup: Setup) -> tuple[Screen, Output | None]:
+    """The screen; and standard output for a copy of the answers if that is a file or a pipe."""
     screen = Screen(color=setup.config.color)
     if screen.is_terminal:
         return screen, None

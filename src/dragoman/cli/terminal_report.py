@@ -1,4 +1,4 @@
-"""A run as the terminal shows it: TurnEvents in, lines out. Text as it comes, and one line for each thought, call, retry and fault."""
+"""Shows a run's TurnEvents in the terminal: text as it streams, and one line for each thought, call, retry and error."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from dragoman.cli import call_lines
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
 from dragoman.values.events import (
-    CitationShown,
-    ContentAdded,
+    CitationAdded,
     ContextCompressed,
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
     LoopSuspected,
     PromptAccepted,
-    PromptProgress,
+    PromptRead,
+    Retrying,
     SavingChanged,
     StreamInvalid,
-    ThoughtAdded,
+    TextDelta,
+    ThoughtDelta,
     ToolCallConfirmation,
     ToolCallFinished,
     ToolCallRequested,
@@ -32,7 +33,6 @@ from dragoman.values.events import (
     ToolModeChanged,
     TurnEvent,
     TurnFinished,
-    TurnRetried,
     UserCancelled,
 )
 from dragoman.values.messages import ToolResult
@@ -40,21 +40,21 @@ from dragoman.values.messages import ToolResult
 if TYPE_CHECKING:
     import asyncio
 
-    from dragoman.loop.run import Result
+    from dragoman.loop.result import Result
     from dragoman.tools.citations import Source
     from dragoman.values.messages import Citation, ToolCall
     from dragoman.values.usage import Usage
 
 ODD_ENDINGS = ("(exit code ", "(ended ")
-"""How the last line of a command's output begins where it did not end well."""
+"""How the last line of a command's output begins if the command failed."""
 THOUGHT_CHARS = 2_000
-"""As much of a thought as is gathered to show one line of it."""
+"""How much of a thought is kept to show one line of it."""
 
 
 class TerminalReport:
-    """`take` never blocks and never waits. While a question stands, what happens beside it is held back.
+    """`take` never blocks. Events that arrive while a question is open are shown after it.
 
-    `copy` gets the answers alone, each once it is whole, where standard output is not the terminal.
+    `copy` gets each complete answer and nothing else, if standard output is not the terminal.
     """
 
     def __init__(self, screen: Screen, copy: Output | None = None) -> None:
@@ -67,7 +67,7 @@ class TerminalReport:
         self._thought = ""
         self._sources: list[Citation] = []
         self._countdown: asyncio.TimerHandle | None = None
-        self._retried: TurnRetried | None = None
+        self._retried: Retrying | None = None
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -77,22 +77,22 @@ class TerminalReport:
         if self._held is not None:
             self._held.append(event)
             return
-        if isinstance(event, ContentAdded):
-            self._settle()
+        if isinstance(event, TextDelta):
+            self._finish_transient()
             self._answer.append(event.text)
             self._screen.text(event.text)
-        elif isinstance(event, ThoughtAdded):
-            self._think(event)
-        elif isinstance(event, PromptProgress):
-            self._screen.passing(call_lines.reading(event))
+        elif isinstance(event, ThoughtDelta):
+            self._show_thought(event)
+        elif isinstance(event, PromptRead):
+            self._screen.transient_line(call_lines.prompt_progress(event))
         else:
-            self._settle()
-            self._tell(event)
+            self._finish_transient()
+            self._show_event(event)
 
     @contextmanager
-    def held(self) -> Generator[None]:
-        """For a question: nothing is written between it and its answer."""
-        self._settle()
+    def hold(self) -> Generator[None]:
+        """Hold back events while a question is open, so that nothing is written between it and its answer."""
+        self._finish_transient()
         self._screen.to_line_start()
         self._held = []
         try:
@@ -104,48 +104,48 @@ class TerminalReport:
                 self.take(event)
 
     def end(self, result: Result) -> None:
-        """What it took, in one line."""
-        self._settle()
+        """One line with tokens, cost and time."""
+        self._finish_transient()
         self._screen.to_line_start()
         if result.requests:
             spent = spent_words(result.usage, result.cost_usd, estimated=False)
             self._screen.message(say("run_status", spent=spent, seconds=f"{result.duration_ms / 1000:.1f}"), "dim")
 
-    def _tell(self, event: TurnEvent) -> None:
+    def _show_event(self, event: TurnEvent) -> None:
         match event:
             case ToolCallRequested(call=call):
                 self._calls[call.id] = call
             case ToolCallUpdated():
-                self._call_goes_on(event)
+                self._show_progress(event)
             case ToolCallFinished():
-                self._call_ended(event)
+                self._show_result(event)
             case TurnFinished():
-                self._turn_ended()
-            case TurnRetried():
-                self._retry(event)
+                self._finish_turn()
+            case Retrying():
+                self._show_retry(event)
             case StreamInvalid():
                 self._discard(say("answer_void"))
-            case CitationShown(citation=citation):
+            case CitationAdded(citation=citation):
                 self._sources.append(citation)
             case LoopSuspected(reason=reason, count=1):
                 self._screen.message(say("circles", reason=reason), "yellow")
             case ToolModeChanged(dialect=dialect):
                 self._screen.message(say("now_in_text", dialect=dialect), "yellow")
             case ContextPruned() | ContextCompressed():
-                self._screen.message(call_lines.context_changed(event), "dim")
+                self._screen.message(call_lines.context_change(event), "dim")
             case ErrorRaised():
                 self._screen.message(say("run_failed", message=event.message) + (say("retry_hint") if event.retryable else ""), "red")
             case UserCancelled():
                 self._screen.message(say("run_cancelled"), "yellow")
             case SavingChanged(saved=saved, reason=reason):
                 self._screen.message(reason, "yellow" if saved else "red")
-            case PromptAccepted() | PromptProgress() | ToolCallConfirmation() | LoopSuspected() | ContentAdded() | ThoughtAdded():
+            case PromptAccepted() | PromptRead() | ToolCallConfirmation() | LoopSuspected() | TextDelta() | ThoughtDelta():
                 pass
             case ContextOverflowed():
-                pass  # the error that ends the run says it
+                pass  # the error that ends the run reports it
 
-    def _settle(self) -> None:
-        """Whatever was only passing is written down for good, or gone."""
+    def _finish_transient(self) -> None:
+        """Write a pending thought or retry as a permanent line, and clear the transient one."""
         if self._countdown is not None:
             self._countdown.cancel()
             self._countdown = None
@@ -159,24 +159,24 @@ class TerminalReport:
 
     # --- thoughts
 
-    def _think(self, event: ThoughtAdded) -> None:
+    def _show_thought(self, event: ThoughtDelta) -> None:
         if self._retried is not None or (event.subject and self._thought):
-            self._settle()  # another thought begins
+            self._finish_transient()  # another thought begins
         before = _first_line(self._thought)
         self._thought = (self._thought + (f"{event.subject}\n" if event.subject else event.text))[:THOUGHT_CHARS]
         if _first_line(self._thought) != before:
-            self._screen.passing(say("thought", text=_first_line(self._thought)))
+            self._screen.transient_line(say("thought", text=_first_line(self._thought)))
 
     # --- calls
 
-    def _call_goes_on(self, event: ToolCallUpdated) -> None:
+    def _show_progress(self, event: ToolCallUpdated) -> None:
         call = self._calls.get(event.call_id)
         if call is None or event.state != "executing":
             return
         output = event.output_delta.strip().rpartition("\n")[2]
-        self._screen.passing(say("call_running", title=call_lines.title(call), output=output))
+        self._screen.transient_line(say("call_running", title=call_lines.title(call), output=output))
 
-    def _call_ended(self, event: ToolCallFinished) -> None:
+    def _show_result(self, event: ToolCallFinished) -> None:
         call = self._calls.pop(event.call_id, None)
         if call is None:
             return
@@ -195,7 +195,7 @@ class TerminalReport:
 
     # --- answers
 
-    def _turn_ended(self) -> None:
+    def _finish_turn(self) -> None:
         if self._copy is not None and (text := "".join(self._answer)).strip():
             self._copy.write(text if text.endswith("\n") else f"{text}\n")
         self._answer.clear()
@@ -204,7 +204,7 @@ class TerminalReport:
             from dragoman.tools.grounding import sources_of
 
             for number, source in enumerate(sources_of(self._sources), 1):
-                self._screen.message(say("numbered_source", number=number, text=_readable(source)), "dim")
+                self._screen.message(say("numbered_source", number=number, text=_source_words(source)), "dim")
         self._sources.clear()
 
     def _discard(self, note: str) -> None:
@@ -215,27 +215,27 @@ class TerminalReport:
 
     # --- retries
 
-    def _retry(self, event: TurnRetried) -> None:
+    def _show_retry(self, event: Retrying) -> None:
         self._discard(say("answer_discarded"))
         self._retried = event
-        if self._loop is None or not self._screen.rewrites:
-            self._settle()
+        if self._loop is None or not self._screen.can_rewrite:
+            self._finish_transient()
         else:
             self._count_down(event, self._loop.time() + event.wait_s, self._loop)
 
-    def _count_down(self, event: TurnRetried, until_s: float, loop: asyncio.AbstractEventLoop) -> None:
+    def _count_down(self, event: Retrying, until_s: float, loop: asyncio.AbstractEventLoop) -> None:
         left_s = max(until_s - loop.time(), 0)
         wait = f"{left_s:.1f}" if event.wait_s < 2 else f"{left_s:.0f}"
-        self._screen.passing(say("retry_countdown", reason=event.reason, wait=wait, attempt=event.attempt + 1), "yellow")
+        self._screen.transient_line(say("retry_countdown", reason=event.reason, wait=wait, attempt=event.attempt + 1), "yellow")
         if left_s > 0:
             self._countdown = loop.call_later(min(left_s, 0.2 if event.wait_s < 2 else 1.0), self._count_down, event, until_s, loop)
 
 
-def _readable(source: Source) -> str:
-    """With the real target, whatever the title says and however the host is spelled."""
-    from dragoman.tools.links import shown_url
+def _source_words(source: Source) -> str:
+    """Title and real target: the title may lie about it, and the host may be spelled with lookalikes."""
+    from dragoman.tools.links import display_url
 
-    return one_line(f"{source.title} {shown_url(source.uri)}".strip(), 300)
+    return one_line(f"{source.title} {display_url(source.uri)}".strip(), 300)
 
 
 def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str:

@@ -1,4 +1,4 @@
-"""Signals in a conversation: Ctrl-C stops what is going on, not the program; whatever ends the program gives the terminal back first."""
+"""Signals in a conversation: Ctrl-C stops the run, not the program; the terminal is restored before the program exits."""
 
 from __future__ import annotations
 
@@ -18,108 +18,111 @@ from dragoman.cli.keys import Keyboard
 
 EXIT_INTERRUPTED, EXIT_QUIT = 130, 131
 PATIENCE_S = 0.05
-"""How long a signal may stay unheeded before it is sent again."""
+"""How long a signal may stay unhandled before it is sent again."""
 
 
 class Signals(Interrupts):
-    """Ctrl-C cancels the run, and the conversation goes on; a second while that is being done leaves at once. At the prompt it raises
+    """Ctrl-C cancels the run, and the conversation goes on; a second Ctrl-C during that exits at once. At the prompt it raises
     Interrupted.
     """
 
     def __init__(self, keyboard: Keyboard) -> None:
         super().__init__(lambda code: keyboard.close())
         self._keyboard = keyboard
-        self._left = False
-        self._echo_due = False
-        """A Ctrl-C was sent again: of the two, one counts."""
-        self._come: socket.socket | None = None
-        self._coming: socket.socket | None = None
+        self._is_left_to_editor = False
+        self._repeat_due = False
+        """A Ctrl-C was sent again: of the two, only one counts."""
+        self._arrivals: socket.socket | None = None
+        self._arrivals_writer: socket.socket | None = None
 
     def __enter__(self) -> Self:
         super().__enter__()
-        handlers: tuple[tuple[str, Callable[[int, FrameType | None], Any]], ...] = (("SIGQUIT", self._quit), ("SIGCONT", self._go_on))
+        handlers: tuple[tuple[str, Callable[[int, FrameType | None], Any]], ...] = (
+            ("SIGQUIT", self._on_quit),
+            ("SIGCONT", self._on_continue),
+        )
         for name, handler in handlers:
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, handler)
-        self._come, self._coming = socket.socketpair()
-        for end in (self._come, self._coming):
+        self._arrivals, self._arrivals_writer = socket.socketpair()
+        for end in (self._arrivals, self._arrivals_writer):
             end.setblocking(False)
-        signal.set_wakeup_fd(self._coming.fileno(), warn_on_full_buffer=False)
-        threading.Thread(target=self._insist, args=(threading.get_ident(), self._come), daemon=True).start()
+        signal.set_wakeup_fd(self._arrivals_writer.fileno(), warn_on_full_buffer=False)
+        threading.Thread(target=self._resend_missed, args=(threading.get_ident(), self._arrivals), daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         super().__exit__(kind, error, trace)
         signal.set_wakeup_fd(-1)
-        if self._coming is not None:
-            self._coming.close()
+        if self._arrivals_writer is not None:
+            self._arrivals_writer.close()
 
     def attach(self, loop: asyncio.AbstractEventLoop, cancel: Callable[[], None]) -> None:
         super().attach(loop, cancel)
-        if self._come is not None:
-            loop.add_reader(self._come, self._heard)  # so that the loop wakes, and Python heeds the signal
+        if self._arrivals is not None:
+            loop.add_reader(self._arrivals, self._read_arrived)  # so that the loop wakes up and Python runs the handler
 
     def detach(self) -> None:
-        if self._loop is not None and self._come is not None:
-            self._loop.remove_reader(self._come)
+        if self._loop is not None and self._arrivals is not None:
+            self._loop.remove_reader(self._arrivals)
         super().detach()
 
     @contextmanager
-    def left_to_others(self) -> Generator[None]:
-        """While another program has the terminal, Ctrl-C is meant for it."""
-        self._left = True
+    def leave_to_editor(self) -> Generator[None]:
+        """Ignore Ctrl-C while the editor has the terminal: it is meant for the editor."""
+        self._is_left_to_editor = True
         try:
             yield
         finally:
-            self._left = False
+            self._is_left_to_editor = False
 
-    # --- what comes
+    # --- handlers
 
-    def _received(self, number: int, frame: FrameType | None) -> None:
-        came = self._heard().count(number)
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        count = self._read_arrived().count(number)
         if number != signal.SIGINT:
-            return super()._received(number, frame)
-        is_echo, self._echo_due = self._echo_due and came < 2, False  # where both came together, this is for both
-        if self._left or is_echo:
+            return super()._on_signal(number, frame)
+        is_repeat, self._repeat_due = self._repeat_due and count < 2, False  # if both arrived together, this call handles both
+        if self._is_left_to_editor or is_repeat:
             return
         if self._loop is None or self._cancel is None:
             raise Interrupted(EXIT_INTERRUPTED)
         if self.code:
-            self._leave()
+            self._exit()
         self.code = EXIT_INTERRUPTED
         self._loop.call_soon_threadsafe(self._cancel)
 
-    def _quit(self, number: int, frame: FrameType | None) -> None:
+    def _on_quit(self, number: int, frame: FrameType | None) -> None:
         self.code = EXIT_QUIT
-        self._leave()
+        self._exit()
 
-    def _go_on(self, number: int, frame: FrameType | None) -> None:
-        self._heard()
+    def _on_continue(self, number: int, frame: FrameType | None) -> None:
+        self._read_arrived()
         self._keyboard.resume()
 
-    # --- what would be missed
+    # --- missed signals
 
-    def _heard(self) -> bytes:
-        """The numbers of the signals that came, once: from now on they count as heeded."""
+    def _read_arrived(self) -> bytes:
+        """Read the numbers of the signals that arrived, which marks them as handled."""
         try:
-            return self._come.recv(1024) if self._come is not None else b""
+            return self._arrivals.recv(1024) if self._arrivals is not None else b""
         except BlockingIOError:
             return b""
 
-    def _insist(self, main: int, come: socket.socket) -> None:
-        """A signal that comes just before the line editor begins to wait for a key would be heeded only with that key: send it again."""
+    def _resend_missed(self, main: int, arrivals: socket.socket) -> None:
+        """A signal that arrives just before the line editor waits for a key would be handled only with that key: send it again."""
         poll = select.poll()
-        poll.register(come, select.POLLIN)
-        with come:
+        poll.register(arrivals, select.POLLIN)
+        with arrivals:
             while True:
                 poll.poll()
                 time.sleep(PATIENCE_S)
                 try:
-                    numbers = come.recv(1024, socket.MSG_PEEK)
+                    numbers = arrivals.recv(1024, socket.MSG_PEEK)
                 except BlockingIOError:
-                    continue  # it was heeded
+                    continue  # it was handled
                 if not numbers:
                     return  # the conversation is over
-                self._echo_due = self._echo_due or numbers[-1] == signal.SIGINT
+                self._repeat_due = self._repeat_due or numbers[-1] == signal.SIGINT
                 signal.pthread_kill(main, numbers[-1])

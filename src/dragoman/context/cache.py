@@ -1,20 +1,38 @@
 """What the service's prompt cache holds of the conversation: a fold over the record, beside the view.
 
-Nobody tells us. It is learned from the reads a service reports with each answer: how long a prefix lives unused, what a change in its
-middle costs, and whether there is a cache at all. The clock alone is believed only until a report says otherwise.
+No service says so directly. It is inferred from the cache reads reported with each answer: how long an unused prefix lives, what a change
+in its middle costs, and whether there is a cache at all. The clock alone is trusted only until a report contradicts it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
 from dragoman.context.tokens import text_tokens, tools_tokens
 from dragoman.values.messages import ToolSpec
-from dragoman.values.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Rewound, Said
+from dragoman.values.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+)
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
@@ -26,23 +44,23 @@ NO_TOKENS = -1
 """Not counted yet: the next answer will say."""
 
 _SHORTEST = 4_096
-"""A prefix shorter than this may not be cached at all, whoever serves it."""
+"""A prefix shorter than this may not be cached at all, with any service."""
 _APART = 1_024
-"""Two lengths this close cannot be told apart by what was read."""
+"""Two lengths this close cannot be distinguished by the reported reads."""
 _MIN_LIFE_MS = 60_000
-"""Not found within a minute: that is another machine, not age."""
+"""A miss within a minute means another machine, not age."""
 _MISSES = 2
-"""So often nothing was read that must have been there, and never anything at all: there is no cache."""
+"""After this many misses of a prefix that must have been there, and not one hit, there is no cache."""
 _LIFE_MS = 300_000
-"""How long a prefix is taken to live before anything is known of it."""
+"""How long a prefix is assumed to live before anything is known."""
 
 
-class CallMade(msgspec.Struct, frozen=True):
+class AnsweredCall(msgspec.Struct, frozen=True):
     """A request that was answered, and what the service counted."""
 
     seq: int
     timestamp_ms: int
-    """When the answer was there."""
+    """When the answer arrived."""
     usage: Usage
     warm: bool
     """Most of what was sent before was read from the cache."""
@@ -52,75 +70,75 @@ class CallMade(msgspec.Struct, frozen=True):
     """When the request was ready: the time of the entry before the answer."""
 
 
-class Learned(msgspec.Struct, frozen=True):
-    """What the reports of one model have shown."""
+class CacheFacts(msgspec.Struct, frozen=True):
+    """What one model's reports have shown about its cache."""
 
     alive_ms: int = 0
-    """The longest time unused after which a prefix was still there."""
+    """The longest unused time after which a prefix was still cached."""
     dead_ms: int | None = None
-    """The shortest after which it was gone."""
+    """The shortest unused time after which it was gone."""
     reads: bool = False
-    """Something was read, be it the static prefix alone."""
+    """Something was read, even if only the static prefix."""
     misses: int = 0
     falls_back: bool | None = None
-    """Whether a change in the middle loses everything behind the static prefix; None before one was seen."""
+    """Whether a change in the middle loses everything after the static prefix; None until one was observed."""
 
 
 class _State(msgspec.Struct, frozen=True):
-    """What a rewind takes back."""
+    """The state that a rewind restores."""
 
     model: str = ""
     deployment: str = ""
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     static_tokens: int = 0
-    """System and tools take no more than this, whatever the model makes of them."""
+    """An upper bound for system and tools, whatever the model's tokenizer does."""
     lost: str = ""
-    """What has happened since the last call to the prefix it sent."""
+    """What has happened to the sent prefix since the last call."""
     pruned_tokens: int = 0
-    """Not in view any more for having been pruned."""
+    """Tokens no longer in view because they were pruned."""
     pressed_tokens: int = 0
-    """The least that was sent since the window last filled up; 0 where it has not."""
+    """The smallest request since the window last filled up; 0 if it has not."""
     tried_tokens: int = 0
-    """The size of the request after the last compression, tried or made; 0 where there was none."""
+    """The size of the request after the last compression, successful or not; 0 if there was none."""
 
 
 class Cache:
     """Sans-IO. Feed it the entries the view is fed."""
 
     def __init__(self) -> None:
-        self.calls: list[CallMade] = []
-        """Every one, in order, also those a rewind has left behind: they were paid for."""
+        self.calls: list[AnsweredCall] = []
+        """All calls in order, including those a rewind has undone: they were paid for."""
         self._state = _State()
         self._seqs: list[int] = []
         self._states: list[_State] = []
-        """What held from each of those entries on."""
+        """The state from each of those entries on."""
         self._sent = _State()
-        """What held when the last call was made."""
-        self._learned: dict[tuple[str, str], Learned] = {}
+        """The state when the last call was made."""
+        self._facts: dict[tuple[str, str], CacheFacts] = {}
         self._warm_ms: list[int] = []
-        """When each warm call was asked for; never falling, whatever the clock did."""
+        """When each warm call was requested; never decreasing, even if the clock went back."""
         self._spent = Usage()
         self._premiums = 0
         self._saved_tokens = 0
-        """Tokens that were not sent for having been pruned, added up over all calls after the one that paid for it."""
+        """Tokens not sent because they were pruned, summed over all calls after the one that paid for the pruning."""
         self._base_tokens = 0
-        """The shortest input since model, system and tools are what they are: no less than the static prefix."""
-        self._made_by: dict[str, tuple[CallMade, int]] = {}
-        """By the id of a tool call: the request it answered, and what was pruned at that time."""
-        self._changed: tuple[CallMade, int] | None = None
+        """The shortest input since model, system and tools last changed: no less than the static prefix."""
+        self._made_by: dict[str, tuple[AnsweredCall, int]] = {}
+        """By tool call id: the request it answered, and how much had been pruned by then."""
+        self._changed: tuple[AnsweredCall, int] | None = None
         """The same for the first result pruned since the last call."""
         self._previous_ms: int | None = None
 
-    # --- what it shows
+    # --- state
 
     @property
-    def last(self) -> CallMade | None:
+    def last(self) -> AnsweredCall | None:
         return self.calls[-1] if self.calls else None
 
     @property
-    def broken(self) -> str:
-        """Why the prefix of the last call cannot be read any more: model, system, tools, compressed, rewound, pruned. Empty: it can."""
+    def break_reason(self) -> str:
+        """Why the prefix of the last call can no longer be read: model, system, tools, compressed, rewound, pruned. Empty if it can."""
         if not self.calls:
             return ""
         state, sent = self._state, self._sent
@@ -133,13 +151,13 @@ class Cache:
         return state.lost
 
     @property
-    def learned(self) -> Learned:
-        """What is known of the present model's cache."""
-        return self._learned.get((self._state.deployment, self._state.model)) or Learned()
+    def facts(self) -> CacheFacts:
+        """What is known about the current model's cache."""
+        return self._facts.get((self._state.deployment, self._state.model)) or CacheFacts()
 
     @property
     def pressed_tokens(self) -> int:
-        """The least that was sent since everything was pruned because the window filled up; 0: it was not, -1: not counted yet."""
+        """The smallest request since everything was pruned because the window filled up; 0: it did not, -1: not counted yet."""
         return self._state.pressed_tokens
 
     @property
@@ -148,27 +166,27 @@ class Cache:
         return self._state.tried_tokens
 
     def life_ms(self, rates: Rates | None = None) -> int:
-        """How long a prefix lives unused, as far as is known."""
-        learned = self.learned
-        life = max(rates.ttl_ms if rates is not None else _LIFE_MS, learned.alive_ms)
-        return life if learned.dead_ms is None else min(life, learned.dead_ms - 1)
+        """How long an unused prefix lives, as far as is known."""
+        facts = self.facts
+        life = max(rates.ttl_ms if rates is not None else _LIFE_MS, facts.alive_ms)
+        return life if facts.dead_ms is None else min(life, facts.dead_ms - 1)
 
     def is_warm(self, now_ms: int, rates: Rates | None = None) -> bool:
-        """Whether what was sent last would be read from the cache now."""
-        if not self.calls or self.broken:
+        """Whether the last request's prefix would be read from the cache now."""
+        if not self.calls or self.break_reason:
             return False
-        learned = self.learned
-        if not learned.reads and learned.misses >= _MISSES:
+        facts = self.facts
+        if not facts.reads and facts.misses >= _MISSES:
             return False
         return now_ms - self.calls[-1].timestamp_ms <= self.life_ms(rates)
 
     def warm_calls_since(self, moments_ms: Iterable[float]) -> list[int]:
-        """For each moment: how many of the calls asked for then or later found their prefix in the cache."""
+        """For each moment: how many of the calls requested then or later found their prefix in the cache."""
         warm_ms, count = self._warm_ms, len(self._warm_ms)
         return [count - bisect_left(warm_ms, moment_ms) for moment_ms in moments_ms]
 
     def books(self, rates: Rates, next_tokens: float) -> Books:
-        """What pruning has cost and brought so far, and with a next request of that size that changes nothing."""
+        """The costs and savings of pruning so far, including a next request of this size that changes nothing."""
         from dragoman.context.economics import Books
 
         last = self.calls[-1].usage.input_tokens if self.calls else 0
@@ -178,7 +196,7 @@ class Cache:
         coming = rates.read * min(last, next_tokens) + rates.write * max(next_tokens - last, 0)
         return Books(paid + coming - self._premiums + saved, self._premiums, saved)
 
-    # --- what it is fed
+    # --- feeding
 
     def feed(self, entry: Entry) -> None:
         match entry:
@@ -196,8 +214,21 @@ class Cache:
                 self._change(entry, tried_tokens=tokens or NO_TOKENS)
             case Rewound(to_seq=to_seq):
                 self._rewind(entry, to_seq)
+            case (
+                Started()
+                | Said()
+                | AnswerRejected()
+                | ToolStarted()
+                | ToolFinished()
+                | FilesChanged()
+                | FilesRestored()
+                | Spent()
+                | Titled()
+                | Unknown()
+            ):
+                pass  # changes neither what was sent nor what will be
             case _:
-                pass  # nothing that changes what was sent or will be
+                assert_never(entry)
         self._previous_ms = entry.timestamp_ms
 
     def _change(self, entry: Entry, **changes: object) -> None:
@@ -216,7 +247,7 @@ class Cache:
         changes: dict[str, object] = {"model": entry.model, "deployment": deployment, "system": entry.system, "tools": entry.tools}
         changes["static_tokens"] = round(1.5 * (text_tokens(entry.system) + tools_tokens(entry.tools))) + _APART
         if (entry.model, deployment) != (state.model, state.deployment):
-            changes |= {"pressed_tokens": 0, "tried_tokens": 0}  # another window
+            changes |= {"pressed_tokens": 0, "tried_tokens": 0}  # another window size
         self._change(entry, **changes)
 
     def _prune(self, entry: Pruned) -> None:
@@ -242,17 +273,17 @@ class Cache:
     def _answer(self, entry: Said) -> None:
         usage = entry.usage
         if usage is None or usage.input_tokens <= 0:
-            return  # broken off, or a service that does not count
+            return  # interrupted, or a service that does not report usage
         state, last = self._state, self.last
         asked_ms = entry.timestamp_ms if self._previous_ms is None else min(self._previous_ms, entry.timestamp_ms)
         warm = last is not None and self._is_hit(usage.cache_read_tokens, last.usage.input_tokens)
         if last is not None:
             self._learn(usage, last, asked_ms - last.timestamp_ms, warm=warm)
         if usage.cache_read_tokens:
-            self._know(reads=True)
-        is_new = last is None or self.broken in ("model", "system", "tools")
+            self._update_facts(reads=True)
+        is_new = last is None or self.break_reason in ("model", "system", "tools")
         self._base_tokens = usage.input_tokens if is_new else min(self._base_tokens, usage.input_tokens)
-        made = CallMade(entry.seq, entry.timestamp_ms, usage, warm, entry.model or state.model, state.deployment, asked_ms)
+        made = AnsweredCall(entry.seq, entry.timestamp_ms, usage, warm, entry.model or state.model, state.deployment, asked_ms)
         self.calls.append(made)
         if warm:
             self._warm_ms.append(max(asked_ms, self._warm_ms[-1] if self._warm_ms else asked_ms))
@@ -269,48 +300,48 @@ class Cache:
         self._sent = self._state
 
     def _is_hit(self, read: int, expected: int) -> bool:
-        """Half of it at least; and more than the static prefix, which other conversations keep warm."""
+        """At least half of it; and more than the static prefix, which other conversations keep warm."""
         return 2 * read >= expected and (read > self._base_tokens or expected <= self._base_tokens + _APART)
 
-    def _learn(self, usage: Usage, last: CallMade, gap_ms: int, *, warm: bool) -> None:
-        broken, expected, read = self.broken, last.usage.input_tokens, usage.cache_read_tokens
+    def _learn(self, usage: Usage, last: AnsweredCall, gap_ms: int, *, warm: bool) -> None:
+        broken, expected, read = self.break_reason, last.usage.input_tokens, usage.cache_read_tokens
         if broken == "pruned":
             self._learn_fallback(read)
         if broken or expected < _SHORTEST:
             return
-        learned = self.learned
+        facts = self.facts
         if warm:
-            if expected > self._base_tokens + _APART:  # else it may have been the static prefix alone that lived
-                self._know(alive_ms=max(learned.alive_ms, gap_ms))
-            if learned.dead_ms is not None and learned.dead_ms <= gap_ms:
-                self._know(dead_ms=None)
+            if expected > self._base_tokens + _APART:  # else only the static prefix may have survived
+                self._update_facts(alive_ms=max(facts.alive_ms, gap_ms))
+            if facts.dead_ms is not None and facts.dead_ms <= gap_ms:
+                self._update_facts(dead_ms=None)
         elif 2 * read < expected:
             if gap_ms <= _LIFE_MS:
-                self._know(misses=learned.misses + 1)
+                self._update_facts(misses=facts.misses + 1)
             if gap_ms >= _MIN_LIFE_MS:
-                dead_ms = gap_ms if learned.dead_ms is None else min(learned.dead_ms, gap_ms)
-                self._know(dead_ms=dead_ms, alive_ms=min(learned.alive_ms, gap_ms - 1))
+                dead_ms = gap_ms if facts.dead_ms is None else min(facts.dead_ms, gap_ms)
+                self._update_facts(dead_ms=dead_ms, alive_ms=min(facts.alive_ms, gap_ms - 1))
 
     def _learn_fallback(self, read: int) -> None:
         """After a change in the middle: was the prefix read up to there, or only its static part?"""
         if self._changed is None or not read:
-            return  # not known where, or cold
+            return  # position unknown, or cold
         made, pruned_then = self._changed
         kept = made.usage.input_tokens - max(self._sent.pruned_tokens - pruned_then, 0)
         static = min(self._state.static_tokens, self._base_tokens)
         if kept < static + 2 * _APART:
             return
         if 2 * read >= static + kept:
-            self._know(falls_back=False)
+            self._update_facts(falls_back=False)
         elif read <= static:
-            self._know(falls_back=True)
+            self._update_facts(falls_back=True)
 
-    def _know(self, **changes: object) -> None:
-        self._learned[self._state.deployment, self._state.model] = msgspec.structs.replace(self.learned, **changes)
+    def _update_facts(self, **changes: object) -> None:
+        self._facts[self._state.deployment, self._state.model] = msgspec.structs.replace(self.facts, **changes)
 
 
 def _lower(level: int, tokens: int) -> int:
-    """The least since the window filled up, this call's input included."""
+    """The smallest since the window filled up, this call's input included."""
     if not level:
         return 0
     return tokens if level == NO_TOKENS else min(level, tokens)

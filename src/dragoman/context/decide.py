@@ -1,4 +1,4 @@
-"""Before each request: what is pruned, and whether to compress. Nothing is done here; the decision becomes entries.
+"""Before each request: decide what to prune, and whether to compress. Nothing is done here; the decision becomes entries.
 
 The rule says what may go (`prune`), the schedule when. A decision is a function of the record, the settings and the time: the view and the
 cache are folds over the record, so a resumed session decides as the live one would have.
@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.context.cache import NO_TOKENS, PRESSURE, Cache
 from dragoman.context.economics import HOUR_MS, Pending, Rates, pays, premium, rates_of
-from dragoman.context.prune import Kind, kind_of, outdated
+from dragoman.context.prune import Kind, find_outdated, kind_of
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.context.tokens import part_tokens, text_tokens
 from dragoman.context.view import View
@@ -30,22 +30,22 @@ class Decision(msgspec.Struct, frozen=True):
     """What should happen before the next request."""
 
     prune: tuple[str, ...] = ()
-    """Ids of the calls whose results go, in the order of the view."""
+    """Ids of the calls whose results are pruned, in the order of the view."""
     saved_tokens: int = 0
     reason: str = ""
     """Why now. request, turn: the schedule says so; cold, or model, system, tools, compressed, rewound, pruned: the cache is lost anyway;
     pays; pressure: the window fills up."""
     premium_tokens: int = 0
-    """What writing the rest to the cache again is expected to cost more, in tokens of fresh input."""
+    """The expected extra cost of writing the rest to the cache again, in tokens of fresh input."""
     tokens: int = 0
-    """About the size of the request after that."""
+    """The approximate size of the request afterwards."""
     window: int = 0
     compress: bool = False
-    """It is over the threshold, and compressing may be tried."""
+    """The request is over the threshold, and compression may be tried."""
 
 
 class Decider:
-    """Pure in its arguments. It keeps only what each result is, so that none is looked at twice."""
+    """Pure in its arguments. It caches only the facts about each result, so that none is examined twice."""
 
     def __init__(self, settings: ContextSettings) -> None:
         self.settings = settings
@@ -56,7 +56,7 @@ class Decider:
         choice = _NOTHING
         if self.settings.prune.schedule != "off" and (pending := self._pending(view, now_ms)):
             moment = _Moment(view, now_ms, cache, profile, _rates(cache, profile, cache_kind), tokens)
-            choice = self._choose(_told_apart(pending, view), moment)
+            choice = self._choose(_without_shared_ids(pending, view), moment)
         saved = max(round(choice.saved), 0)
         tokens = max(tokens - saved, 0)
         return Decision(
@@ -69,8 +69,8 @@ class Decider:
             compress=_may_compress(self.settings.compress, tokens, window, cache),
         )
 
-    def _choose(self, pending: Sequence[_Outdated], moment: _Moment) -> _Choice:
-        """All that is pending, or nothing."""
+    def _choose(self, pending: Sequence[_OutdatedResult], moment: _Moment) -> _Choice:
+        """All pending results, or none."""
         if not pending:
             return _NOTHING
         warm = _is_warm(moment)
@@ -95,7 +95,7 @@ class Decider:
                 if rates is None:
                     return "request"
                 if not warm:
-                    return moment.cache.broken or "cold"
+                    return moment.cache.break_reason or "cold"
                 overhead = settings.overhead if settings.schedule == "auto" else None
                 books = moment.cache.books(rates, moment.tokens) if overhead is not None else None
                 if not cut.pending or pays(rates, cut.pending, cut.surviving, overhead=overhead, books=books):
@@ -105,33 +105,33 @@ class Decider:
                 assert_never(settings.schedule)
 
     def _is_at_prompt(self, view: View) -> bool:
-        """What a person asked stands last: a run begins."""
+        """Whether the last message is a person's prompt: a run begins."""
         if not view.items:
             return False
-        message = view.items[-1].message
-        return message.role == "user" and not message.results and not is_note(message)
+        last = view.items[-1]
+        return last.message.role == "user" and not last.message.results and not is_note(last.about)
 
-    def _pending(self, view: View, now_ms: int) -> list[_Outdated]:
-        """What the rule lets go and is still there, in the order of the view."""
+    def _pending(self, view: View, now_ms: int) -> list[_OutdatedResult]:
+        """The results that the rule allows to go and that are still in view, in the order of the view."""
         outcomes, rule = view.outcomes, self.settings.prune.rule
         facts = self._facts_of(view)
-        # An entry without a time is as old as the epoch by its number, and not outdated.
-        found = outdated([outcome.timestamp_ms or None for outcome in outcomes], [fact.kind for fact in facts], now_ms, rule)
+        # An entry without a time would be as old as the epoch by its number; it does not count as outdated.
+        found = find_outdated([outcome.timestamp_ms or None for outcome in outcomes], [fact.kind for fact in facts], now_ms, rule)
         pruned, shortest, placeholder_tokens = view.pruned, len(view.placeholder), text_tokens(view.placeholder)
         read_up_to = math.inf if self.settings.prune.schedule == "request" else _last_answer(view)
         return [
-            _Outdated(fact.result, outcomes[position].seq, fact.raw_tokens - placeholder_tokens, since_ms)
+            _OutdatedResult(fact.result, outcomes[position].seq, fact.raw_tokens - placeholder_tokens, since_ms)
             for position, since_ms in found
             if (fact := facts[position]).length > shortest
             and fact.result.call_id not in pruned
-            and outcomes[position].seq < read_up_to  # the seed's rule to the letter aside, nothing goes that the model never saw
+            and outcomes[position].seq < read_up_to  # except with `request`, nothing goes that the model never saw
         ]
 
     def _facts_of(self, view: View) -> list[_Fact]:
         known, facts = self._facts, list[_Fact]()
         for outcome in view.outcomes:
             fact = known.get(outcome.result.call_id)
-            if fact is None or fact.result is not outcome.result:  # an id may come again after a rewind
+            if fact is None or fact.result is not outcome.result:  # an id may be reused after a rewind
                 fact = known[outcome.result.call_id] = _fact(outcome.result, self.settings.prune.rule)
             facts.append(fact)
         if len(known) > 4 * len(facts) + 4096:
@@ -145,38 +145,38 @@ def decide(view: View, settings: ContextSettings, now_ms: int, cache: Cache, pro
 
 
 class _Fact(NamedTuple):
-    """What a result is, whenever it is looked at."""
+    """The facts about a result that do not change."""
 
     result: ToolResult
     kind: Kind
     raw_tokens: float
     """Of its content."""
     length: float
-    """In characters; without end where there is more than text. A placeholder must be shorter: see `can_be_replaced`."""
+    """In characters; infinite if there is more than text. A placeholder must be shorter: see `can_be_replaced`."""
 
 
-class _Outdated(NamedTuple):
-    """A result that may go and is still there."""
+class _OutdatedResult(NamedTuple):
+    """A result that may be pruned and is still in view."""
 
     result: ToolResult
     seq: int
     raw_tokens: float
-    """What its going would save."""
+    """How much pruning it would save."""
     since_ms: float
-    """When it might have gone first."""
+    """The earliest time at which it could have been pruned."""
 
 
 class _Moment(NamedTuple):
-    """What a decision goes by."""
+    """The inputs of a decision."""
 
     view: View
     now_ms: int
     cache: Cache
     profile: Profile
     rates: Rates | None
-    """None where the model's cache prices are not known."""
+    """None if the model's cache prices are not known."""
     tokens: int
-    """The size of the request as it stands."""
+    """The current size of the request."""
 
     @property
     def scale(self) -> float:
@@ -188,9 +188,9 @@ class _Cut(NamedTuple):
 
     removed: float
     surviving: float
-    """What stays behind the first that goes, and is written again."""
+    """What stays behind the first pruned result, and is written again."""
     pending: Sequence[Pending]
-    """Those that were sent before; the others are not in the cache, and their going costs nothing."""
+    """Those that were sent before; the others are not in the cache, and pruning them costs nothing."""
 
 
 class _Choice(NamedTuple):
@@ -205,7 +205,7 @@ _NOTHING = _Choice((), 0, "", 0)
 
 
 def _last_answer(view: View) -> int:
-    """The seq of the model's last answer: what stands before it has been read."""
+    """The seq of the model's last answer: everything before it has been read."""
     return next((item.seq for item in reversed(view.items) if item.message.role == "assistant"), 0)
 
 
@@ -216,15 +216,15 @@ def _fact(result: ToolResult, rule: PruneRule) -> _Fact:
 
 
 def _rates(cache: Cache, profile: Profile, cache_kind: str) -> Rates | None:
-    """With what was seen of the service: how long it keeps a prefix, and what a change in its middle loses."""
+    """Adjusted by what was observed: how long the service keeps a prefix, and what a change in its middle loses."""
     if profile.prices is None:
         return None
-    falls_back = cache.learned.falls_back
+    falls_back = cache.facts.falls_back
     last = cache.last
     return rates_of(
         profile.prices,
         ttl_ms=HOUR_MS if last is not None and last.usage.cache_write_1h_tokens else 300_000,
-        # A service that is told where to cache looks for prefixes there and a little before: in the middle it finds none.
+        # A service with explicit cache breakpoints looks for prefixes there and a little before: it finds none in the middle.
         falls_back=cache_kind == "breakpoints" if falls_back is None else falls_back,
     )
 
@@ -236,7 +236,7 @@ def _is_warm(moment: _Moment) -> bool:
     return cache.is_warm(moment.now_ms, moment.rates)
 
 
-def _cut(pending: Sequence[_Outdated], moment: _Moment) -> _Cut:
+def _cut(pending: Sequence[_OutdatedResult], moment: _Moment) -> _Cut:
     view, rates, last, scale = moment.view, moment.rates, moment.cache.last, moment.scale
     if rates is None or last is None:
         return _FREE
@@ -253,7 +253,7 @@ def _cut(pending: Sequence[_Outdated], moment: _Moment) -> _Cut:
 
 
 def _is_pressed(settings: PruneSettings, moment: _Moment) -> bool:
-    """The window fills up; and where it had before, it is that much fuller again."""
+    """Whether the window fills up; if it did before, whether it is that much fuller again."""
     window, pressed = moment.profile.context_window, moment.cache.pressed_tokens
     if moment.tokens <= settings.pressure * window:
         return False
@@ -261,15 +261,15 @@ def _is_pressed(settings: PruneSettings, moment: _Moment) -> bool:
 
 
 def _may_compress(settings: CompressSettings, tokens: int, window: int, cache: Cache) -> bool:
-    """Over the threshold; and after a compression, tried or made, only when the request has grown since."""
+    """Over the threshold; and after a compression, successful or not, only if the request has grown since."""
     threshold = min(settings.threshold_tokens, window) or settings.threshold * window
     if not settings.enabled or tokens <= threshold or cache.tried_tokens == NO_TOKENS:
         return False
     return tokens >= cache.tried_tokens * (1 + settings.retry_growth)
 
 
-def _told_apart(pending: list[_Outdated], view: View) -> list[_Outdated]:
-    """Results go by the id of their call. Where two have one id, as elsewhere they may, both go or neither does."""
+def _without_shared_ids(pending: list[_OutdatedResult], view: View) -> list[_OutdatedResult]:
+    """Results are pruned by call id. If two share an id, as in imported sessions, both go or neither."""
     going = {each.result.call_id for each in pending}
     if len(going) == len(pending) and sum(outcome.result.call_id in going for outcome in view.outcomes) == len(going):
         return pending

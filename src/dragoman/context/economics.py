@@ -31,27 +31,27 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A result that may go and is still there."""
+    """A result that may be pruned and is still in view."""
 
     tokens: float
-    """What its going would save: its own without its placeholder's."""
+    """How much pruning it would save: its own tokens minus its placeholder's."""
     warm_calls: int
-    """How often it was read from the cache since it might have gone."""
+    """How often it was read from the cache since it could have been pruned."""
 
 
 class Books(msgspec.Struct, frozen=True):
-    """What pruning has cost and brought so far."""
+    """The costs and savings of pruning so far."""
 
     spent: float = 0
-    """What never pruning would have cost, up to and with the next request."""
+    """What never pruning would have cost, including the next request."""
     premiums: float = 0
-    """Paid for writing again what survived."""
+    """Paid for rewriting what survived."""
     saved: float = 0
-    """Not paid since for what is gone, up to and with the next request."""
+    """Saved since by what was pruned, including the next request."""
 
 
 def rates_of(prices: Prices, *, ttl_ms: int = 300_000, falls_back: bool = False) -> Rates | None:
-    """None where no price of the cache is known. A prefix that lives an hour is written at the price for an hour, where there is one."""
+    """None if no cache price is known. A prefix that lives an hour is written at the one-hour price, if there is one."""
     if prices.cache_read is None or prices.input <= 0:
         return None
     write = prices.cache_write_1h if ttl_ms >= HOUR_MS and prices.cache_write_1h is not None else prices.cache_write
@@ -59,12 +59,12 @@ def rates_of(prices: Prices, *, ttl_ms: int = 300_000, falls_back: bool = False)
 
 
 def premium(rates: Rates, removed: float, surviving: float) -> float:
-    """B: how much more the next request costs when these tokens go now. Negative: it is cheaper already."""
+    """B: how much more the next request costs if these tokens go now. Negative: it is already cheaper."""
     return (rates.write - rates.read) * surviving - rates.read * removed
 
 
 def pays_after(rates: Rates, removed: float, surviving: float) -> float:
-    """How many warm requests, after the one that pays the premium, bring it in again."""
+    """How many warm requests, after the one that pays the premium, earn it back."""
     cost, gain = premium(rates, removed, surviving), rates.read * removed
     if gain > 0:
         return cost / gain
@@ -72,7 +72,7 @@ def pays_after(rates: Rates, removed: float, surviving: float) -> float:
 
 
 def pays(rates: Rates, pending: Sequence[Pending], surviving: float, *, overhead: float | None = None, books: Books | None = None) -> bool:
-    """Whether all that is pending should go now, out of a warm cache. (Out of a cold or broken one: always, and without asking here.)
+    """Whether all pending results should go now, out of a warm cache. (Out of a cold or broken one they always should; do not call this.)
 
     With an overhead, only while pruning has never cost more than that share above not pruning, this premium included.
     """

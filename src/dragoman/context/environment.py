@@ -1,7 +1,7 @@
-"""Where the model finds itself: the first message, and later what has changed since. Pure: the facts are gathered elsewhere.
+"""The environment message at the start of a conversation, and later messages about what has changed. Pure: facts are gathered elsewhere.
 
-The first message is kept with the session and never made anew, so that the cached prefix holds. What the model was told is read back from
-the messages themselves; the text is its own record.
+The first message is stored with the session and never regenerated, so that the cached prefix stays valid. What the model already knows is
+parsed back from the messages themselves; no separate record is kept.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from dragoman.context.tree import Listing, Tree, applied, differences, read_tree, tree_lines
+from dragoman.context.tree import Listing, Tree, apply_changes, diff_trees, read_tree, tree_lines
 from dragoman.values.notes import CHANGED_BEGINS, GREETING
 
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."
 
 MAX_NAMES = 40
-"""Names told one by one as come or gone; where more changed, the folder is told anew."""
+"""Up to this many new or removed names are listed one by one; beyond it, the folder is listed again."""
 
 _DATE = "Today's date is ", " (formatted according to the user's locale)."
 _SYSTEM = "My operating system is: "
@@ -30,25 +30,25 @@ _SAYS, _SAID = ("--- What ", " says ---"), ("--- End of ", " ---")
 _FORGET = "Set aside what ", " said: it is no longer part of my setup."
 
 _Around = tuple[str, str]
-"""What stands before and behind the one thing that differs."""
+"""The text before and after the one variable part."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What is so when a session starts."""
+    """The facts when a session starts."""
 
     date: str
     system: str
     directories: tuple[str, ...]
     temporary: str = ""
     trees: Mapping[str, Tree] = msgspec.field(default_factory=dict)
-    """By directory: what lies in it. One that cannot be read is missing."""
+    """By directory: its contents. A directory that cannot be read is missing."""
     memory: tuple[tuple[str, str], ...] = ()
-    """Files that speak to the model: where each lies, and what it says."""
+    """Memory files: the path and text of each."""
 
 
 def environment_text(facts: Surroundings) -> str:
     """Named fragments in a fixed order, joined by blank lines."""
-    return _joined(
+    return _join(
         GREETING,
         _within(_DATE, facts.date),
         _SYSTEM + _line(facts.system),
@@ -62,21 +62,21 @@ def environment_text(facts: Surroundings) -> str:
 
 
 def added_text(directories: Sequence[str], trees: Mapping[str, Tree]) -> str:
-    """What is told when directories come to a running conversation: all there are now, and what lies in the new ones."""
-    return _joined(CHANGED_BEGINS, _directories(directories), *(_tree(directory, tree) for directory, tree in trees.items()))
+    """The message when directories are added to a running conversation: all directories, and the contents of the new ones."""
+    return _join(CHANGED_BEGINS, _directories(directories), *(_tree(directory, tree) for directory, tree in trees.items()))
 
 
-def changed_text(told: Iterable[str], facts: Surroundings) -> str:
-    """What is to be told where the model knows `told`: the first message and those of `changed_text`. Empty where nothing has changed."""
-    before, now = _Told(told), _Told([environment_text(facts)])
+def changed_text(messages: Iterable[str], facts: Surroundings) -> str:
+    """The message about what has changed since `messages`: the first one and those of `changed_text`. Empty if nothing has changed."""
+    before, now = _Known(messages), _Known([environment_text(facts)])
     fragments = [fragment for fragment in _changes(before, now) if fragment]
-    return _joined(CHANGED_BEGINS, *fragments) if fragments else ""
+    return _join(CHANGED_BEGINS, *fragments) if fragments else ""
 
 
 # --- comparing -----------------------------------------------------------------------------------------------------------
 
 
-def _changes(before: _Told, now: _Told) -> Iterator[str]:
+def _changes(before: _Known, now: _Known) -> Iterator[str]:
     if now.date and now.date != before.date:
         yield _within(_DATE, now.date)
     if now.system and now.system != before.system:
@@ -99,17 +99,17 @@ def _tree_changes(directory: str, before: Tree | None, now: Tree) -> Iterator[st
     if before is None:
         yield _tree(directory, now)
         return
-    came, went = differences(before, now)
-    if len(came) + len(went) > MAX_NAMES:
+    added, removed = diff_trees(before, now)
+    if len(added) + len(removed) > MAX_NAMES:
         yield _tree(directory, now)
         return
-    for around, paths in ((_NEW, came), (_GONE, went)):
+    for around, paths in ((_NEW, added), (_GONE, removed)):
         if paths:
             yield "\n".join([_within(around, directory), *(f"  {path}" for path in paths)])
 
 
-class _Told:
-    """What somebody knows who has read these messages."""
+class _Known:
+    """What a reader of these messages knows."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.date = self.system = self.temporary = ""
@@ -160,9 +160,9 @@ class _Told:
         elif (directory := _between(_HOLDS, line)) is not None:
             self.trees[directory] = read_tree(below)
         elif (directory := _between(_NEW, line)) in self.trees:
-            self.trees[directory] = applied(self.trees[directory], [each[2:] for each in below], ())
+            self.trees[directory] = apply_changes(self.trees[directory], [each[2:] for each in below], ())
         elif (directory := _between(_GONE, line)) in self.trees:
-            self.trees[directory] = applied(self.trees[directory], (), [each[2:] for each in below])
+            self.trees[directory] = apply_changes(self.trees[directory], (), [each[2:] for each in below])
 
 
 # --- the fragments -------------------------------------------------------------------------------------------------------
@@ -180,12 +180,12 @@ def _tree(directory: str, tree: Tree) -> str:
 
 
 def _memory(path: str, text: str) -> str:
-    # A file cannot say where it ends, or that another begins.
+    # A file must not be able to fake its own end, or the beginning of another.
     lines = (f" {line}" if line.startswith((_SAYS[0], _SAID[0])) else line for line in text.strip().split("\n"))
     return "\n".join([_within(_SAYS, path), *lines, _within(_SAID, path)])
 
 
-def _joined(*fragments: str) -> str:
+def _join(*fragments: str) -> str:
     return "\n\n".join(fragment.strip() for fragment in fragments if fragment.strip())
 
 
@@ -200,12 +200,12 @@ def _between(around: _Around, line: str) -> str | None:
 
 
 def _line(text: str) -> str:
-    """One line, whatever was given: a name cannot make another fragment."""
+    """One line, whatever was given: a name cannot start another fragment."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def _find(lines: Sequence[str], wanted: str, start: int) -> int:
-    """Where a line stands, or the end."""
+    """The index of a line, or the end."""
     return next((at for at in range(start, len(lines)) if lines[at] == wanted), len(lines))

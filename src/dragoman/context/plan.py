@@ -1,17 +1,35 @@
-"""The plan of a request: all that it holds and all that was left out of it, with sizes and reasons. Made when it is asked for."""
+"""The plan of a request: everything in it and everything left out, with sizes and reasons. Computed on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, assert_never, get_args
 
 import msgspec
 
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.plan_items import Kind, PlanItem, items_of
 from dragoman.context.view import View
-from dragoman.values.record import Compressed, Configured, Entry, ModelChanged, NotCompressed, Pruned, Said, Spent
+from dragoman.values.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+)
 from dragoman.values.usage import Prices, Usage
 
 if TYPE_CHECKING:
@@ -23,7 +41,7 @@ PricesOf = Callable[[str, str], Prices | None]
 
 
 class Total(msgspec.Struct, frozen=True):
-    """What one kind of item takes in the next request; of results, what those of one tool take."""
+    """The size of one kind of item in the next request; for results, of those of one tool."""
 
     kind: Kind
     name: str
@@ -31,38 +49,38 @@ class Total(msgspec.Struct, frozen=True):
     """How many of them the request holds."""
     tokens: int
     whole_tokens: int
-    """The same, had nothing been pruned."""
+    """The same if nothing had been pruned."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """How good the estimates are: measured against what the service itself counted."""
+    """How accurate the estimates are, compared with what the service itself counted."""
 
     reported_tokens: int = 0
     """Input of the last request, as the service counted it; 0 before the first."""
     measured: int = 0
     """How many estimates could be compared."""
     median_error: float = 0.0
-    """As a share, without its sign; so is the next."""
+    """As an absolute share; so is the next."""
     worst_error: float = 0.0
 
 
 class CachePlan(msgspec.Struct, frozen=True):
-    """What of the next request should be read from the service's cache, and what was read of the last."""
+    """How much of the next request should be read from the service's cache, and how much of the last one was."""
 
     expected_tokens: int = 0
     warm: bool = False
     broken: str = ""
-    """Why nothing of the last request can be read again, where that is so."""
+    """Why nothing of the last request can be read again; empty if it can."""
     reported_tokens: int = 0
-    """Read of the last request."""
+    """Cache read of the last request."""
     reported_of_tokens: int = 0
     """Its whole input."""
     last_ms: int = 0
-    """When it was made; 0 where there was none."""
+    """When it was made; 0 if there was none."""
 
 
 class Pruning(msgspec.Struct, frozen=True):
-    """Results that left the view together."""
+    """Results that were pruned together."""
 
     seq: int
     timestamp_ms: int
@@ -73,7 +91,7 @@ class Pruning(msgspec.Struct, frozen=True):
 
 
 class Savings(msgspec.Struct, frozen=True):
-    """What pruning took out of the view, and what it was thought to cost."""
+    """What pruning removed from the view, and its expected cost."""
 
     results: int = 0
     tokens: int = 0
@@ -85,13 +103,13 @@ class Savings(msgspec.Struct, frozen=True):
 
 
 class Costs(msgspec.Struct, frozen=True):
-    """US dollars; None where prices are not known."""
+    """US dollars; None if prices are not known."""
 
     next_input_usd: float | None = None
-    """The next request, once what would be pruned is: without the prompt to come, and without its answer."""
+    """The next request after pending pruning: without the coming prompt, and without its answer."""
     spent_usd: float | None = None
     spent_is_whole: bool = True
-    """False where the price of some answers is not known: then it was more."""
+    """False if the price of some answers is not known: then the real cost was higher."""
 
 
 class Next(msgspec.Struct, frozen=True):
@@ -111,7 +129,7 @@ class Plan(msgspec.Struct, frozen=True):
     seq: int
     """The last entry that counts."""
     tokens: int
-    """About what the next request has; the items' tokens add up to it."""
+    """The approximate size of the next request; the items' tokens add up to it."""
     window: int
     items: tuple[PlanItem, ...]
     totals: tuple[Total, ...]
@@ -136,14 +154,14 @@ def plan_of(
     falls_back: bool = False,
     prices_of: PricesOf = lambda deployment, model: None,
 ) -> Plan:
-    """`view` and `cache` are the folds of `entries`.
+    """The plan for a record; `view` and `cache` are the folds of `entries`.
 
     `falls_back`: what a change in the middle does to the service's cache, until it is known (see `Rates`).
     """
     total, scale = view.tokens(prior), view.meter.scale(prior)
     items = items_of(view, entries, total=total, scale=scale, goes=decision.prune if decision else ())
     prices = prices_of(view.deployment, view.model)
-    cached = _cached(items, total, cache, _rates(prices, cache, falls_back), now_ms)
+    cached = _cache_plan(items, total, cache, _rates(prices, cache, falls_back), now_ms)
     return Plan(
         view.session_id,
         view.deployment,
@@ -156,14 +174,14 @@ def plan_of(
         _estimate(view),
         cached,
         _savings(items, entries),
-        sum((usage for _, _, usage in _paid(entries)), Usage()),
+        sum((usage for _, _, usage in _paid_usage(entries)), Usage()),
         _costs(entries, total - (decision.saved_tokens if decision else 0), cached, prices, prices_of),
         _next(decision),
     )
 
 
 def _totals(items: Sequence[PlanItem]) -> tuple[Total, ...]:
-    """In the order in which the kinds stand in a request; tools by what their results take."""
+    """The kinds in the order of a request; tools by the size of their results."""
     found: dict[tuple[Kind, str], list[PlanItem]] = {}
     for item in items:
         if item.state in ("kept", "pruned"):
@@ -189,17 +207,17 @@ def _rates(prices: Prices | None, cache: Cache, falls_back: bool) -> Rates:
     return known or Rates(1.0, 1.0, ttl_ms, falls_back)
 
 
-def _cached(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rates, now_ms: int) -> CachePlan:
+def _cache_plan(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rates, now_ms: int) -> CachePlan:
     last = cache.last
     if last is None:
         return CachePlan()
-    usage, broken = last.usage, cache.broken
-    # What was pruned breaks the prefix where it stood, and no sooner.
+    usage, broken = last.usage, cache.break_reason
+    # A pruned result breaks the prefix at its position, not earlier.
     alive = now_ms - last.timestamp_ms <= cache.life_ms(rates) if broken == "pruned" else cache.is_warm(now_ms, rates)
     expected = min(usage.input_tokens, total) if alive else 0
     changed = next((place for place, item in enumerate(items) if item.goes or (item.state == "pruned" and item.by_seq > last.seq)), -1)
     if changed >= 0:
-        lost = cache.learned.falls_back or (cache.learned.falls_back is None and rates.falls_back)
+        lost = cache.facts.falls_back or (cache.facts.falls_back is None and rates.falls_back)
         before = [item.tokens for item in items[:changed] if not lost or item.kind in ("system", "tools")]
         expected = min(expected, sum(before))
     return CachePlan(expected, alive, broken, usage.cache_read_tokens, usage.input_tokens, last.timestamp_ms)
@@ -217,15 +235,32 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
                 gone = 0  # they would be in the summary by now
             case Said(usage=Usage()):
                 not_sent += gone
-            case _:
+            case (
+                Started()
+                | Configured()
+                | Said()
+                | AnswerRejected()
+                | ToolStarted()
+                | ToolFinished()
+                | FilesChanged()
+                | FilesRestored()
+                | NotCompressed()
+                | Spent()
+                | ModelChanged()
+                | Rewound()
+                | Titled()
+                | Unknown()
+            ):
                 pass
+            case _:
+                assert_never(entry)
     pruned = [item for item in items if item.state == "pruned"]
     fewer = sum(item.whole_tokens - item.tokens for item in pruned)
     return Savings(len(pruned), fewer, not_sent, sum(each.premium_tokens for each in prunings), tuple(prunings))
 
 
 def _costs(entries: Sequence[Entry], total: int, cached: CachePlan, prices: Prices | None, prices_of: PricesOf) -> Costs:
-    costs = [(found.cost_usd(usage) if (found := prices_of(where, model)) else None) for where, model, usage in _paid(entries)]
+    costs = [(found.cost_usd(usage) if (found := prices_of(where, model)) else None) for where, model, usage in _paid_usage(entries)]
     known = [cost for cost in costs if cost is not None]
     next_usd = None
     if prices is not None:
@@ -235,7 +270,7 @@ def _costs(entries: Sequence[Entry], total: int, cached: CachePlan, prices: Pric
     return Costs(next_usd, sum(known) if known or not costs else None, len(known) == len(costs))
 
 
-def _paid(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
+def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
     """Deployment, model and usage of everything that was paid for."""
     deployment = model = ""
     for entry in entries:
@@ -249,8 +284,25 @@ def _paid(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
                 | Spent(usage=Usage() as usage)
             ):
                 yield deployment, entry.model or model, usage
-            case _:
+            case (
+                Started()
+                | Said()
+                | AnswerRejected()
+                | ToolStarted()
+                | ToolFinished()
+                | FilesChanged()
+                | FilesRestored()
+                | Pruned()
+                | Compressed()
+                | NotCompressed()
+                | Spent()
+                | Rewound()
+                | Titled()
+                | Unknown()
+            ):
                 pass
+            case _:
+                assert_never(entry)
 
 
 def _next(decision: Decision | None) -> Next:

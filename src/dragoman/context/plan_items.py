@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -15,14 +15,33 @@ from dragoman.context.view import View
 from dragoman.values.messages import Message, Part, Text, Thought, ToolCall, ToolResult
 from dragoman.values.notes import is_note, is_setup
 from dragoman.values.parts import INTERRUPTED, call_in_words, part_to_string
-from dragoman.values.record import Compressed, Entry, Pruned, Said, ToolFinished
+from dragoman.values.record import (
+    About,
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+)
 
 Kind = Literal["system", "tools", "environment", "memory", "summary", "prompt", "note", "thinking", "answer", "call", "result", "unseen"]
-"""`unseen`: what the service counts beyond anything the record knows of. `note`: what the program itself told the model during a run."""
+"""`unseen`: tokens the service counts that nothing in the record explains. `note`: the program's own messages to the model during a run."""
 State = Literal["kept", "pruned", "summarised", "dropped", "waiting"]
 """`waiting`: results reach the model when all calls of an answer have one."""
 Reason = Literal["", "outdated", "summarised", "rejected", "rewound", "unmatched", "interrupted", "waiting", "open"]
-"""`unmatched`: a result for which no call was open. `interrupted`: of a call that never ended (the model is told); `open`: may yet."""
+"""`unmatched`: a result without an open call. `interrupted`: its call never ended (and the model was told so); `open`: it may still end."""
 
 ABOUT_CHARS = 200
 
@@ -31,28 +50,28 @@ class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: Kind
     state: State
     tokens: int
-    """What it takes in the next request."""
+    """Its size in the next request."""
     whole_tokens: int
-    """What it takes, or would, as it was said."""
+    """Its size as it was said, pruned or not."""
     seq: int = 0
-    """The entry that brought it."""
+    """The entry it came with."""
     timestamp_ms: int = 0
     name: str = ""
-    """The tool; the memory file."""
+    """The tool, or the memory file."""
     about: str = ""
     """How it begins, in one line."""
     reason: Reason = ""
     by_seq: int = 0
     """The entry that pruned, summarised or dropped it."""
     detail: str = ""
-    """What that entry says of it."""
+    """The reason that entry gives."""
     call_id: str = ""
     goes: bool = False
     """It would be pruned before the next request."""
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """An item before it is scaled to the model. What is left out of the request has a `raw` of 0."""
+    """An item before it is scaled to the model. If it is left out of the request, `raw` is 0."""
 
     kind: Kind
     raw: float
@@ -69,18 +88,18 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 _Place = tuple[int, int, int]
-"""Where a piece stands: by its entry; results before what was said with it, a summary behind; then as in the message."""
+"""The position of a piece: by its entry; results before what was said with it, a summary after; then as in the message."""
 _RESULTS, _SAID, _SUMMARY = 0, 1, 2
 
 
 def items_of(view: View, entries: Sequence[Entry], *, total: int, scale: float, goes: Collection[str]) -> tuple[PlanItem, ...]:
     """The tokens of all items add up to `total`. `goes`: the calls whose results would be pruned next."""
     path = Path(entries)
-    placed = sorted((*_kept(view, path), *_left_out(view, path)), key=lambda each: each[0])
+    placed = sorted((*_request_pieces(view, path), *_left_out_pieces(view, path)), key=lambda each: each[0])
     factor = min(scale, total / view.raw_tokens) if view.raw_tokens else scale
     items: list[PlanItem] = []
     raw = 0.0
-    for piece in (*_static(view, path), *(piece for _, piece in placed)):
+    for piece in (*_static_pieces(view, path), *(piece for _, piece in placed)):
         before, raw = raw, raw + piece.raw
         tokens = round(raw * factor) - round(before * factor)
         leaves = piece.kind == "result" and piece.state == "kept" and piece.call_id in goes
@@ -109,10 +128,10 @@ def _item(piece: _Piece, tokens: int, whole_tokens: int, leaves: bool) -> PlanIt
     )
 
 
-# --- what the request holds
+# --- in the request
 
 
-def _static(view: View, path: Path) -> Iterator[_Piece]:
+def _static_pieces(view: View, path: Path) -> Iterator[_Piece]:
     seq, timestamp_ms = (path.configured.seq, path.configured.timestamp_ms) if path.configured else (0, 0)
     if view.system:
         size = round(text_tokens(view.system))
@@ -124,7 +143,7 @@ def _static(view: View, path: Path) -> Iterator[_Piece]:
         yield _Piece("tools", size, size, _about(tool.description), tool.name, seq=seq, timestamp_ms=timestamp_ms)
 
 
-def _kept(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
+def _request_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     summaries = {(entry.through_seq, id(entry.summary)): entry for entry in path.compressions}
     said = {(entry.seq, id(entry.message)) for entry in path.entries if isinstance(entry, Said)}
     originals = {(outcome.seq, outcome.result.call_id): outcome.result for outcome in view.outcomes}
@@ -134,18 +153,18 @@ def _kept(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
             yield (item.seq, _SUMMARY, 0), _summary(summaries[which], item.raw_tokens)
             continue
         batch = path.batches.get(item.seq, {}) if which not in said else None
-        for place, piece in enumerate(_pieces(item.message, item.raw_tokens)):
+        for place, piece in enumerate(_pieces(item.message, item.raw_tokens, item.about)):
             piece = replace(piece, seq=item.seq, timestamp_ms=item.timestamp_ms)
             if batch is None:
                 yield (item.seq, _SAID, place), piece
             else:
                 original = originals.get((item.seq, piece.call_id))
                 by = path.pruned_by(piece.call_id, item.seq) if piece.call_id in view.pruned else None
-                yield (item.seq, _RESULTS, place), _ended(piece, batch.get(piece.call_id), original, by)
+                yield (item.seq, _RESULTS, place), _with_outcome(piece, batch.get(piece.call_id), original, by)
 
 
-def _ended(piece: _Piece, finished: ToolFinished | None, original: ToolResult | None, by: Pruned | None) -> _Piece:
-    """A result with how it came, and whether something else stands in its place."""
+def _with_outcome(piece: _Piece, finished: ToolFinished | None, original: ToolResult | None, by: Pruned | None) -> _Piece:
+    """A result with its outcome, and whether it was replaced."""
     if finished is None:
         return replace(piece, reason="interrupted")
     piece = replace(piece, seq=finished.seq, timestamp_ms=finished.timestamp_ms)
@@ -159,67 +178,86 @@ def _summary(entry: Compressed, raw: float) -> _Piece:
     return _Piece("summary", raw, raw, _about(entry.summary.text), seq=entry.seq, timestamp_ms=entry.timestamp_ms)
 
 
-# --- what was left out of it
+# --- left out of the request
 
 
-def _left_out(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
+def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     shown = {(item.seq, id(item.message)) for item in view.items}
     results_shown = {item.seq for item in view.items if item.message.results}
     homes = {finished.seq: seq for seq, batch in path.batches.items() for finished in batch.values() if finished is not None}
     for entry in path.entries:
         match entry:
-            case Said(message=message) if (entry.seq, id(message)) not in shown or entry.seq in path.taken_back:
-                marks = _why_said(entry, path)
-                for place, piece in enumerate(_pieces(message, message_tokens(message))):
-                    yield (entry.seq, _SAID, place), _without(entry, piece, marks)
-            case Compressed() if (entry.through_seq, id(entry.summary)) not in shown or entry.seq in path.taken_back:
-                marks = _why_said(entry, path)
-                yield (entry.through_seq, _SUMMARY, 0), _without(entry, _summary(entry, message_tokens(entry.summary)), marks)
+            case Said(message=message) if (entry.seq, id(message)) not in shown or entry.seq in path.rewound_by:
+                marks = _said_marks(entry, path)
+                for place, piece in enumerate(_pieces(message, message_tokens(message), entry.about)):
+                    yield (entry.seq, _SAID, place), _left_out_piece(entry, piece, marks)
+            case Compressed() if (entry.through_seq, id(entry.summary)) not in shown or entry.seq in path.rewound_by:
+                marks = _said_marks(entry, path)
+                yield (entry.through_seq, _SUMMARY, 0), _left_out_piece(entry, _summary(entry, message_tokens(entry.summary)), marks)
             case ToolFinished(result=result) if homes.get(entry.seq) not in results_shown:
                 [piece] = _pieces(Message("user", (result,)), part_tokens(result))
-                yield (homes.get(entry.seq, entry.seq), _RESULTS, 0), _without(entry, piece, _why_result(entry, path, homes))
-            case _:
+                yield (homes.get(entry.seq, entry.seq), _RESULTS, 0), _left_out_piece(entry, piece, _result_marks(entry, path, homes))
+            case (
+                Started()
+                | Configured()
+                | Said()
+                | AnswerRejected()
+                | ToolStarted()
+                | ToolFinished()
+                | FilesChanged()
+                | FilesRestored()
+                | Pruned()
+                | Compressed()
+                | NotCompressed()
+                | Spent()
+                | ModelChanged()
+                | Rewound()
+                | Titled()
+                | Unknown()
+            ):
                 pass
-    yield from _unended(path, results_shown)
+            case _:
+                assert_never(entry)
+    yield from _unfinished_calls(path, results_shown)
 
 
 _Marks = tuple[State, Reason, int, str]
 
 
-def _without(entry: Entry, piece: _Piece, marks: _Marks) -> _Piece:
+def _left_out_piece(entry: Entry, piece: _Piece, marks: _Marks) -> _Piece:
     state, reason, by_seq, detail = marks
     piece = replace(piece, seq=entry.seq, timestamp_ms=entry.timestamp_ms, raw=0.0)
     return replace(piece, state=state, reason=reason, by_seq=by_seq, detail=detail)
 
 
-def _why_said(entry: Said | Compressed, path: Path) -> _Marks:
-    if entry.seq in path.taken_back:
-        return "dropped", "rewound", path.taken_back[entry.seq], ""
+def _said_marks(entry: Said | Compressed, path: Path) -> _Marks:
+    if entry.seq in path.rewound_by:
+        return "dropped", "rewound", path.rewound_by[entry.seq], ""
     if (by := path.rejected.get(entry.seq)) is not None:
         return "dropped", "rejected", by.seq, by.reason
     place = entry.through_seq if isinstance(entry, Compressed) else entry.seq
-    return _summarised(path, place, entry.seq)
+    return _summary_marks(path, place, entry.seq)
 
 
-def _why_result(entry: ToolFinished, path: Path, homes: Mapping[int, int]) -> _Marks:
-    if entry.seq in path.taken_back:
-        return "dropped", "rewound", path.taken_back[entry.seq], ""
+def _result_marks(entry: ToolFinished, path: Path, homes: Mapping[int, int]) -> _Marks:
+    if entry.seq in path.rewound_by:
+        return "dropped", "rewound", path.rewound_by[entry.seq], ""
     if (by := path.void.get(entry.seq)) is not None:
         return "dropped", "rejected", by.seq, by.reason
     if entry.seq in path.unmatched:
         return "dropped", "unmatched", 0, ""
     if entry.seq not in homes:
         return "waiting", "waiting", 0, ""
-    return _summarised(path, homes[entry.seq], entry.seq)
+    return _summary_marks(path, homes[entry.seq], entry.seq)
 
 
-def _summarised(path: Path, place: int, since: int) -> _Marks:
+def _summary_marks(path: Path, place: int, since: int) -> _Marks:
     by = path.summarised_by(place, since)
     return ("summarised", "summarised", by.seq, "") if by is not None else ("dropped", "", 0, "")
 
 
-def _unended(path: Path, results_shown: Collection[int]) -> Iterator[tuple[_Place, _Piece]]:
-    """Calls without an end: those that may still have one, and those that a summary stands for."""
+def _unfinished_calls(path: Path, results_shown: Collection[int]) -> Iterator[tuple[_Place, _Piece]]:
+    """Calls without an end: those that may still end, and those that were summarised."""
     last = path.entries[-1].seq if path.entries else 0
     for call_id, finished in path.open.items():
         if finished is None:
@@ -227,7 +265,7 @@ def _unended(path: Path, results_shown: Collection[int]) -> Iterator[tuple[_Plac
     for seq, batch in path.batches.items():
         for call_id, finished in batch.items() if seq not in results_shown else ():
             if finished is None:
-                state, reason, by_seq, detail = _summarised(path, seq, seq)
+                state, reason, by_seq, detail = _summary_marks(path, seq, seq)
                 whole = RESULT_TOKENS + text_tokens(INTERRUPTED)
                 piece = _Piece("result", 0, whole, INTERRUPTED, call_id=call_id, seq=seq, state=state, reason=reason)
                 yield (seq, _RESULTS, 0), replace(piece, by_seq=by_seq, detail=detail)
@@ -236,21 +274,21 @@ def _unended(path: Path, results_shown: Collection[int]) -> Iterator[tuple[_Plac
 # --- a message, piece by piece
 
 
-def _pieces(message: Message, raw: float) -> list[_Piece]:
-    """Their sizes add up to `raw`: what a message takes beside its parts goes with the first."""
-    groups = list(_parted(message))
+def _pieces(message: Message, raw: float, about: About = "") -> list[_Piece]:
+    """Their sizes add up to `raw`: the overhead of the message itself goes to the first."""
+    groups = list(_group_parts(message, about))
     spare = raw - sum(size for _, size, *_ in groups)
     pieces: list[_Piece] = []
-    for kind, size, about, name, call_id in groups:
+    for kind, size, words, name, call_id in groups:
         size, spare = size + spare, 0
-        pieces.append(_Piece(kind, size, size, about, name, call_id))
+        pieces.append(_Piece(kind, size, size, words, name, call_id))
     return pieces
 
 
 _Group = tuple[Kind, float, str, str, str]
 
 
-def _parted(message: Message) -> Iterator[_Group]:
+def _group_parts(message: Message, about: About) -> Iterator[_Group]:
     thoughts = [part for part in message.parts if isinstance(part, Thought)]
     spoken = [part for part in message.parts if not isinstance(part, Thought | ToolCall | ToolResult)]
     if thoughts:
@@ -263,13 +301,13 @@ def _parted(message: Message) -> Iterator[_Group]:
         elif isinstance(part, ToolResult):
             yield "result", part_tokens(part), _about(_text_of(part)), part.name, part.call_id
     if message.role == "user" and (spoken or len(message.parts) == 0):
-        yield from _told(message, spoken)
+        yield from _user_groups(message, spoken, about)
 
 
-def _told(message: Message, spoken: Sequence[Part]) -> Iterator[_Group]:
+def _user_groups(message: Message, spoken: Sequence[Part], about: About) -> Iterator[_Group]:
     text, size = message.text, _size(spoken)
-    if not is_setup(text):
-        yield "note" if is_note(message) else "prompt", size, _about(part_to_string(spoken, verbose=True)), "", ""
+    if not is_setup(about):
+        yield "note" if is_note(about) else "prompt", size, _about(part_to_string(spoken, verbose=True)), "", ""
         return
     memory = list(_memory_in(text))
     of_memory = [text_tokens(said) for _, said in memory]

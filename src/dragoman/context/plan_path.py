@@ -1,45 +1,64 @@
-"""Which entries led to where a session stands, which were taken back, and what became of each call's result on the way."""
+"""Which entries of a session still count, which were rewound, and what happened to each call's result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
-from dragoman.values.record import AnswerRejected, Compressed, Configured, Entry, Pruned, Rewound, Said, ToolFinished
+from dragoman.values.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+)
 
 Batch = dict[str, ToolFinished | None]
-"""The calls of one answer, by id: how each ended, where that is known."""
+"""The calls of one answer, by id: how each ended, if known."""
 
 
 class Path:
-    """A second reading of the record, beside the view's: the view keeps what the model sees, this keeps what became of the rest."""
+    """A second pass over the record, beside the view's: the view keeps what the model sees, this keeps what happened to the rest."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.entries = entries
-        self.taken_back = _taken_back(entries)
-        """Seq of an entry that no longer counts → seq of the rewind that took it back."""
+        self.rewound_by = _find_rewound(entries)
+        """Seq of an entry that no longer counts → seq of the rewind that undid it."""
         self.batches: dict[int, Batch] = {}
-        """Results that reached the model together, by the entry that made them complete."""
+        """Results that reached the model together, by the entry that completed them."""
         self.open: Batch = {}
         """Calls of the last answer, while not all of them have ended."""
         self.rejected: dict[int, AnswerRejected] = {}
         self.void: dict[int, AnswerRejected] = {}
-        """Results of an answer that was rejected, by their own seq."""
+        """Results of a rejected answer, by their own seq."""
         self.unmatched: set[int] = set()
-        """Results for which no call was open."""
+        """Results without an open call."""
         self.compressions: list[Compressed] = []
         self.configured: Configured | None = None
         self._prunings: dict[str, list[Pruned]] = {}
         self._open_seq = -1
         for entry in entries:
-            if entry.seq not in self.taken_back:
+            if entry.seq not in self.rewound_by:
                 self._take(entry)
 
     def pruned_by(self, call_id: str, after_seq: int) -> Pruned | None:
-        """Ids may come again once what had them is out of view: the first pruning behind the result is the one."""
+        """Ids may be reused once the old ones are out of view: the first pruning after the result is the one."""
         return next((entry for entry in self._prunings.get(call_id, ()) if entry.seq > after_seq), None)
 
     def summarised_by(self, seq: int, since: int) -> Compressed | None:
-        """The summary that stands for a message: `seq` is the message's place, `since` the entry that brought it."""
+        """The summary that replaced a message: `seq` is the message's place, `since` the entry it came with."""
         return next((each for each in self.compressions if each.seq > since and each.after_seq < seq <= each.through_seq), None)
 
     def _take(self, entry: Entry) -> None:
@@ -68,8 +87,21 @@ class Path:
                 self.compressions.append(entry)
             case Configured():
                 self.configured = entry
-            case _:
+            case (
+                Started()
+                | ToolStarted()
+                | FilesChanged()
+                | FilesRestored()
+                | NotCompressed()
+                | Spent()
+                | ModelChanged()
+                | Rewound()
+                | Titled()
+                | Unknown()
+            ):
                 pass
+            case _:
+                assert_never(entry)
 
     def _close(self, seq: int) -> None:
         if self.open:
@@ -77,24 +109,24 @@ class Path:
             self.open = {}
 
 
-def _taken_back(entries: Sequence[Entry]) -> dict[int, int]:
-    """As the view goes back: along what each entry followed, and past what was lost."""
+def _find_rewound(entries: Sequence[Entry]) -> dict[int, int]:
+    """Follows the rewinds as the view does: along each entry's predecessor, and past missing entries."""
     follows: dict[int, int] = {}
-    taken_back: dict[int, int] = {}
+    rewound_by: dict[int, int] = {}
     head = 0
     for entry in entries:
         follows[entry.seq] = min(entry.to_seq if isinstance(entry, Rewound) else head, entry.seq - 1)
         head = entry.seq
         if isinstance(entry, Rewound):
-            standing = _standing(follows, head)
-            taken_back = {seq: taken_back.get(seq, head) for seq in follows if seq not in standing}
-    return taken_back
+            current = _current_seqs(follows, head)
+            rewound_by = {seq: rewound_by.get(seq, head) for seq in follows if seq not in current}
+    return rewound_by
 
 
-def _standing(follows: dict[int, int], head: int) -> set[int]:
-    standing: set[int] = set()
+def _current_seqs(follows: dict[int, int], head: int) -> set[int]:
+    current: set[int] = set()
     while head > 0:
         if head in follows:
-            standing.add(head)
+            current.add(head)
         head = follows.get(head, head - 1)
-    return standing
+    return current

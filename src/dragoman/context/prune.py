@@ -1,7 +1,7 @@
 """Which command results are outdated: the rule alone. When it is applied is decided elsewhere (`decide`).
 
-A result may go when all hold: it came from the terminal tool, it is older than 15 minutes, it is not among the 5 newest results of any
-tool, and it is no error. Errors stay so that a mistake is not made twice; they do not use up one of the five places.
+A result may be pruned if all of these hold: it came from the terminal tool, it is older than 15 minutes, it is not among the 5 newest
+results of any tool, and it is not an error. Errors stay so that a mistake is not repeated; they do not use up one of the five places.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _FIELDS = ("stdout", "stderr", "exitCode")
 
 
 def prune_outdated(results: Iterable[Any], now_ms: float, rule: PruneRule = THE_RULE) -> list[int]:
-    """The positions of the results that are outdated, ascending. Nothing is changed.
+    """The positions of the outdated results, ascending. Nothing is changed.
 
-    A result is a mapping or an object with `tool`, `timestamp_ms`, `content` and `is_error`. What is missing counts as not known: without a
-    tool's name the content tells whether a command wrote it, and without a time a result stays and takes no place among the newest.
+    A result is a mapping or an object with `tool`, `timestamp_ms`, `content` and `is_error`. A missing field counts as unknown: without a
+    tool name the content shows whether a command wrote it; without a time a result stays and takes no place among the newest.
     """
     times: list[float | None] = []
     kinds: list[Kind] = []
     for result in results:
         times.append(_time(_field(result, "timestamp_ms")))
         kinds.append(kind_of(_field(result, "tool"), _field(result, "content"), bool(_field(result, "is_error")), rule))
-    return [position for position, _ in outdated(times, kinds, now_ms, rule)]
+    return [position for position, _ in find_outdated(times, kinds, now_ms, rule)]
 
 
 class Kind(NamedTuple):
-    """What matters about a result, whenever it is looked at."""
+    """The facts about a result that do not change."""
 
     may_go: bool
     """It came from one of the rule's tools."""
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule) -> Kind:
-    """A name that is given decides; content is looked at only where there is none. Content: text, or an object that was parsed already."""
+    """A given name decides; content is examined only if there is none. Content: text, or an already parsed object."""
     if isinstance(tool, str) and tool:
         names = _names(rule.tools)
         may_go, command = ANY_TOOL in names or tool.casefold() in names, None
@@ -52,14 +52,14 @@ def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule) -> K
         return Kind(may_go, True)
     if not may_go:
         return Kind(False, False)
-    return Kind(True, _failed(command if command is not None else _command_in(content), strict=rule.strict_stderr))
+    return Kind(True, _has_failed(command if command is not None else _command_in(content), strict=rule.strict_stderr))
 
 
-def outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: float, rule: PruneRule) -> list[tuple[int, float]]:
-    """The positions of what is outdated, ascending, each with the first millisecond at which it was: when it had passed the rule's age, and
-    as many newer results as are kept had come."""
+def find_outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: float, rule: PruneRule) -> list[tuple[int, float]]:
+    """The positions of the outdated results, ascending, each with the first millisecond at which it was outdated: when it was older than
+    the rule's age and enough newer results had come."""
     placed = [(at, position) for position, (at, kind) in enumerate(zip(times, kinds, strict=True)) if at is not None and not kind.error]
-    placed.sort()  # of two at one time the later is the newer
+    placed.sort()  # of two at the same time the later one is newer
     found: list[tuple[int, float]] = []
     for (at, position), (newer_at, _) in zip(placed, placed[max(rule.keep, 0) :], strict=False):
         if now_ms - at <= rule.age_ms:
@@ -71,7 +71,7 @@ def outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: float
 
 
 def _command_in(content: object) -> Mapping[str, Any] | None:
-    """What a command left, where the content is that. A file that merely holds the characters `"stdout":` is not."""
+    """The result of a command, if the content is one. A file that merely contains the characters `"stdout":` is not."""
     if isinstance(content, Mapping):
         value: Mapping[str, Any] | None = content
     elif isinstance(content, str) and content.lstrip(" \t\r\n").startswith("{"):
@@ -81,7 +81,7 @@ def _command_in(content: object) -> Mapping[str, Any] | None:
     return value if value is not None and any(name in value for name in _FIELDS) else None
 
 
-def _failed(command: Mapping[str, Any] | None, *, strict: bool) -> bool:
+def _has_failed(command: Mapping[str, Any] | None, *, strict: bool) -> bool:
     if command is None:
         return False
     code = _exit_code(command.get("exitCode"))
@@ -89,7 +89,7 @@ def _failed(command: Mapping[str, Any] | None, *, strict: bool) -> bool:
 
 
 def _exit_code(value: object) -> float | None:
-    """None where it is not known."""
+    """None if it is not known."""
     if isinstance(value, str):
         try:
             return int(value)

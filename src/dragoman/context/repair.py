@@ -1,8 +1,8 @@
-"""Make any history one that every service accepts: each call has one result, right behind it.
+"""Make any history one that every service accepts: each call has exactly one result, right after it.
 
-Live history does not need this: the view makes result messages itself. It is for what comes from elsewhere, or was broken off:
-missing result → an error result; orphan → left out; duplicate → the first kept; displaced → moved behind its call; duplicate or
-empty call ids → unique ones. Messages that are well as they are come back as the same objects, so what was rendered stays so.
+Live history does not need this: the view makes result messages itself. It is for imported or interrupted histories:
+missing result → an error result; orphan → left out; duplicate → the first kept; displaced → moved after its call; duplicate or
+empty call ids → unique ones. Correct messages come back as the same objects, so cached renderings stay valid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONTINUE = "Continue."
 class Repaired(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
     notes: tuple[str, ...] = ()
-    """What was changed and why, one line each, for whoever shows the plan of a request."""
+    """What was changed and why, one line each, for the plan of a request."""
 
 
 def repair(messages: Sequence[Message]) -> Repaired:
@@ -33,7 +33,7 @@ def repair(messages: Sequence[Message]) -> Repaired:
         if after is not before:
             notes.append(f"duplicate or empty call ids made unique: {', '.join(call.id for call in after.calls)}")
     answers = _match_results(messages, renamed, notes)
-    repaired = tuple(_rebuilt(renamed, answers, notes))
+    repaired = tuple(_rebuild(renamed, answers, notes))
     if repaired and repaired[0].role == "assistant":
         notes.append("an opening user message added")
         repaired = (Message("user", (Text(OPENING),)), *repaired)
@@ -59,7 +59,7 @@ def _with_unique_calls(message: Message, seen: set[str]) -> Message:
 
 
 def _match_results(originals: Sequence[Message], renamed: Sequence[Message], notes: list[str]) -> dict[str, ToolResult]:
-    """The result of each call, by the call's unique id. A result answers the first open call before it that had its id."""
+    """The result of each call, by the call's unique id. A result belongs to the first open call before it with its id."""
     open_calls: dict[str, deque[str]] = {}
     answers: dict[str, ToolResult] = {}
     early: list[ToolResult] = []
@@ -85,7 +85,7 @@ def _match_results(originals: Sequence[Message], renamed: Sequence[Message], not
     return answers
 
 
-def _rebuilt(messages: Sequence[Message], answers: dict[str, ToolResult], notes: list[str]) -> Iterator[Message]:
+def _rebuild(messages: Sequence[Message], answers: dict[str, ToolResult], notes: list[str]) -> Iterator[Message]:
     skip: Message | None = None
     for position, message in enumerate(messages):
         if message is skip:
@@ -106,7 +106,7 @@ def _rebuilt(messages: Sequence[Message], answers: dict[str, ToolResult], notes:
 
 
 def _without_misplaced(message: Message) -> Message | None:
-    """The message without results (they are put behind their calls) and without calls a user cannot have made."""
+    """The message without results (they are put after their calls) and without calls in a user message."""
     unwanted = (ToolResult, ToolCall) if message.role == "user" else ToolResult
     if not any(isinstance(part, unwanted) for part in message.parts):
         return message
@@ -125,7 +125,7 @@ def _answer(call: ToolCall, answers: dict[str, ToolResult], notes: list[str]) ->
 
 
 def _opens_with(message: Message, results: tuple[ToolResult, ...]) -> bool:
-    """Whether the message is already these results, in order and first, and holds no others."""
+    """Whether the message already begins with these results, in order, and holds no others."""
     count = len(results)
     if len(message.parts) < count or any(mine is not wanted for mine, wanted in zip(message.parts, results, strict=False)):
         return False

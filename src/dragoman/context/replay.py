@@ -1,8 +1,8 @@
-"""What a session would have cost under another way of pruning, or at other prices: its calls again, without a model.
+"""What a session would have cost under another pruning policy, or at other prices: its calls replayed without a model.
 
-The cache is a model too: a request within the time to live reads what it has in common with the one before it and writes the rest. After a
-change in the middle that is either the longest common prefix or, where the service falls back, the static part alone. Only input is
-counted, and only answers: what the model would have said to less, nobody knows.
+The cache is simulated: a request within the time to live reads what it has in common with the one before it and writes the rest. After a
+change in the middle that is either the longest common prefix or, if the service falls back, the static part alone. Only the input of
+answers is counted: how the model would have answered a shorter context is unknown.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from typing import Literal, assert_never, get_args
 import msgspec
 
 from dragoman.context.economics import Rates, pays, rates_of
-from dragoman.context.replay_run import NOTHING, Cut, Run, Timeline
+from dragoman.context.replay_run import NOTHING, ReplayCut, ReplayRun, Timeline
 from dragoman.context.settings import PruneRule, PruneSettings
-from dragoman.context.trace import Call as Call
-from dragoman.context.trace import calls_of as calls_of
+from dragoman.context.trace import TracedCall
 from dragoman.values.usage import Prices
 
 PolicyName = Literal["none", "request", "turn", "cold", "economic", "auto", "opencode", "gemini-cli", "optimum", "free"]
-"""none: never. request, turn: whatever may go, before every request or when a prompt starts a run. cold: when nothing need be written again
-for it. economic: when the carry has reached the premium. auto: the same, within a budget. opencode, gemini-cli: as those programs do.
-optimum: at the best moments, known afterwards. free: at once and without a premium, which nothing can better.
+"""none: never. request, turn: whatever may go, before every request or when a prompt starts a run. cold: when nothing need be rewritten
+for it. economic: when the carrying cost has reached the premium. auto: the same, within a budget. opencode, gemini-cli: as those programs
+do. optimum: at the best moments, known in hindsight. free: at once and without a premium, a lower bound.
 """
 ALL_TOOLS = PruneRule(tools=("*",), age_ms=0, keep=5)
-"""Every tool's results but the five newest."""
+"""The results of every tool, except the five newest."""
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """When results go, and which may."""
+    """When results are pruned, and which may be."""
 
     name: PolicyName
     rule: PruneRule = PruneRule()
@@ -39,7 +38,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class ReplayCost(msgspec.Struct, frozen=True):
-    """Tokens of fresh input where rates were given, US dollars where prices were."""
+    """In tokens of fresh input if rates were given, in US dollars if prices were."""
 
     policy: Policy
     cost: float
@@ -50,12 +49,12 @@ class ReplayCost(msgspec.Struct, frozen=True):
     pruned: int
     """... and how many results in all."""
     costs: tuple[float, ...] = ()
-    """The cost up to and with each call."""
+    """The cost up to and including each call."""
     unpruned_costs: tuple[float, ...] = ()
 
     @property
     def percent(self) -> float:
-        """Of what never pruning would have cost."""
+        """Of the cost without pruning."""
         return 100 * self.cost / self.unpruned if self.unpruned else 100.0
 
     @property
@@ -65,7 +64,7 @@ class ReplayCost(msgspec.Struct, frozen=True):
 
 
 def replay_cost(
-    calls: Iterable[Call],
+    calls: Iterable[TracedCall],
     policy: Policy | PruneSettings | str,
     prices: Prices | Rates,
     *,
@@ -73,9 +72,9 @@ def replay_cost(
     ttl_ms: int = 300_000,
     falls_back: bool = False,
 ) -> ReplayCost:
-    """What the calls would have cost. A policy by name goes by `rule`. Rates bring their own time to live and fallback.
+    """What the calls would have cost. A policy given by name uses `rule`. Rates bring their own time to live and fallback.
 
-    Prices without any of a cache mean that there is none: every token is a fresh one.
+    Prices without cache prices mean that there is no cache: every token is a fresh one.
     """
     rates = prices if isinstance(prices, Rates) else rates_of(prices, ttl_ms=ttl_ms, falls_back=falls_back) or Rates(1, 1, 0)
     policy = _policy(policy, rule)
@@ -83,8 +82,8 @@ def replay_cost(
 
 
 def replay(timeline: Timeline, policy: Policy, rates: Rates, prices: Prices | None = None) -> ReplayCost:
-    """The same over a timeline made for the policy's rule: several policies and prices can share one."""
-    run = Run(timeline, rates, remains=GEMINI_CLI.remains if policy.name == "gemini-cli" else 0)
+    """The same for a timeline made for the policy's rule: several policies and prices can share one."""
+    run = ReplayRun(timeline, rates, remains=GEMINI_CLI.remains if policy.name == "gemini-cli" else 0)
     choose = _chooser(policy, timeline, rates)
     costs: list[float] = []
     unpruned: list[float] = []
@@ -115,7 +114,7 @@ def _name(name: str) -> PolicyName:
 
 
 def _in_dollars(sent: Iterable[tuple[float, float]], prices: Prices, rates: Rates) -> list[float]:
-    """Summed up call by call. A request beyond the threshold is charged by the prices above it."""
+    """Cumulative, call by call. A request beyond the threshold is charged at the prices above it."""
     costs: list[float] = []
     total = 0.0
     for read, others in sent:
@@ -126,9 +125,9 @@ def _in_dollars(sent: Iterable[tuple[float, float]], prices: Prices, rates: Rate
     return costs
 
 
-# --- when something goes
+# --- when results are pruned
 
-_Chooser = Callable[[Run], Cut]
+_Chooser = Callable[[ReplayRun], ReplayCut]
 
 
 def _chooser(policy: Policy, timeline: Timeline, rates: Rates) -> _Chooser:
@@ -136,72 +135,72 @@ def _chooser(policy: Policy, timeline: Timeline, rates: Rates) -> _Chooser:
         case "none":
             return lambda run: NOTHING
         case "request":
-            return Run.everything
+            return ReplayRun.cut_all
         case "turn":
-            return lambda run: run.everything() if run.row.call.at_prompt else NOTHING
+            return lambda run: run.cut_all() if run.row.call.at_prompt else NOTHING
         case "cold":
-            return lambda run: cut if (cut := run.everything()).surviving <= 0 else NOTHING
+            return lambda run: cut if (cut := run.cut_all()).surviving <= 0 else NOTHING
         case "economic":
-            return _paying
+            return _economic_cut
         case "auto":
-            return lambda run: _paying(run, policy.overhead)
+            return lambda run: _economic_cut(run, policy.overhead)
         case "opencode":
-            return _Scan(OPENCODE)
+            return _BackwardScan(OPENCODE)
         case "gemini-cli":
-            return _Scan(GEMINI_CLI)
+            return _BackwardScan(GEMINI_CLI)
         case "optimum":
             moments = best_moments(timeline, rates)
-            return lambda run: run.everything() if run.number in moments else NOTHING
+            return lambda run: run.cut_all() if run.number in moments else NOTHING
         case "free":
-            return lambda run: run.everything()._replace(surviving=0.0)
+            return lambda run: run.cut_all()._replace(surviving=0.0)
         case _:
             assert_never(policy.name)
 
 
-def _paying(run: Run, overhead: float | None = None) -> Cut:
-    cut = run.everything()
+def _economic_cut(run: ReplayRun, overhead: float | None = None) -> ReplayCut:
+    cut = run.cut_all()
     if cut.surviving <= 0:
-        return cut  # nothing is written again for it
+        return cut  # nothing is rewritten for it
     books = run.books() if overhead is not None else None
-    return cut if pays(run.rates, run.carry(), cut.surviving, overhead=overhead, books=books) else NOTHING
+    return cut if pays(run.rates, run.cached_pending(), cut.surviving, overhead=overhead, books=books) else NOTHING
 
 
 class FieldRule(msgspec.Struct, frozen=True):
-    """What opencode and gemini-cli have in common: the newest results up to so many tokens stay, older ones go when they are enough."""
+    """What opencode and gemini-cli have in common: the newest results up to so many tokens stay, older ones go if they add up to enough."""
 
     protected: float
     least: float
     at_prompts: bool = False
-    """Looked at when a run has ended, so it shows with the next prompt; the two turns before that prompt are left alone."""
+    """Checked when a run has ended, so it takes effect with the next prompt; the two turns before that prompt are left alone."""
     errors: bool = True
-    """Whether errors go too."""
+    """Whether errors are pruned too."""
     remains: float = 0
     """Tokens that are left of a result."""
 
 
 OPENCODE = FieldRule(protected=40_000, least=20_000, at_prompts=True, errors=False)
 GEMINI_CLI = FieldRule(protected=50_000, least=30_000, remains=180)
-"""The last message is left alone; of each result stay its first and last 250 characters and the name of a file with the rest."""
+"""The last message is left alone; each result keeps its first and last 250 characters and the name of a file with the rest."""
 
 
-class _Scan:
-    """Backwards over the results, as a field rule has it."""
+class _BackwardScan:
+    """Scans the results backwards, as a field rule does."""
 
     def __init__(self, rule: FieldRule) -> None:
         self._rule = rule
         self._turns: list[int] = []
-        """How many pieces stood before each prompt."""
+        """How many pieces came before each prompt."""
 
-    def __call__(self, run: Run) -> Cut:
+    def __call__(self, run: ReplayRun) -> ReplayCut:
         row = run.row
         if not self._rule.at_prompts:
-            return self._older(run, row.shared)  # what the last answer called for is looked at only afterwards
+            return self._older(run, row.shared)  # the results of the last answer's calls are examined only afterwards
         if not row.call.at_prompt:
             return NOTHING
         self._turns.append(row.length - 1)
         return self._older(run, min(self._turns[-3], row.length)) if len(self._turns) >= 3 else NOTHING
 
-    def _older(self, run: Run, end: int) -> Cut:
+    def _older(self, run: ReplayRun, end: int) -> ReplayCut:
         rule = self._rule
         seen = prunable = 0.0
         found: list[int] = []
@@ -211,7 +210,7 @@ class _Scan:
                 continue
             if size < piece.tokens:
                 if rule.at_prompts:
-                    break  # opencode looks no further than what is gone already
+                    break  # opencode stops at the first result that is already pruned
                 continue
             seen += size
             if seen > rule.protected:
@@ -219,33 +218,33 @@ class _Scan:
                 found.append(position)
         if prunable < rule.least:
             return NOTHING
-        return run.cut([position for position in found if run.net(position) > 0])
+        return run.cut([position for position in found if run.net_tokens(position) > 0])
 
 
 def best_moments(timeline: Timeline, rates: Rates) -> frozenset[int]:
-    """The calls before which everything pending should have gone, had one known how the session would go on.
+    """The calls before which everything pending should have been pruned, known in hindsight.
 
-    After such a moment the context is the same whatever went before, so the best way to each follows from the best ways to earlier ones.
-    A way that would be dearer than `economic` even if pruning were free from there on is not followed.
+    After such a moment the context is the same whatever came before, so the best way to each follows from the best ways to earlier ones
+    (dynamic programming). A way that would cost more than `economic` even if pruning were free from there on is abandoned.
     """
     count = len(timeline.rows)
     known, free = (replay(timeline, Policy(name), rates) for name in ("economic", "free"))
     limit, rest = known.cost * (1 + 1e-9), [free.cost - before for before in (0.0, *free.costs)]
     best, came_from = [inf] * count, [-1] * count
     end, last = inf, -1
-    everything_gone = Run(timeline, rates)
+    pruned_run = ReplayRun(timeline, rates)
     for start in range(-1, count):
         if start >= 0:
-            everything_gone.arrive(start)
-            everything_gone.send(everything_gone.everything())
+            pruned_run.arrive(start)
+            pruned_run.send(pruned_run.cut_all())
         cost = best[start] if start >= 0 else 0.0
         if cost + rest[start + 1] > limit:
             continue
-        run = everything_gone.fork()
+        run = pruned_run.fork()
         for number in range(start + 1, count):
             run.arrive(number)
-            cut = run.everything()
-            if cut.positions and (pruning := cost + run.as_is + run.extra(cut)) < best[number]:
+            cut = run.cut_all()
+            if cut.positions and (pruning := cost + run.as_is + run.extra_cost(cut)) < best[number]:
                 best[number], came_from[number] = pruning, start
             cost += run.as_is
             run.send()

@@ -1,4 +1,4 @@
-"""One way through a session's calls: what is in the context at each, what has been taken out, what was read and what written."""
+"""One simulated run through a session's calls: what is in the context at each, what was pruned, what was read and what written."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import NamedTuple
 from dragoman.context.economics import Books, Pending, Rates, premium
 from dragoman.context.prune import Kind, kind_of
 from dragoman.context.settings import PruneRule
-from dragoman.context.trace import Call, Piece
+from dragoman.context.trace import TracedCall, TracedPiece
 
 
 class Row(NamedTuple):
-    """What no policy changes about a call."""
+    """What is the same about a call under every policy."""
 
-    call: Call
+    call: TracedCall
     shared: int
-    """How many pieces stand as they stood in the request before ..."""
+    """How many pieces are unchanged from the request before ..."""
     length: int
     """... and how many there are."""
     moved: bool
-    """Pieces were taken away: those behind the shared ones stand elsewhere than before."""
+    """Pieces were removed: those behind the shared ones have new positions."""
     ripe: tuple[int, ...]
-    """Positions of results that may go from now on; all that may, where pieces moved."""
+    """Positions of results that may go from now on; all that may, if pieces moved."""
 
 
 class Timeline:
-    """Calls, and when each result may go by a rule. Once one may, it may for good."""
+    """Calls, and when each result may go by a rule. Once one may, it always may."""
 
-    def __init__(self, calls: Iterable[Call], rule: PruneRule) -> None:
+    def __init__(self, calls: Iterable[TracedCall], rule: PruneRule) -> None:
         self.rows: list[Row] = []
-        self.pieces: list[Piece] = []
-        """Of the call reached so far; when all are read, of the last."""
+        self.pieces: list[TracedPiece] = []
+        """Of the latest call read."""
         self._rule = rule
         self._kinds: dict[str, Kind] = {}
         self._ripe: set[str] = set()
@@ -42,15 +42,15 @@ class Timeline:
         for call in calls:
             self._read(call)
 
-    def _read(self, call: Call) -> None:
+    def _read(self, call: TracedCall) -> None:
         before, shared = len(self.pieces), min(call.shared, len(self.pieces))
         moved = shared < before
         self.pieces[shared:] = call.added
         if moved:
             self._waiting = []
         for position in range(0 if moved else before, len(self.pieces)):
-            self._await(position)
-        ripe = self._ripened(call.timestamp_ms)
+            self._add_waiting(position)
+        ripe = self._take_ripe(call.timestamp_ms)
         if moved:
             ripe = tuple(position for position in range(len(self.pieces)) if self._id(position) in self._ripe)
         self.rows.append(Row(call, shared, len(self.pieces), moved, ripe))
@@ -59,7 +59,7 @@ class Timeline:
         result = self.pieces[position].result
         return None if result is None else result.id
 
-    def _await(self, position: int) -> None:
+    def _add_waiting(self, position: int) -> None:
         result = self.pieces[position].result
         if result is None or result.timestamp_ms is None:
             return
@@ -68,8 +68,8 @@ class Timeline:
         if not self._kinds[result.id].error:
             insort(self._waiting, (result.timestamp_ms, position))
 
-    def _ripened(self, now_ms: int) -> tuple[int, ...]:
-        """Those waiting that need not wait on. Of the kept ones none is, and of the others only those not old enough yet stay."""
+    def _take_ripe(self, now_ms: int) -> tuple[int, ...]:
+        """The waiting results that are now ripe. The newest ones, which the rule keeps, never are."""
         beyond = len(self._waiting) - max(self._rule.keep, 0)
         if beyond <= 0:
             return ()
@@ -86,59 +86,59 @@ class Timeline:
         return tuple(sorted(found))
 
 
-class Cut(NamedTuple):
-    """Results that could go with the next request."""
+class ReplayCut(NamedTuple):
+    """Results that could be pruned with the next request."""
 
     positions: Sequence[int]
     removed: float
     """Tokens less in the request ..."""
     removed_cached: float
-    """... and of these such as would have been read from the cache."""
+    """... and how many of these would have been read from the cache."""
     surviving: float
-    """Tokens that would have been read, and are written again instead."""
+    """Tokens that would have been read, and are rewritten instead."""
 
 
-NOTHING = Cut((), 0.0, 0.0, 0.0)
+NOTHING = ReplayCut((), 0.0, 0.0, 0.0)
 
 
-class Run:
-    """Call after call: `arrive` at one, look at what could go, `send` it."""
+class ReplayRun:
+    """Call after call: `arrive` at one, see what could go, `send` it."""
 
     def __init__(self, timeline: Timeline, rates: Rates, *, remains: float = 0) -> None:
         self.rates = rates
-        self.pieces: list[Piece] = []
+        self.pieces: list[TracedPiece] = []
         self.sizes: list[float] = []
         """Of each piece, as it is sent."""
-        self.row = Row(Call(0), 0, 0, False, ())
+        self.row = Row(TracedCall(0), 0, 0, False, ())
         self.number = -1
         self.as_is = 0.0
-        """What the call costs if nothing goes now ..."""
+        """What the call costs if nothing is pruned now ..."""
         self.as_was = 0.0
-        """... and if nothing ever had gone."""
+        """... and if nothing ever had been."""
         self.cost = 0.0
         self.unpruned = 0.0
         self.premiums = 0.0
         self.saved = 0.0
-        """The cost is always what never pruning would have cost, and the premiums, less what was saved."""
+        """The cost is always that of never pruning, plus the premiums, minus what was saved."""
         self.moments: list[int] = []
         self.pruned = 0
         self.sent: list[tuple[float, float]] = []
-        """Of each call: tokens read from the cache, and the others."""
+        """For each call: tokens read from the cache, and the others."""
         self.sent_unpruned: list[tuple[float, float]] = []
         self._rows = timeline.rows
         self._remains = remains
         self._full, self._left = [0.0], [0.0]
-        """Tokens before each position: as everything came, and as it is sent."""
+        """Tokens before each position: without pruning, and as sent."""
         self._gone: set[str] = set()
         self._cached, self._static_read, self._steady = 0, 0.0, False
         self._warm_calls = 0
         self._pending: dict[int, int] = {}
-        """Positions of what may go, and how many calls had been warm when they were first read in vain."""
+        """Positions of what may go, and how many warm calls there had been when each was first read needlessly."""
         self._pending_tokens = 0.0
         self._first_pending = 0
 
-    def fork(self) -> Run:
-        """The same, to go another way."""
+    def fork(self) -> ReplayRun:
+        """A copy, to try another way."""
         other = copy(self)
         other.pieces, other.sizes = self.pieces.copy(), self.sizes.copy()
         other.sent, other.sent_unpruned, other.moments = self.sent.copy(), self.sent_unpruned.copy(), self.moments.copy()
@@ -157,47 +157,47 @@ class Run:
         self._note_pending(row)
         self.as_is, self.as_was = self._charge(*self._usage(self._left)), self._charge(*self._usage(self._full))
 
-    def everything(self) -> Cut:
-        """All that is pending."""
+    def cut_all(self) -> ReplayCut:
+        """Everything that is pending."""
         if not self._pending:
             return NOTHING
         if not self._steady:
             return self.cut(tuple(self._pending))
-        cached = self._pending_tokens - sum(self.net(position) for position in self.row.ripe if position >= self._cached)
-        return Cut(tuple(self._pending), self._pending_tokens, cached, self._surviving(self._first_pending, cached))
+        cached = self._pending_tokens - sum(self.net_tokens(position) for position in self.row.ripe if position >= self._cached)
+        return ReplayCut(tuple(self._pending), self._pending_tokens, cached, self._surviving(self._first_pending, cached))
 
-    def cut(self, positions: Sequence[int]) -> Cut:
-        """Just these."""
+    def cut(self, positions: Sequence[int]) -> ReplayCut:
+        """Just these positions."""
         if not positions:
             return NOTHING
-        cached = sum(self.net(position) for position in positions if position < self._cached)
-        return Cut(positions, sum(map(self.net, positions)), cached, self._surviving(min(positions), cached))
+        cached = sum(self.net_tokens(position) for position in positions if position < self._cached)
+        return ReplayCut(positions, sum(map(self.net_tokens, positions)), cached, self._surviving(min(positions), cached))
 
-    def carry(self) -> list[Pending]:
-        """What is pending and would be read from the cache, as `economics.pays` looks at it."""
+    def cached_pending(self) -> list[Pending]:
+        """The pending results that would be read from the cache, as `economics.pays` takes them."""
         carried: dict[int, float] = {}
         for position, since in self._pending.items():
             if position >= self._cached:
                 continue
-            carried[since] = carried.get(since, 0.0) + self.net(position)
+            carried[since] = carried.get(since, 0.0) + self.net_tokens(position)
         return [Pending(tokens, self._warm_calls - since) for since, tokens in carried.items()]
 
     def books(self) -> Books:
         return Books(self.unpruned + self.as_was, self.premiums, self.saved + self.as_was - self.as_is)
 
-    def extra(self, cut: Cut) -> float:
-        """How much more the call costs with this cut than as it is."""
+    def extra_cost(self, cut: ReplayCut) -> float:
+        """How much more the call costs with this cut than without."""
         rates = self.rates
         return premium(rates, cut.removed_cached, cut.surviving) - rates.write * (cut.removed - cut.removed_cached)
 
-    def send(self, cut: Cut = NOTHING) -> None:
+    def send(self, cut: ReplayCut = NOTHING) -> None:
         read, others = self._usage(self._left)
         self.sent.append((read - cut.surviving - cut.removed_cached, others + cut.surviving - cut.removed + cut.removed_cached))
         self.sent_unpruned.append(self._usage(self._full))
-        extra = self.extra(cut)
-        self.cost += self.as_is + extra
+        extra_cost = self.extra_cost(cut)
+        self.cost += self.as_is + extra_cost
         self.unpruned += self.as_was
-        self.premiums += extra
+        self.premiums += extra_cost
         self.saved += self.as_was - self.as_is
         if cut.positions:
             self._take_out(cut.positions)
@@ -210,7 +210,7 @@ class Run:
             del totals[row.shared + 1 :]
         del self.pieces[row.shared :], self.sizes[row.shared :]
         for piece in row.call.added:
-            size = self._reduced(piece) if piece.result is not None and piece.result.id in self._gone else piece.tokens
+            size = self._pruned_size(piece) if piece.result is not None and piece.result.id in self._gone else piece.tokens
             self.pieces.append(piece)
             self.sizes.append(size)
             self._full.append(self._full[-1] + piece.tokens)
@@ -222,12 +222,12 @@ class Run:
             known, self._pending_tokens = self._pending.copy(), 0.0
             self._pending.clear()
         for position in row.ripe:
-            net = self.net(position)
-            if net <= 0:
+            net_tokens = self.net_tokens(position)
+            if net_tokens <= 0:
                 continue
             if not self._pending or position < self._first_pending:
                 self._first_pending = position
-            self._pending_tokens += net
+            self._pending_tokens += net_tokens
             since = known.get(position) if position < row.shared else None
             first_read = self._warm_calls + (self._steady and position >= self._cached)
             self._pending[position] = first_read if since is None else since
@@ -239,19 +239,19 @@ class Run:
             result = self.pieces[position].result
             assert result is not None
             self._gone.add(result.id)
-            self.sizes[position] -= self.net(position)
+            self.sizes[position] -= self.net_tokens(position)
             self._pending.pop(position, None)
         first = min(positions)
         self._left[first:] = accumulate(self.sizes[first:], initial=self._left[first])
-        self._pending_tokens = sum(map(self.net, self._pending))
+        self._pending_tokens = sum(map(self.net_tokens, self._pending))
         self._first_pending = min(self._pending, default=0)
 
-    def _reduced(self, piece: Piece) -> float:
+    def _pruned_size(self, piece: TracedPiece) -> float:
         return piece.tokens if piece.result is None else min(piece.tokens, max(piece.result.remains, self._remains))
 
-    def net(self, position: int) -> float:
-        """How much less there would be without it."""
-        return self.sizes[position] - self._reduced(self.pieces[position])
+    def net_tokens(self, position: int) -> float:
+        """How many tokens removing it saves."""
+        return self.sizes[position] - self._pruned_size(self.pieces[position])
 
     # --- the cache
 

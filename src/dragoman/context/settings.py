@@ -1,4 +1,4 @@
-"""What a user can set about the context. Defaults are the seed's where it has any."""
+"""What a user can configure about the context."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ TERMINAL_TOOLS = ("run_shell", "run_shell_command", "terminal-execute", "bash", 
 
 
 class PruneRule(msgspec.Struct, frozen=True):
-    """When a result is outdated: it came from one of these tools, is older than this, not among the newest, and no error."""
+    """When a result is outdated: it came from one of these tools, is older than this, not among the newest, and not an error."""
 
     tools: tuple[str, ...] = TERMINAL_TOOLS
-    """Whose results may go, by name whatever its case; `*`: any tool's."""
+    """The tools whose results may go, by name regardless of case; `*`: any tool."""
     age_ms: int = 15 * 60 * 1000
-    """A result goes when it is older than this, not when it is just this old."""
+    """A result is outdated when it is older than this, not when it is exactly this old."""
     keep: int = 5
-    """How many of the newest results stay, whatever tool they came from. Errors stay anyway and take no place."""
+    """How many of the newest results stay, of any tool. Errors stay anyway and take no place."""
     strict_stderr: bool = True
-    """Whether anything on stderr makes a command's result an error, though its exit code be 0."""
+    """Whether anything on stderr makes a command's result an error, even with exit code 0."""
 
 
 class PruneSettings(msgspec.Struct, frozen=True):
     schedule: Schedule = "auto"
     rule: PruneRule = PruneRule()
     placeholder: str = ""
-    """What stands in a pruned result's place, fixed when the session starts; empty: the library's own."""
+    """The text that replaces a pruned result, fixed when the session starts; empty: the library's own."""
     pressure: float = 0.5
-    """`auto`: above this share of the window everything that may go goes at once ..."""
+    """`auto`: above this share of the window everything that may go is pruned at once ..."""
     pressure_step: float = 0.1
     """... and again only when this much more of the window is filled."""
     overhead: float = 0.02
@@ -42,13 +42,13 @@ class CompressSettings(msgspec.Struct, frozen=True):
     threshold: float = 0.7
     """Share of the model's window at which old messages are replaced by a summary."""
     threshold_tokens: int = 0
-    """The same in tokens; 0: go by the share."""
+    """The same in tokens; 0: use the share."""
     keep: float = 0.3
-    """Share of the conversation, counted from its end, that stays as it is."""
+    """Share of the conversation, counted from its end, that stays unchanged."""
     min_gain: float = 0.1
     """A summary that does not make the whole request smaller by this share is not used."""
     retry_growth: float = 0.2
-    """After one that was not used, the request must have grown by this share before another is asked for."""
+    """After a summary that was not used, the request must have grown by this share before another is requested."""
 
 
 class ContextSettings(msgspec.Struct, frozen=True):

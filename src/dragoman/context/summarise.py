@@ -1,8 +1,8 @@
-"""The question a model is asked for a summary, and its answer read. Pure.
+"""The prompt that asks a model for a summary, and the parser of its answer. Pure.
 
-The history goes to it as a document of its own: in plain words and never in the syntax in which calls are made, so that nothing in it can
-be taken for a call, an answer or a turn of the conversation that is being held. How much each thing may take is tried from ample to scarce,
-until the whole fits the window of the model that reads it.
+The history is sent as a separate document: in plain words and never in tool-call syntax, so that nothing in it can be mistaken for a call,
+an answer or a turn of the current conversation. The limits per item are tried from generous to tight, until the whole fits the window of
+the model that reads it.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 from dragoman.base import jsontext
-from dragoman.context.compress import SUMMARY_BEGINS, clip, said_text
+from dragoman.context.compress import SUMMARY_BEGINS, clip, verbatim_text
 from dragoman.context.tokens import text_tokens
+from dragoman.context.view import Item
 from dragoman.values.messages import Message, Request, Settings, ToolCall, ToolResult, user
-from dragoman.values.notes import is_note, is_setup
 from dragoman.values.parts import part_to_string
 from dragoman.values.profile import Profile
 
 SECTIONS = ("goal", "rules", "knowledge", "files", "done", "open")
 MAX_SUMMARY_TOKENS = 16_000
-"""Longest answer that is asked for, thinking included."""
+"""Maximum length of the requested answer, thinking included."""
 MIN_SUMMARY_TOKENS = 256
-"""However small the window."""
+"""The minimum, even in a small window."""
 WINDOW_SHARE = 0.85
-"""How much of the window the question may fill, its answer aside: our count of it is an estimate."""
+"""How much of the window the prompt may fill, not counting its answer: our count of it is an estimate."""
 
 _AMPLE = ((6_000, 2_000, 40_000), (2_000, 700, 12_000), (700, 250, 4_000), (200, 100, 1_200))
-"""Characters of a tool's output, of one argument, of anything said; each step is tried where the one before was too long."""
+"""Maximum characters of a tool's output, of one argument, of any message; the next step is tried if the one before was too long."""
 
 
-# --- the question --------------------------------------------------------------------------------------------------------------------
+# --- the prompt ----------------------------------------------------------------------------------------------------------------------
 
 
 def summary_request(
     model: str,
     system: str,
-    messages: Sequence[Message],
+    items: Sequence[Item],
     profile: Profile,
     *,
     window: int,
@@ -45,10 +45,10 @@ def summary_request(
     focus: str = "",
     is_summary: Callable[[Message], bool],
 ) -> Request:
-    """One message, no tools. `scale`: the model's tokens to one of the raw estimate."""
+    """One message, no tools. `scale`: the model's tokens per raw token."""
     output_tokens = max(min(profile.max_output_tokens, MAX_SUMMARY_TOKENS, window // 4), MIN_SUMMARY_TOKENS)
     room = (window - output_tokens) * WINDOW_SHARE / scale - text_tokens(system) - 200
-    document = transcript(messages, max(room, 100), is_summary=is_summary)
+    document = transcript(items, max(room, 100), is_summary=is_summary)
     mark = blake2b(document.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     wanted = max(min(output_tokens // 2, round(text_tokens(document) * scale / 4)), 150)
     asked = [
@@ -63,47 +63,48 @@ def summary_request(
     return Request(model, (user("\n\n".join(asked)),), system, settings=Settings(max_output_tokens=output_tokens))
 
 
-def transcript(messages: Sequence[Message], max_tokens: float, *, is_summary: Callable[[Message], bool]) -> str:
-    """The messages as one text of at most about so many tokens."""
+def transcript(items: Sequence[Item], max_tokens: float, *, is_summary: Callable[[Message], bool]) -> str:
+    """The messages as one text of at most about this many tokens."""
     pieces: list[str] = []
     for limits in _AMPLE:
-        pieces = _Telling(messages, limits, is_summary).pieces()
+        pieces = _Renderer(items, limits, is_summary).pieces()
         if sum(map(text_tokens, pieces)) <= max_tokens:
             return "\n\n".join(pieces)
     return "\n\n".join(_newest(pieces, max_tokens))
 
 
-class _Telling:
-    """Messages told in words. A result is told with its call."""
+class _Renderer:
+    """Renders messages as prose. A result is rendered with its call."""
 
     def __init__(
         self,
-        messages: Sequence[Message],
+        items: Sequence[Item],
         limits: tuple[int, int, int],
         is_summary: Callable[[Message], bool],
     ) -> None:
-        self._messages = messages
+        self._items = items
         self._output_chars, self._argument_chars, self._said_chars = limits
         self._is_summary = is_summary
-        self._results = {result.call_id: result for message in messages for result in message.results}
+        self._results = {result.call_id: result for item in items for result in item.message.results}
 
     def pieces(self) -> list[str]:
-        return [piece for message in self._messages for piece in self._told(message)]
+        return [piece for item in self._items for piece in self._render(item)]
 
-    def _told(self, message: Message) -> list[str]:
+    def _render(self, item: Item) -> list[str]:
+        message = item.message
         if message.role == "assistant":
             text = message.text.strip()
             said = [f"THE MODEL SAID:\n{clip(text, self._said_chars)}"] if text else []
             return said + [self._call(call) for call in message.calls]
-        text = said_text(message)
+        text = verbatim_text(message)
         if not text.strip():
             return []
-        return [f"{self._who(message, text)}:\n{clip(text, self._said_chars)}"]
+        return [f"{self._speaker(item, text)}:\n{clip(text, self._said_chars)}"]
 
-    def _who(self, message: Message, text: str) -> str:
-        if self._is_summary(message) or text.startswith(SUMMARY_BEGINS):
+    def _speaker(self, item: Item, text: str) -> str:
+        if self._is_summary(item.message) or text.startswith(SUMMARY_BEGINS):
             return "EARLIER SNAPSHOT, of what came before this transcript"
-        return "THE PROGRAM SAID" if is_setup(text) or is_note(message) else "THE PERSON SAID"
+        return "THE PROGRAM SAID" if item.about else "THE PERSON SAID"
 
     def _call(self, call: ToolCall) -> str:
         lines = [f"THE MODEL USED THE TOOL {call.name}", *self._arguments(call)]
@@ -125,7 +126,7 @@ class _Telling:
 
 
 def _newest(pieces: Sequence[str], max_tokens: float) -> list[str]:
-    """The first piece and as many of the newest as there is room for; each was made short before."""
+    """The first piece and as many of the newest as fit; each was shortened before."""
     room = max_tokens - text_tokens(pieces[0])
     oldest = len(pieces)
     while oldest > 1 and (room := room - text_tokens(pieces[oldest - 1])) >= 0:
@@ -147,7 +148,7 @@ _FENCE_AT_END = re.compile(r"\n[ \t]*```[ \t]*\Z")
 
 
 def read_snapshot(text: str) -> str:
-    """What stands between the tags, whatever is written around them and be the last one missing. Empty where there is nothing."""
+    """The text between the tags, whatever is written around them and even if the closing tag is missing. Empty if there is none."""
     text = _THINKING.sub("", text)
     opening = _OPENS.search(text) or _OPENS_ANYWHERE.search(text)
     if opening is not None:

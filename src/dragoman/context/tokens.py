@@ -1,7 +1,7 @@
-"""How many tokens: an estimate offline, anchored to what the service itself counted as soon as it has.
+"""Token counts: an offline estimate, anchored to the service's own count as soon as there is one.
 
-The raw estimate knows scripts, not vocabularies. What a model's tokenizer makes of it is a factor, learned from the growth between one
-request and the next; so an estimate is the last reported count plus what came since, and its error is that of the new part alone.
+The raw estimate knows scripts, not vocabularies. The model's tokenizer is a factor, learned from the growth between one request and the
+next; so an estimate is the last reported count plus what came since, and its error is that of the new part alone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dragoman.values.messages import Blob, Citation, FileRef, Message, Part, Text, Thought, ToolCall, ToolResult, ToolSpec
 
 ASCII_PER_TOKEN = 3.9
-"""Letters of English and code to a token; measured, with the factor, on real sessions."""
+"""Characters of English and code per token; measured, with the factor, on real sessions."""
 _TWO_BYTE, _THREE_BYTE, _FOUR_BYTE = 0.55, 0.85, 2.2
-"""Tokens to a character: accented Latin, Greek and Cyrillic; Chinese, Japanese and Korean; emoji."""
+"""Tokens per character: accented Latin, Greek and Cyrillic; Chinese, Japanese and Korean; emoji."""
 MESSAGE_TOKENS = 4
 CALL_TOKENS = 14
 RESULT_TOKENS = 10
@@ -25,11 +25,11 @@ OTHER_BYTES_PER_TOKEN = 60
 
 MIN_SCALE, MAX_SCALE = 0.4, 3.0
 _MEMORY = 0.9
-"""How much of what was learned before counts beside what is learned now."""
+"""The weight of what was learned before, relative to what is learned now."""
 
 
 def text_tokens(text: str) -> float:
-    """A raw estimate. Whatever the script, it takes a few passes in C over the text."""
+    """A raw estimate. For any script, it takes a few passes in C over the text."""
     if text.isascii():
         return len(text) / ASCII_PER_TOKEN
     length = len(text)
@@ -68,7 +68,7 @@ def tools_tokens(tools: Iterable[ToolSpec]) -> int:
 
 
 class Meter:
-    """What one model makes of raw estimates. Fed with each count the service reports."""
+    """How one model's token counts relate to raw estimates. Fed with each count the service reports."""
 
     def __init__(self) -> None:
         self.reported = 0
@@ -81,13 +81,13 @@ class Meter:
         self._grown_raw = 0.0
 
     def tokens(self, raw: int, prior: float = 1.0) -> int:
-        """The input tokens of a request with this raw estimate. `prior`: the factor to go by while nothing is known."""
+        """The input tokens of a request with this raw estimate. `prior`: the factor to use while nothing is known."""
         if not self.reported:
             return round(raw * prior)
         return max(round(self.reported + self.scale(prior) * (raw - self.raw)), 0)
 
     def scale(self, prior: float = 1.0) -> float:
-        """Tokens to one of the raw estimate."""
+        """Tokens per raw token."""
         if self._grown_raw > 0:
             return min(max(self._grown_reported / self._grown_raw, MIN_SCALE), MAX_SCALE)
         if self.raw > 0 and 0.6 < self.reported / self.raw < 1.7:
@@ -95,7 +95,7 @@ class Meter:
         return prior  # far from any tokenizer: something is sent that we do not see
 
     def observe(self, raw: int, reported: int) -> None:
-        """The service counted a request of which this is the raw estimate."""
+        """Record the service's count for a request with this raw estimate."""
         if self.reported:
             self.errors.append((self.tokens(raw) - reported) / reported)
             del self.errors[:-500]
@@ -104,6 +104,6 @@ class Meter:
 
     def _learn(self, raw: int, reported: int) -> None:
         if raw < 30 or not MIN_SCALE <= reported / raw <= MAX_SCALE:
-            return  # too little to learn from, or something came or went that we do not see
+            return  # too little to learn from, or something was added or removed that we do not see
         self._grown_raw = self._grown_raw * _MEMORY + raw
         self._grown_reported = self._grown_reported * _MEMORY + reported

@@ -1,10 +1,10 @@
-"""A record as the calls that were made: what was sent when, and how large each piece of it was. What a replay runs on.
+"""A record as the calls that were made: what was sent when, and the size of each piece. The input of a replay.
 
 Sizes are anchored to what the service reported. The pieces new in a request share its growth in proportion to their raw estimates, so that
-every call is as large as it was reported. Growth beyond what they can account for (something was sent that the record does not show) stands
-as a piece of its own before them. Where a request shrank though the record does not say why, the oldest results did: that is what other
-programs clear. What the first call holds beyond its pieces is the static part: system, tools, whatever else was sent ahead. A record in
-which nothing was reported is taken by its estimates alone.
+every call is as large as it was reported. Growth beyond what they can account for (something was sent that the record does not show)
+becomes a separate piece before them. If a request shrank and the record does not say why, the oldest results are assumed to have shrunk:
+that is what other programs clear. What the first call holds beyond its pieces is the static part: system, tools, and anything else sent
+ahead. A record without any reported counts is taken by its estimates alone.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from dragoman.context.tokens import MAX_SCALE, RESULT_TOKENS, part_tokens, text_tokens
-from dragoman.context.view import Item, Outcome, View, can_be_replaced
+from dragoman.context.view import Item, ShownResult, View, can_be_replaced
 from dragoman.values.parts import text_of
 from dragoman.values.record import AnswerRejected, Compressed, Entry, Rewound, Said
 from dragoman.values.usage import Usage
 
 SHORTEST_LIFE_MS = 300_000
-"""No service's cache forgets sooner: what is missing earlier is not the clock's doing."""
+"""No service's cache expires sooner: an earlier miss has another cause."""
 _MUCH = 0.1
 
 
-class Result(msgspec.Struct, frozen=True):
-    """A tool's result, as the rule looks at it (`prune_outdated` takes it as it is)."""
+class TracedResult(msgspec.Struct, frozen=True):
+    """A tool's result, in the form that `prune_outdated` takes."""
 
     id: str
     tool: str = ""
@@ -33,36 +33,36 @@ class Result(msgspec.Struct, frozen=True):
     content: str = ""
     is_error: bool = False
     remains: float = 0
-    """Tokens that stand in its place when it is gone: as many as its own where it cannot go."""
+    """Tokens that replace it once it is pruned: as many as its own if it cannot be pruned."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class TracedPiece(msgspec.Struct, frozen=True):
     """A message, or one result in it."""
 
     tokens: float
-    result: Result | None = None
+    result: TracedResult | None = None
 
 
-class Call(msgspec.Struct, frozen=True):
+class TracedCall(msgspec.Struct, frozen=True):
     """One request: the static part, the first `shared` pieces of the request before it, and what was added."""
 
     timestamp_ms: int
-    added: tuple[Piece, ...] = ()
+    added: tuple[TracedPiece, ...] = ()
     shared: int = 0
     static: float = 0
     at_prompt: bool = False
     """A person's prompt started it."""
     broken: bool = False
-    """Model, system or tools are others: nothing of the request before can be read from the cache."""
+    """Model, system or tools changed: nothing of the request before can be read from the cache."""
     usage: Usage | None = None
 
 
-def calls_of(entries: Iterable[Entry], *, prior: float = 1.0, by_clock: bool = False) -> tuple[Call, ...]:
-    """The calls a record tells of: its answers with usage, or every answer where none has any. Summaries are not among them.
+def trace_calls(entries: Iterable[Entry], *, prior: float = 1.0, by_clock: bool = False) -> tuple[TracedCall, ...]:
+    """The calls in a record: its answers with usage, or every answer if none has any. Summaries are not included.
 
-    `prior`: tokens to one of the raw estimate, where nothing was reported to tell. Where the service reported that much less was read from
-    the cache than the request before had held, though it was sent shortly before, the prefix is taken to have changed there, whatever the
-    reason; `by_clock`: such reports are not heeded.
+    `prior`: tokens per raw token, if nothing was reported. If the service reported that much less was read from the cache than the request
+    before had held, though it was sent shortly before, the prefix is assumed to have changed there, whatever the reason; with `by_clock`
+    such reports are ignored.
     """
     entries = list(entries)
     view = View()
@@ -70,23 +70,23 @@ def calls_of(entries: Iterable[Entry], *, prior: float = 1.0, by_clock: bool = F
         view.feed(entry)
     usages = [entry.usage for entry in entries if isinstance(entry, Said) and entry.usage is not None]
     reader = _Reader(view.meter.scale(prior), heeds_reads=not by_clock and any(usage.cache_read_tokens for usage in usages))
-    return tuple(reader.read(entries, anchored=any(map(_reported, entries))))
+    return tuple(reader.read(entries, anchored=any(map(_reported_tokens, entries))))
 
 
 def _is_answer(entry: Entry) -> bool:
     return isinstance(entry, Said) and entry.message.role == "assistant"
 
 
-def _reported(entry: Entry) -> int:
+def _reported_tokens(entry: Entry) -> int:
     return entry.usage.input_tokens if isinstance(entry, Said) and entry.usage is not None and _is_answer(entry) else 0
 
 
-def _read(usage: Usage | None) -> int:
+def _cache_read_tokens(usage: Usage | None) -> int:
     return usage.cache_read_tokens if usage is not None else 0
 
 
 _Key = tuple[int, str | int]
-"""Which piece it is: the entry that brought it, and the result's call id, or which message."""
+"""Identifies a piece: the entry it came with, and the result's call id, or which message."""
 
 
 class _Reader:
@@ -98,31 +98,31 @@ class _Reader:
         self._view = View()
         self._static = 0.0
         self._raw_static = 0
-        self._pieces: dict[_Key, Piece] = {}
+        self._pieces: dict[_Key, TracedPiece] = {}
         """Every piece that was ever sent."""
         self._order: list[_Key] = []
         """Those of the last request."""
         self._sent = 0.0
-        """What they came to, as they were sent."""
+        """Their total size, as sent."""
         self._items = 0
-        """How many items of the view they are of."""
+        """How many items of the view they belong to."""
         self._pruned = 0
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes: dict[str, ShownResult] = {}
 
-    def read(self, entries: Sequence[Entry], *, anchored: bool) -> Iterator[Call]:
+    def read(self, entries: Sequence[Entry], *, anchored: bool) -> Iterator[TracedCall]:
         asked_ms, at_prompt, appended = 0, False, True
         sent_to, last = None, None
         for entry in entries:
-            view, reported = self._view, _reported(entry)
+            view, reported = self._view, _reported_tokens(entry)
             if isinstance(entry, Said) and _is_answer(entry) and (reported or not anchored):
                 time = min(asked_ms, entry.timestamp_ms) or entry.timestamp_ms
                 destination = (view.model, view.deployment, view.system, view.tools)
                 shared = self._grow(reported, first=last is None, appended=appended)
                 broken = last is not None and destination != sent_to
-                if last is not None and self._missed(last, time, entry.usage):
-                    shared, broken = self._read_up_to(entry.usage, shared), broken or not _read(entry.usage)
+                if last is not None and self._is_miss(last, time, entry.usage):
+                    shared, broken = self._read_up_to(entry.usage, shared), broken or not _cache_read_tokens(entry.usage)
                 added = tuple(self._pieces[key] for key in self._order[shared:])
-                last = Call(time, added, shared, self._static, at_prompt, broken, entry.usage)
+                last = TracedCall(time, added, shared, self._static, at_prompt, broken, entry.usage)
                 yield last
                 at_prompt, sent_to, appended = False, destination, True
             at_prompt = at_prompt or (isinstance(entry, Said) and not _is_answer(entry))
@@ -130,15 +130,15 @@ class _Reader:
             asked_ms = entry.timestamp_ms
             view.feed(entry)
 
-    def _missed(self, last: Call, now_ms: int, usage: Usage | None) -> bool:
-        """Whether much of what the last request held was not read, and not because it was too long ago."""
+    def _is_miss(self, last: TracedCall, now_ms: int, usage: Usage | None) -> bool:
+        """Whether much of the last request was not read from the cache, though it was recent enough."""
         if not self._heeds_reads or usage is None or last.usage is None or now_ms - last.timestamp_ms > SHORTEST_LIFE_MS:
             return False
         return usage.cache_read_tokens < (1 - _MUCH) * last.usage.input_tokens
 
     def _read_up_to(self, usage: Usage | None, shared: int) -> int:
-        """How many pieces were read from the cache, by what was reported."""
-        left = _read(usage) - self._static
+        """How many pieces were read from the cache, according to the report."""
+        left = _cache_read_tokens(usage) - self._static
         for position, key in enumerate(self._order[:shared]):
             left -= self._size(key)
             if left < 0:
@@ -146,7 +146,7 @@ class _Reader:
         return shared
 
     def _grow(self, reported: int, *, first: bool, appended: bool) -> int:
-        """Take over what the view has come to: how many pieces stayed as they were sent before."""
+        """Update the pieces from the view. Returns how many stayed as they were sent before."""
         self._note_static()
         shared, behind, fresh = self._difference(appended=appended)
         kept = [*self._order[:shared], *(key for key in behind if key not in fresh)]
@@ -163,18 +163,18 @@ class _Reader:
         elif raw > 0 and growth / raw <= MAX_SCALE:
             factor = growth / raw
         elif growth > 0:
-            self._pieces[unseen := (-1, len(self._pieces))] = Piece(growth - factor * raw)
+            self._pieces[unseen := (-1, len(self._pieces))] = TracedPiece(growth - factor * raw)
             self._order.insert(next((at for at, key in enumerate(self._order) if key in fresh), len(self._order)), unseen)
             self._sent += self._size(unseen)
         for key, size in fresh.items():
             outcome = self._outcome(key)
-            self._pieces[key] = Piece(size * factor, _result(outcome, factor * self._remains(outcome, size)) if outcome else None)
+            self._pieces[key] = TracedPiece(size * factor, _result(outcome, factor * self._remains(outcome, size)) if outcome else None)
             self._sent += self._size(key)
         self._items = len(self._view.items)
         return shared
 
     def _shrink(self, keys: Sequence[_Key], excess: float) -> int:
-        """So much was no longer sent. Taken from the oldest results, then from the oldest of all; from where on something changed."""
+        """Remove this much from the oldest results, then from the oldest pieces. Returns from where on something changed."""
         first = len(keys)
         for only_results in (True, False):
             for position, key in enumerate(keys):
@@ -183,7 +183,7 @@ class _Reader:
                 taken = min(self._size(key) - least, excess)
                 if taken <= 0 or (only_results and piece.result is None):
                     continue
-                self._pieces[key] = Piece(piece.tokens - taken, piece.result)
+                self._pieces[key] = TracedPiece(piece.tokens - taken, piece.result)
                 self._sent -= taken
                 excess -= taken
                 first = min(first, position)
@@ -194,7 +194,7 @@ class _Reader:
         self._static, self._raw_static = max(self._static + self._scale * (raw - self._raw_static), 0.0), raw
 
     def _difference(self, *, appended: bool) -> tuple[int, list[_Key], dict[_Key, float]]:
-        """How many pieces of the last request stand where they stood; the keys behind them; the raw sizes of those never sent before."""
+        """How many pieces of the last request are unchanged; the keys after them; the raw sizes of those never sent before."""
         view = self._view
         first = self._items if appended else 0
         if not appended:
@@ -211,7 +211,7 @@ class _Reader:
         return shared, keys, {key: sizes[key] for key in keys if key not in self._pieces}
 
     def _parts(self, item: Item) -> Iterator[tuple[_Key, float]]:
-        """Each result as it was before it was pruned, and what else the message holds."""
+        """Each result as it was before it was pruned, and the rest of the message."""
         results = item.message.results
         for result in results:
             outcome = self._outcomes.get(result.call_id)
@@ -219,11 +219,11 @@ class _Reader:
         rest = item.raw_tokens - sum(map(part_tokens, results))
         yield (item.seq, -1 if results else id(item.message)), max(rest, 0)
 
-    def _outcome(self, key: _Key) -> Outcome | None:
+    def _outcome(self, key: _Key) -> ShownResult | None:
         return self._outcomes.get(key[1]) if isinstance(key[1], str) else None
 
-    def _remains(self, outcome: Outcome, size: float) -> float:
-        """The raw size of what stands in a result's place when it is gone."""
+    def _remains(self, outcome: ShownResult, size: float) -> float:
+        """The raw size of what replaces a result once it is pruned."""
         placeholder = self._view.placeholder
         return RESULT_TOKENS + text_tokens(placeholder) if can_be_replaced(outcome.result, placeholder) else size
 
@@ -237,7 +237,7 @@ class _Reader:
 
 
 def _common(before: Sequence[_Key], now: Sequence[_Key]) -> int:
-    """How many leading pieces are the same. One that the record does not show stays with what stands before it."""
+    """How many leading pieces are the same. A piece that the record does not show belongs to the one before it."""
     shown = 0
     for position, key in enumerate(before):
         if key[0] < 0:
@@ -248,6 +248,6 @@ def _common(before: Sequence[_Key], now: Sequence[_Key]) -> int:
     return len(before)
 
 
-def _result(outcome: Outcome, remains: float) -> Result:
+def _result(outcome: ShownResult, remains: float) -> TracedResult:
     result = outcome.result
-    return Result(result.call_id, result.name, outcome.timestamp_ms, text_of(result.content), result.is_error, remains)
+    return TracedResult(result.call_id, result.name, outcome.timestamp_ms, text_of(result.content), result.is_error, remains)

@@ -1,4 +1,4 @@
-"""A folder tree as text, and back: what the model was told of a folder can be compared with what is there now. Pure."""
+"""A folder tree as text, and back: what the model was told about a folder can be compared with its current contents. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _UNCOUNTED = "many more"
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The names in one folder, those of folders with a `/` behind them, and how many are not shown."""
+    """The names in one folder, those of folders with a trailing `/`, and how many are not shown."""
 
     names: tuple[str, ...] = ()
     more: int = 0
-    """-1: many, and nobody counted them."""
+    """-1: many, and not counted."""
 
 
 Tree = Mapping[str, Listing]
-"""Folders by their path from the top, each with a `/` behind it; the top itself is the empty path. One that is missing was not opened."""
+"""Folders by their path from the top, each with a trailing `/`; the top itself is the empty path. A missing folder was not opened."""
 
 
 def tree_lines(tree: Tree, folder: str = "") -> Iterator[str]:
-    """One name a line, indented by depth. `name/ …` is a folder that is not shown, `… 12 more` what is not shown of one that is."""
+    """One name per line, indented by depth. `name/ …` is a folder whose contents are not shown, `… 12 more` what one omits."""
     listing = tree[folder]
     indent = INDENT * (folder.count("/") + 1)
     for name in listing.names:
@@ -42,7 +42,7 @@ def tree_lines(tree: Tree, folder: str = "") -> Iterator[str]:
 
 
 def read_tree(lines: Sequence[str]) -> dict[str, Listing]:
-    """What `tree_lines` wrote. Never raises: what is no such line is passed over."""
+    """Parse the output of `tree_lines`. Never raises: any other line is skipped."""
     names: dict[str, list[str]] = {"": []}
     more: dict[str, int] = {}
     path: list[str] = []
@@ -64,42 +64,42 @@ def read_tree(lines: Sequence[str]) -> dict[str, Listing]:
     return {folder: Listing(tuple(found), more.get(folder, 0)) for folder, found in names.items()}
 
 
-def shown_name(name: str) -> str:
-    """A name that is not taken for a line of ours. Tools read the escape back."""
+def escape_tree_name(name: str) -> str:
+    """A name that cannot be mistaken for a line of ours. Tools read the escape back."""
     return f"\\u2026{name[1:]}" if name.startswith("…") else name
 
 
-def differences(before: Tree, now: Tree) -> tuple[list[str], list[str]]:
-    """Paths that came and paths that went, as far as both trees tell. A name that is merely not shown any more did not go."""
-    came: list[str] = []
-    went: list[str] = []
+def diff_trees(before: Tree, now: Tree) -> tuple[list[str], list[str]]:
+    """Paths that were added and paths that were removed, as far as both trees show. A name merely no longer shown was not removed."""
+    added: list[str] = []
+    removed: list[str] = []
     for folder, listing in now.items():
         if (old := before.get(folder)) is None:
             continue
         if not old.more:
-            came += [folder + name for name in listing.names if name not in old.names]
+            added += [folder + name for name in listing.names if name not in old.names]
         if not listing.more:
-            went += [folder + name for name in old.names if name not in listing.names]
-    return came, went
+            removed += [folder + name for name in old.names if name not in listing.names]
+    return added, removed
 
 
-def applied(before: Tree, came: Sequence[str], went: Sequence[str]) -> dict[str, Listing]:
-    """The tree as the model knows it when it has been told of these. A folder that came is known by its name alone."""
+def apply_changes(before: Tree, added: Sequence[str], removed: Sequence[str]) -> dict[str, Listing]:
+    """The tree as the model knows it after these changes. Of an added folder it knows only the name."""
     tree = dict(before)
-    for path in went:
-        folder, name = _parted(path)
+    for path in removed:
+        folder, name = _split_path(path)
         if folder in tree:
             tree[folder] = Listing(tuple(each for each in tree[folder].names if each != name), tree[folder].more)
         for inside in [each for each in tree if path.endswith("/") and each.startswith(path)]:
             del tree[inside]
-    for path in came:
-        folder, name = _parted(path)
+    for path in added:
+        folder, name = _split_path(path)
         if folder in tree and name not in tree[folder].names:
             tree[folder] = Listing((*tree[folder].names, name), tree[folder].more)
     return tree
 
 
-def _parted(path: str) -> tuple[str, str]:
+def _split_path(path: str) -> tuple[str, str]:
     """The folder, with its `/`, and the name, with a folder's."""
     cut = path.rstrip("/").rfind("/") + 1
     return path[:cut], path[cut:]

@@ -1,7 +1,7 @@
-"""What the model sees, as a fold over the record: same entries, same request, however they arrive.
+"""What the model sees, as a fold over the record: the same entries give the same request, whenever they arrive.
 
 The record holds no result messages. They are made here from ToolFinished entries, in call order, when a batch is complete; so every call
-has exactly one result, right behind it. Messages an entry does not touch stay the same objects, so what was rendered stays so.
+has exactly one result, right after it. Messages that an entry does not affect stay the same objects, so cached renderings stay valid.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dragoman.context.tokens import Meter, message_tokens, text_tokens, tools_to
 from dragoman.values.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
+    About,
     AnswerRejected,
     Compressed,
     Configured,
@@ -35,25 +36,27 @@ from dragoman.values.record import (
 )
 
 PLACEHOLDER = "此命令返回内容已过时"
-"""What stands in a pruned result's place, unless the session says otherwise."""
+"""The text that replaces a pruned result, unless the session sets another."""
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A message of the view, the entry that brought it, and its size."""
+    """A message of the view, the entry it came with, and its size."""
 
     seq: int
     message: Message
     raw_tokens: int
-    """Before it is scaled to the model: see `View.tokens`."""
+    """Before scaling to the model: see `View.tokens`."""
     timestamp_ms: int = 0
+    about: About = ""
+    """The kind of the program's own message; empty for messages of a person, the model or a tool."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """A result in view as it was before anything was pruned, and when it came."""
+class ShownResult(msgspec.Struct, frozen=True):
+    """A result in view as it was before pruning, and when it came."""
 
     result: ToolResult
     seq: int
-    """Of the message it stands in: see `Item.seq`."""
+    """The seq of the message it is in: see `Item.seq`."""
     timestamp_ms: int
 
 
@@ -73,21 +76,21 @@ class View:
         """By seq: the entry, and the seq it followed. After a rewind that is not the one before it."""
         self._head = 0
         self.items: list[Item] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ShownResult] = []
         """Every result in view, in the order of the messages."""
         self.pruned: set[str] = set()
-        """Call ids of results in whose place something else stands."""
+        """Call ids of the results that were replaced."""
         self.raw_static = 0
         """System and tools."""
         self.raw_tokens = 0
-        """The whole request, before it is scaled to the model."""
+        """The whole request, before scaling to the model."""
         self._meters: dict[tuple[str, str], Meter] = {}
         self._times: dict[str, int] = {}
         self._open: tuple[ToolCall, ...] = ()
         self._open_seq = -1
         self._results: dict[str, ToolResult] = {}
 
-    # --- what it shows
+    # --- state
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -100,11 +103,11 @@ class View:
 
     @property
     def meter(self) -> Meter:
-        """What is known of how the present model counts."""
+        """The token meter of the current model."""
         return self._meters.get((self.deployment, self.model)) or Meter()
 
     def tokens(self, prior: float = 1.0) -> int:
-        """About how many input tokens the next request has: what was last reported, and what came or went since."""
+        """About how many input tokens the next request has: the last reported count, adjusted by what changed since."""
         return self.meter.tokens(self.raw_tokens, prior)
 
     @property
@@ -114,7 +117,7 @@ class View:
             settings = msgspec.structs.replace(settings, temperature=self._retry_temperature)
         return Request(self.model, self.messages, self.system, self.tools, settings, self.session_id)
 
-    # --- what it is fed
+    # --- feeding
 
     def feed(self, entry: Entry) -> None:
         follows = entry.to_seq if isinstance(entry, Rewound) else self._head
@@ -148,7 +151,7 @@ class View:
             case Rewound(to_seq=to_seq):
                 self._rewind(to_seq)
             case Started() | ToolStarted() | FilesChanged() | FilesRestored() | NotCompressed() | Spent() | Titled() | Unknown():
-                pass  # nothing the model sees
+                pass  # does not affect what the model sees
             case _:
                 assert_never(entry)
 
@@ -160,12 +163,12 @@ class View:
             if entry.usage is not None and entry.usage.input_tokens > 0:
                 key = (self.deployment, entry.model or self.model)
                 self._meters.setdefault(key, Meter()).observe(self.raw_tokens, entry.usage.input_tokens)
-        self._show(entry, message)
+        self._show(entry, message, entry.about)
         if message.role == "assistant":
             self._open, self._open_seq = message.calls, entry.seq
 
-    def _show(self, entry: Entry, message: Message) -> None:
-        item = Item(entry.seq, message, message_tokens(message), entry.timestamp_ms)
+    def _show(self, entry: Entry, message: Message, about: About = "") -> None:
+        item = Item(entry.seq, message, message_tokens(message), entry.timestamp_ms, about)
         self.items.append(item)
         self.raw_tokens += item.raw_tokens
 
@@ -177,12 +180,12 @@ class View:
             self._close_batch(entry)
 
     def _close_batch(self, entry: Entry, *, whatever_happened: bool = False) -> None:
-        """Results reach the model together and in call order. A call that was never finished is closed as interrupted."""
+        """Results reach the model together and in call order. A call that never finished is closed as interrupted."""
         if not self._open or (self.open_calls and not whatever_happened):
             return
-        results = tuple(self._results.get(call.id) or _interrupted(call) for call in self._open)
+        results = tuple(self._results.get(call.id) or _interrupted_result(call) for call in self._open)
         for result in results:
-            self.outcomes.append(Outcome(result, entry.seq, self._times.get(result.call_id, entry.timestamp_ms)))
+            self.outcomes.append(ShownResult(result, entry.seq, self._times.get(result.call_id, entry.timestamp_ms)))
         self._show(entry, Message("user", results))
         self._forget_batch()
 
@@ -209,22 +212,26 @@ class View:
         summary = Item(entry.through_seq, entry.summary, message_tokens(entry.summary), entry.timestamp_ms)
         self._set_items([*before, summary, *behind])
         self.outcomes = [outcome for outcome in self.outcomes if stays(outcome.seq)]
-        self.pruned &= {outcome.result.call_id for outcome in self.outcomes}  # an id that is out of view may come again
+        self.pruned &= {outcome.result.call_id for outcome in self.outcomes}  # an id that is out of view may be reused
 
     def _prune(self, call_ids: frozenset[str]) -> None:
         items: list[Item] = []
         for item in self.items:
-            message = self._pruned(item.message, call_ids)
-            items.append(item if message is item.message else Item(item.seq, message, message_tokens(message), item.timestamp_ms))
+            message = self._prune_message(item.message, call_ids)
+            if message is not item.message:
+                item = msgspec.structs.replace(item, message=message, raw_tokens=message_tokens(message))
+            items.append(item)
         self._set_items(items)
 
-    def _pruned(self, message: Message, call_ids: frozenset[str]) -> Message:
+    def _prune_message(self, message: Message, call_ids: frozenset[str]) -> Message:
         if not any(isinstance(part, ToolResult) and part.call_id in call_ids for part in message.parts):
             return message
-        parts = tuple(self._outdated(part) if isinstance(part, ToolResult) and part.call_id in call_ids else part for part in message.parts)
+        parts = tuple(
+            self._replace_result(part) if isinstance(part, ToolResult) and part.call_id in call_ids else part for part in message.parts
+        )
         return Message(message.role, parts) if any(map(is_not, parts, message.parts)) else message
 
-    def _outdated(self, result: ToolResult) -> ToolResult:
+    def _replace_result(self, result: ToolResult) -> ToolResult:
         if not can_be_replaced(result, self.placeholder):
             return result
         self.pruned.add(result.call_id)
@@ -233,14 +240,14 @@ class View:
         )
 
     def _rewind(self, to_seq: int) -> None:
-        """The same fold again, over what led there."""
+        """Repeat the fold over the entries that led there."""
         path: list[Entry] = []
         seq = to_seq
         while seq > 0:
             found = self._fed.get(seq)
             if found is not None:
                 path.append(found[0])
-            seq = found[1] if found is not None else seq - 1  # an entry that was lost: what stood before it
+            seq = found[1] if found is not None else seq - 1  # an entry is missing: continue with the one before it
         fresh = View()
         for entry in reversed(path):
             if not isinstance(entry, Rewound):
@@ -256,5 +263,5 @@ def can_be_replaced(result: ToolResult, placeholder: str) -> bool:
     return sum(len(part.text) for part in result.content if isinstance(part, Text)) > len(placeholder)
 
 
-def _interrupted(call: ToolCall) -> ToolResult:
+def _interrupted_result(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, call.name, (Text(INTERRUPTED),), is_error=True)

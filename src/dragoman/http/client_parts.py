@@ -1,19 +1,19 @@
-"""What both HTTP clients do alike: the way to a server, one pool for each event loop, closed with it, and a body
-that is read once and unpacked."""
+"""What both HTTP clients share: routes to servers, one pool per event loop that is closed with it, and a body that is read once
+and decompressed."""
 
 from __future__ import annotations
 
+import asyncio
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from dragoman.http.framing import PACKED, Unpacker, request_target
+from dragoman.base.words import say
+from dragoman.http.framing import COMPRESSIONS, Decompressor, request_target
 from dragoman.http.route import Route
 from dragoman.values.errors import ConnectionFailed
-
-if TYPE_CHECKING:
-    import asyncio
 
 
 class Closable(Protocol):
@@ -24,10 +24,10 @@ P = TypeVar("P", bound=Closable)
 
 
 class PerLoop(Generic[P]):
-    """A pool for each event loop that asks for one, and closed when that loop ends, though nobody may ever close it.
+    """One pool per event loop, closed when the loop ends even if it is never closed explicitly.
 
-    Event loops finish their asynchronous generators before they close: so a program that calls asyncio.run several times leaves no socket
-    open.
+    Event loops finish their asynchronous generators before they close, so a program that calls asyncio.run several times leaves no
+    socket open.
     """
 
     def __init__(self, make: Callable[[], P]) -> None:
@@ -38,31 +38,27 @@ class PerLoop(Generic[P]):
         return len(self._held)
 
     async def get(self) -> P:
-        import asyncio
-
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
         if held is None:
-            # Connections belong to their loop. Those of loops that are gone hold nothing but memory.
+            # Connections belong to their loop. Those of closed loops only hold memory.
             for gone in [other for other in list(self._held) if other.is_closed()]:
                 self._held.pop(gone, None)
             pool = self._make()
-            held = self._held[loop] = pool, _keep(pool)
+            held = self._held[loop] = pool, _close_at_end(pool)
             await anext(held[1])
         return held[0]
 
     async def aclose(self) -> None:
-        """Close the pool of this event loop. Those of a loop in another thread are closed there, by and by."""
-        import asyncio
-
+        """Close the pool of this event loop. Those of a loop in another thread are closed there later."""
         held = self._held.pop(asyncio.get_running_loop(), None)
         self._held.clear()
         if held is not None:
             await held[1].aclose()
 
 
-async def _keep(pool: Closable) -> AsyncGenerator[None, None]:
-    """Close the pool when asked to, and also when its loop ends or nobody holds it any more."""
+async def _close_at_end(pool: Closable) -> AsyncGenerator[None, None]:
+    """Close the pool when this generator is closed, its loop ends, or it is garbage collected."""
     try:
         yield
     finally:
@@ -70,7 +66,7 @@ async def _keep(pool: Closable) -> AsyncGenerator[None, None]:
 
 
 class Routes:
-    """The way to each server, found once, and what to ask it for. `find` makes the route to an origin (`https://host:port`)."""
+    """Caches the route to each server, and gives the request target. `find` makes the route to an origin (`https://host:port`)."""
 
     def __init__(self, find: Callable[[str], Route]) -> None:
         self._find = find
@@ -84,11 +80,11 @@ class Routes:
         if route is None:
             route = self._found[origin] = self._find(origin)
         target = request_target(rest[len(authority) :])
-        return route, f"http://{route.host}{target}" if route.forwarded else target
+        return route, f"http://{route.host}{target}" if route.is_forwarded else target
 
 
 class AnswerBody(ABC):
-    """The body of an answer: read once, its content encoding undone. A client says how the bytes are read (`_read`)."""
+    """The body of an answer: read once, and decompressed. Each client implements `_read`."""
 
     def __init__(self, headers: Mapping[str, str], route: Route) -> None:
         self.headers = headers
@@ -99,32 +95,30 @@ class AnswerBody(ABC):
         if self._body is not None:
             raise RuntimeError("the body of an answer can be read only once")
         encoding = self.headers.get("content-encoding", "").strip().lower()
-        self._body = self._read() if encoding in {"", "identity"} else self._unpack(encoding)
+        self._body = self._read() if encoding in {"", "identity"} else self._decompress(encoding)
         return self._body
 
     @abstractmethod
     def _read(self) -> AsyncGenerator[bytes, None]: ...
 
-    async def _unpack(self, encoding: str) -> AsyncGenerator[bytes, None]:
-        import zlib
-
-        if encoding not in PACKED:
-            raise ConnectionFailed(f"{self._route.host} sent a body in the encoding {encoding!r}, which was not asked for", retryable=False)
-        unpacker = Unpacker(encoding)
+    async def _decompress(self, encoding: str) -> AsyncGenerator[bytes, None]:
+        if encoding not in COMPRESSIONS:
+            raise ConnectionFailed(say("http.unknown_encoding", host=self._route.host, encoding=encoding), retryable=False)
+        decompressor = Decompressor(encoding)
         try:
             async with aclosing(self._read()) as packed:
                 async for data in packed:
-                    for piece in unpacker.feed(data):
+                    for piece in decompressor.feed(data):
                         yield piece
-            if not unpacker.done:
+            if not decompressor.done:
                 raise zlib.error("the packed data is incomplete")
         except zlib.error as error:
-            from dragoman.http.faults import not_completed
+            from dragoman.http.faults import error_in_body
 
-            raise not_completed(error, self._route, 0) from error
+            raise error_in_body(error, self._route, 0) from error
 
-    async def _let_go(self) -> None:
-        """End the reading. Whoever reads at this moment finds that the answer has ended."""
+    async def _end_reading(self) -> None:
+        """Stop reading. For a concurrent reader the answer ends here."""
         try:
             if self._body is not None:
                 await self._body.aclose()

@@ -1,8 +1,10 @@
-"""Which HTTP client is used: our own, or httpx2 for networks that ours cannot serve. What is not chosen is not loaded."""
+"""Chooses the HTTP client: our own, or httpx2 for networks that ours does not support. Only the chosen one is imported."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
+
+from dragoman.http.transport import HttpTransport
 
 if TYPE_CHECKING:
     from dragoman.values.contracts import Transport
@@ -15,7 +17,7 @@ CONNECT_S = 10.0
 def open_transport(
     client: HttpClient = "own", *, proxy: str | None = None, connect_timeout_s: float = CONNECT_S, address: str = ""
 ) -> Transport:
-    """A transport of the client that was chosen. With an address, all its connections go there (`contracts.Pin`)."""
+    """A transport of the chosen client. With an address, all its connections go there (`contracts.Pin`)."""
     if client == "httpx":
         from dragoman.http.httpx_transport import HttpxTransport
 
@@ -24,6 +26,5 @@ def open_transport(
         from dragoman.http.pinned import PinnedTransport
 
         return PinnedTransport(address, proxy=proxy, connect_timeout_s=connect_timeout_s)
-    from dragoman.http.transport import HttpTransport
 
     return HttpTransport(proxy=proxy, connect_timeout_s=connect_timeout_s)

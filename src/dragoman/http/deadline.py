@@ -1,4 +1,4 @@
-"""A time limit that is moved far more often than it is reached: one timer for a whole stream, not one for every read."""
+"""A timeout that is moved far more often than it is reached: one timer for a whole stream instead of one per read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 
 
 class Deadline:
-    """Limits how long `next` waits. Moving it (`.at`, in the loop's time) costs an assignment.
+    """Limits how long `next` waits. Moving it (`.at`, in the loop's time) costs one assignment.
 
-    The timer is left where it was set; when it rings too early, it is set anew. While nobody waits it does nothing: the time a
-    reader spends between two reads is its own.
+    The timer is not moved; if it fires too early, it is set again. It does nothing between two reads: a slow reader does not time out.
     """
 
     def __init__(self, at: float) -> None:
@@ -26,13 +25,13 @@ class Deadline:
         assert task is not None
         cancels = task.cancelling()
         if self._timer is not None and self._timer.when() > self.at:
-            self.close()  # moved nearer: the timer would ring too late
+            self.close()  # moved closer: the timer would fire too late
         if self._timer is None:
-            self._timer = self._loop.call_at(self.at, self._ring)
+            self._timer = self._loop.call_at(self.at, self._on_timer)
         try:
             return await anext(chunks, None)
         except asyncio.CancelledError:
-            # As asyncio.timeout does it: ours is taken back, and anyone else's stands.
+            # As in asyncio.timeout: undo our own cancellation, let any other through.
             if self._expired and task.uncancel() <= cancels:
                 raise TimeoutError from None
             raise
@@ -44,12 +43,12 @@ class Deadline:
             self._timer.cancel()
             self._timer = None
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         if self._task is None:
             return
         if self._loop.time() < self.at:
-            self._timer = self._loop.call_at(self.at, self._ring)
+            self._timer = self._loop.call_at(self.at, self._on_timer)
         else:
             self._expired = True
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""Why there is no answer, in a sentence a person can act on."""
+"""Connection errors as messages a person can act on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 import ssl
 import zlib
 
+from dragoman.base.words import say
 from dragoman.http.connection import HungUp, ProxyRefused
 from dragoman.http.framing import NotHTTP
 from dragoman.http.route import Route
@@ -14,72 +15,63 @@ from dragoman.http.tls import reason_of
 from dragoman.values.errors import ConnectionFailed
 
 
-def not_answered(error: Exception, route: Route, connect_timeout_s: float) -> ConnectionFailed:
-    """No answer's head came."""
+def error_before_head(error: Exception, route: Route, connect_timeout_s: float) -> ConnectionFailed:
+    """The error for a request that got no answer head."""
     match error:
         case ProxyRefused():
             return _proxy_refused(error, route)
         case ssl.SSLCertVerificationError():
             return ConnectionFailed(_distrust(error, route), retryable=False)
         case ssl.SSLError():
-            return ConnectionFailed(
-                f"no TLS connection to {route.whole_way}: {reason_of(error)}; if it is a plain http server, write http:// for it"
-            )
+            return ConnectionFailed(say("http.no_tls", where=route.full_route, reason=reason_of(error)))
         case TimeoutError(errno=None):
-            return ConnectionFailed(
-                f"cannot reach {route.first_hop}: no connection within {connect_timeout_s:g} s; check the address and your network"
-            )
+            return ConnectionFailed(say("http.connect_timeout", where=route.first_hop, seconds=connect_timeout_s))
         case HungUp():
-            return ConnectionFailed(f"{route.whole_way} closed the connection without answering; try again")
+            return ConnectionFailed(say("http.hung_up", where=route.full_route))
         case NotHTTP():
-            return ConnectionFailed(f"{route.whole_way} did not answer in HTTP; check that the address and port are those of the API")
+            return ConnectionFailed(say("http.not_http", where=route.full_route))
         case _:
             return ConnectionFailed(_unreachable(error, route))
 
 
-def not_completed(error: Exception, route: Route, received: int) -> ConnectionFailed:
-    """The head came, and `received` bytes of the body, and then a fault."""
+def error_in_body(error: Exception, route: Route, received: int) -> ConnectionFailed:
+    """The error for an answer that failed after its head and `received` bytes of the body."""
     match error:
         case zlib.error():
-            return ConnectionFailed(f"{route.host} sent a body that is not compressed as it says; a proxy in between may have damaged it")
+            return ConnectionFailed(say("http.wrong_compression", host=route.host))
         case NotHTTP():
-            return ConnectionFailed(f"{route.whole_way} sent an answer that is garbled after {received:,} bytes; try again")
+            return ConnectionFailed(say("http.garbled", where=route.full_route, bytes=received))
         case _:
-            return ConnectionFailed(f"{route.whole_way} cut its answer short after {received:,} bytes; try again")
+            return ConnectionFailed(say("http.cut_short", where=route.full_route, bytes=received))
 
 
 def _unreachable(error: Exception, route: Route) -> str:
     match error:
         case socket.gaierror() | UnicodeError():
-            return f"cannot find {route.first_hop}: the name does not resolve; check the spelling, and whether you are online"
+            return say("http.unknown_host", where=route.first_hop)
         case ConnectionRefusedError():
-            return f"cannot reach {route.first_hop}: connection refused; is the server running?"
+            return say("http.refused", where=route.first_hop)
         case ConnectionError():
-            return f"{route.whole_way} broke the connection; try again"
+            return say("http.broken", where=route.full_route)
         case OSError(errno=errno.ENETUNREACH | errno.EHOSTUNREACH | errno.ENETDOWN):
-            return f"cannot reach {route.first_hop}: no way there; are you online?"
+            return say("http.no_route", where=route.first_hop)
         case _:
-            return f"cannot reach {route.whole_way}: {reason_of(error)}; check the address and your network"
+            return say("http.unreachable", where=route.full_route, reason=reason_of(error))
 
 
 def _distrust(error: ssl.SSLCertVerificationError, route: Route) -> str:
     reason = error.verify_message or reason_of(error)
     match error.verify_code:
         case 62 | 64:  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
-            return f"the certificate is not one for {route.whole_way}; check the address, or a proxy that stands in between"
+            return say("http.certificate_other_host", where=route.full_route)
         case 9 | 10:  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
-            return f"the certificate of {route.whole_way} is out of date ({reason}); check this machine's clock"
+            return say("http.certificate_dates", where=route.full_route, reason=reason)
         case _:
-            return (
-                f"certificate not trusted: {route.whole_way} ({reason}); "
-                "if your network has its own certificate authority, set SSL_CERT_FILE to a file that holds its certificate"
-            )
+            return say("http.certificate_untrusted", where=route.full_route, reason=reason)
 
 
 def _proxy_refused(error: ProxyRefused, route: Route) -> ConnectionFailed:
     if error.status == 407:
-        wish = "it wants a user and password: http://user:password@host:port"
-        return ConnectionFailed(f"the proxy {route.proxy_host} refused us ({reason_of(error)}); {wish}", retryable=False)
-    return ConnectionFailed(
-        f"the proxy {route.proxy_host} would not connect to {route.host}: {reason_of(error)}; check your proxy settings"
-    )
+        message = say("http.proxy_login", proxy=route.proxy_host, reason=reason_of(error), scheme="http")
+        return ConnectionFailed(message, retryable=False)
+    return ConnectionFailed(say("http.proxy_cannot_connect", proxy=route.proxy_host, host=route.host, reason=reason_of(error)))

@@ -1,31 +1,32 @@
-"""HTTP/1.1 as bytes, without a network: how a request is written, and where an answer's head and body end.
+"""HTTP/1.1 framing, sans-IO: writes requests, and finds where the head and body of an answer end.
 
-It is strict, so that what is read is what was meant: two lengths, a length beside chunks, a bare line feed or a head without end
-are refused. Bytes go in as they arrive; any way of cutting them gives the same answer.
+It is strict, so that nothing can be read in two ways: two lengths, a length together with chunks, a bare line feed or an endless head
+are rejected. Bytes are fed as they arrive; any chunking of them gives the same answer.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from dragoman import __version__
+from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    import zlib
-
     from dragoman.http.route import Route
 
 BODY_LENGTH = frozenset({b"content-length", b"transfer-encoding"})
-"""Headers that say where a body ends. The transport alone knows."""
+"""Headers that say where a body ends. Only the transport sets them."""
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_INFORMATIONAL = 32
-"""Answers before the answer (100, 103) that are passed over. A server that sends more is not going to answer."""
+"""How many informational answers (100, 103) are skipped. A server that sends more is not going to answer."""
 MAX_SIZE_LINE_BYTES = 4096
-"""A chunk's size with its extensions."""
+"""Longest line with a chunk's size and its extensions."""
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: ([^\x00\n\v\f\r]*))?")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00\n\v\f\r]*)")
@@ -38,11 +39,11 @@ _SIZE_LINE_SO_FAR = re.compile(rb"[0-9A-Fa-f]{1,15}(?:;[^\r\n]*|[ \t]*)\r?")
 
 
 class NotHTTP(Exception):
-    """The bytes are not an HTTP/1.1 answer, or could be read as more than one."""
+    """The bytes are not an HTTP/1.1 answer, or an ambiguous one."""
 
 
 class Unsendable(ValueError):
-    """A request that is not valid HTTP. It says nothing of the request: a header may hold a key."""
+    """A request that is not valid HTTP. The message does not quote it: a header may contain a key."""
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------------
@@ -61,24 +62,24 @@ def request_head(method: str, target: str, fields: Sequence[tuple[bytes, bytes]]
 
 
 def request_fields(method: str, headers: Mapping[str, str], body: bytes, route: Route) -> list[tuple[bytes, bytes]]:
-    """The header fields of a request: a caller's own go before ours, but for those that say where the body ends."""
+    """The header fields of a request: the caller's override ours, except those that say where the body ends."""
     fields = {
         b"host": route.host.encode("latin-1"),
         b"accept": b"*/*",
         # identity: events are small and arrive one by one, so compression saves little, costs a flush per event
-        # and lets servers and proxies sit on them until a block is full. What is sent compressed is still undone.
+        # and lets servers and proxies hold them back until a block is full. A compressed answer is still decompressed.
         b"accept-encoding": b"identity",
         b"user-agent": f"Dragoman/{__version__}".encode(),
     }
     if route.login:
         fields[b"authorization"] = route.login.encode("latin-1")
-    if route.forwarded and route.proxy_login:
+    if route.is_forwarded and route.proxy_login:
         fields[b"proxy-authorization"] = route.proxy_login.encode("latin-1")
     for name, value in headers.items():
         try:
             fields[name.lower().encode("ascii")] = value.encode("latin-1")
         except UnicodeEncodeError:
-            raise ConfigError(f"the header {name!r} holds a character that cannot travel in a header") from None
+            raise ConfigError(say("http.header_character", name=name)) from None
     for name in BODY_LENGTH & fields.keys():
         del fields[name]
     if body or method in {"POST", "PUT", "PATCH"}:
@@ -87,11 +88,10 @@ def request_fields(method: str, headers: Mapping[str, str], body: bytes, route: 
 
 
 def request_target(path: str) -> str:
-    """What is asked for, as a request line says it."""
+    """The path and query, quoted for a request line."""
     path = path if path.startswith("/") else f"/{path}"
     if path.isascii() and path.isprintable() and " " not in path:
         return path
-    from urllib.parse import quote
 
     return quote(path, safe="/?:@!$&'()*+,;=%[]|~")
 
@@ -110,17 +110,17 @@ class Head:
         self.minor = minor
         """The x of HTTP/1.x."""
         self.headers = headers
-        """Names in lower case; what came more than once is joined with commas."""
+        """Names in lower case; repeated headers are joined with commas."""
 
     @property
     def stays_open(self) -> bool:
-        """Whether the server means to answer more requests on the same connection."""
+        """Whether the server keeps the connection open for more requests (keep-alive)."""
         wishes = {wish.strip().lower() for wish in self.headers.get("connection", "").split(",")}
         return "close" not in wishes and (self.minor == 1 or "keep-alive" in wishes)
 
 
 def read_head(data: bytes) -> tuple[Head, int] | None:
-    """The head at the start of `data` and where it ends; None while it has not arrived in full."""
+    """The head at the start of `data` and where it ends; None while it is incomplete."""
     if not data.startswith(b"HTTP/1.") and not b"HTTP/1.".startswith(data):
         raise NotHTTP("the answer does not begin with HTTP/1.x")
     end = data.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES)
@@ -133,10 +133,10 @@ def read_head(data: bytes) -> tuple[Head, int] | None:
     if status is None:
         raise NotHTTP("the answer's status line is malformed")
     reason = (status[3] or b"").decode("latin-1")
-    return Head(int(status[2]), reason, int(status[1]), _fields(rest)), end + 4
+    return Head(int(status[2]), reason, int(status[1]), _parse_fields(rest)), end + 4
 
 
-def _fields(block: bytes) -> dict[str, str]:
+def _parse_fields(block: bytes) -> dict[str, str]:
     fields: dict[str, str] = {}
     for line in block.split(b"\r\n") if block else ():
         field = _FIELD.fullmatch(line)
@@ -151,15 +151,15 @@ def _fields(block: bytes) -> dict[str, str]:
 
 
 class Sized:
-    """A body of a length told beforehand. A body that may not be there at all has the length 0."""
+    """A body with a Content-Length. An answer that cannot have a body has the length 0."""
 
-    to_the_end = False
+    ends_with_connection = False
 
     def __init__(self, length: int) -> None:
         self._left = length
         self.done = length == 0
         self.excess = b""
-        """What came behind the body. Nothing should."""
+        """Bytes after the body. There should be none."""
 
     def feed(self, data: bytes) -> bytes:
         self.excess = data[self._left :]
@@ -170,9 +170,9 @@ class Sized:
 
 
 class Unsized:
-    """A body that ends with the connection."""
+    """A body that ends when the connection does."""
 
-    to_the_end = True
+    ends_with_connection = True
     done = False
     excess = b""
 
@@ -181,17 +181,17 @@ class Unsized:
 
 
 class Chunked:
-    """A body in chunks, each with its size before it, and a last one of size 0. Trailers are checked and dropped."""
+    """A body in chunks: each is preceded by its size, and the last has size 0. Trailers are checked and dropped."""
 
-    to_the_end = False
+    ends_with_connection = False
 
     def __init__(self) -> None:
         self.done = False
         self.excess = b""
         self._left = 0
-        """Bytes still to come of the chunk and of the line break behind it."""
+        """Bytes still to come of the chunk and the line break after it."""
         self._held = b""
-        """The start of a line, or of a line break, whose rest has not arrived."""
+        """The start of an incomplete line or line break."""
         self._in_trailers = False
 
     def feed(self, data: bytes) -> bytes:
@@ -245,7 +245,7 @@ class Chunked:
         if data.startswith(b"\r\n"):
             end = 2
         elif (found := data.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES)) >= 0:
-            _fields(data[:found])
+            _parse_fields(data[:found])
             end = found + 4
         elif len(data) >= MAX_HEAD_BYTES:
             raise NotHTTP(f"the answer's trailers are longer than {MAX_HEAD_BYTES:,} bytes")
@@ -260,7 +260,7 @@ Body = Sized | Unsized | Chunked
 
 
 def body_of(head: Head, method: str) -> Body:
-    """How the body behind a head is to be read (RFC 9112, section 6.3)."""
+    """The reader for the body that follows a head (RFC 9112, section 6.3)."""
     if method == "HEAD" or head.status in {204, 304} or (method == "CONNECT" and head.status < 300):
         return Sized(0)
     coding, lengths = head.headers.get("transfer-encoding"), head.headers.get("content-length")
@@ -272,22 +272,22 @@ def body_of(head: Head, method: str) -> Body:
         return Chunked()
     if lengths is None:
         return Unsized()
-    told = {length.strip(" \t") for length in lengths.split(",")}
-    if len(told) != 1 or not _LENGTH.fullmatch(length := told.pop()):
+    values = {length.strip(" \t") for length in lengths.split(",")}
+    if len(values) != 1 or not _LENGTH.fullmatch(length := values.pop()):
         raise NotHTTP(f"the answer has the length {lengths[:40]!r}")
     return Sized(int(length))
 
 
 # --- content encodings ------------------------------------------------------------------------------------------------------
 
-PACKED = frozenset({"gzip", "x-gzip", "deflate"})
-"""Content encodings that can be undone. They are not asked for."""
-UNPACKED_BYTES = 256 * 1024
-"""What comes out at once: a small body may unpack to a huge one."""
+COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate"})
+"""Content encodings we can decompress. We do not ask for them."""
+DECOMPRESSED_BYTES = 256 * 1024
+"""Most bytes decompressed at once: a small body may decompress to a huge one."""
 
 
-class Unpacker:
-    """Undoes a content encoding as the bytes arrive."""
+class Decompressor:
+    """Decompresses a body as the bytes arrive."""
 
     def __init__(self, encoding: str) -> None:
         self._deflate = encoding == "deflate"
@@ -295,33 +295,31 @@ class Unpacker:
         self._held = b""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The pieces that `data` unpacks to, each of a bounded size. Raises zlib.error."""
+        """The pieces that `data` decompresses to, each of bounded size. Raises zlib.error."""
         data = self._held + data
         self._held = b""
         piece = b""
-        while data or len(piece) == UNPACKED_BYTES:
+        while data or len(piece) == DECOMPRESSED_BYTES:
             if self._stream is None:
                 if self._deflate and len(data) < 2:
                     self._held = data
                     return
                 self._stream = self._new_stream(data)
-            piece = self._stream.decompress(data, UNPACKED_BYTES)
+            piece = self._stream.decompress(data, DECOMPRESSED_BYTES)
             data = self._stream.unconsumed_tail
-            if self._stream.eof:  # gzip may go on with another member
+            if self._stream.eof:  # another gzip member may follow
                 data, self._stream = self._stream.unused_data, None
             if piece:
                 yield piece
 
     @property
     def done(self) -> bool:
-        """Whether the packed stream has come to its own end."""
+        """Whether the compressed stream is complete."""
         return self._stream is None and not self._held
 
     def _new_stream(self, start: bytes) -> zlib._Decompress:
-        import zlib
-
         if not self._deflate:
             return zlib.decompressobj(31)
-        # Servers call both the zlib format and the bare stream inside it "deflate".
+        # Servers call both the zlib format and a raw deflate stream "deflate".
         is_zlib = start[0] & 15 == 8 and int.from_bytes(start[:2], "big") % 31 == 0
         return zlib.decompressobj(15 if is_zlib else -15)

@@ -1,8 +1,8 @@
-"""One request on its way through httpcore2, and what is known of the connection it goes over.
+"""One request sent with httpcore2, and what is known about its connection.
 
-httpcore2 does not say whether that was kept from an earlier request, or whether anything of an answer has come; it leaves sockets open when
-it is cancelled halfway, and forgets HTTP/2 streams that nobody reads to the end. All of that is seen from the sockets, which it takes
-from us, and from what it tells on the way (its `trace` extension).
+httpcore2 does not say whether a connection was reused, or whether any byte of an answer has arrived; it leaves sockets open when it is
+cancelled halfway, and drops HTTP/2 streams that are not read to the end. We learn all of that from the sockets, which we provide, and
+from its `trace` extension.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import httpcore2
 from dragoman.http.httpx_network import Stream, watcher
 
 
-class Exchange:
+class HttpxExchange:
     def __init__(self, pool: httpcore2.AsyncConnectionPool, connect_timeout_s: float) -> None:
         self._pool = pool
         self._connect_timeout_s = connect_timeout_s
-        self._kept = pool.connections
+        self._open_before = pool.connections
         self._dialled: Stream | None = None
-        """The socket that was opened for it."""
+        """The socket that was opened for this request."""
         self._stream: Stream | None = None
-        """The one it was written to."""
+        """The socket the request was written to."""
         self._received_before = 0
-        self.by_http2 = False
+        self.is_http2 = False
         self.sent = False
-        """Whether a connection was there, and the request began to be written to it."""
+        """Whether there was a connection and we began to write the request to it."""
         self.unsendable = False
 
     async def ask(self, request: httpcore2.Request) -> httpcore2.Response:
-        """Send the request and return the answer once its head is there. A connection that was given up halfway is closed."""
+        """Send the request and return the answer once its head has arrived. A half-open connection is closed on failure."""
         request.extensions.update(trace=self._note, timeout={"connect": self._connect_timeout_s})
         outer = watcher.set(self)
         try:
@@ -52,15 +52,15 @@ class Exchange:
         finally:
             watcher.reset(outer)
 
-    # --- what became of it
+    # --- its state
 
     @property
     def has_dialled(self) -> bool:
         return self._dialled is not None
 
     @property
-    def is_kept(self) -> bool:
-        """Whether it went over a connection that was there before."""
+    def is_reused(self) -> bool:
+        """Whether it was sent over a connection that existed before."""
         return self.sent and self._dialled is None
 
     @property
@@ -72,26 +72,26 @@ class Exchange:
     def _is_answered(self) -> bool:
         return self._stream is not None and self._stream.received_bytes > self._received_before
 
-    def found_dead(self, error: Exception) -> bool:
-        """Whether a kept connection turned out to be gone before anything of an answer came."""
-        if not self.is_kept or (self._is_answered and not self.by_http2):
+    def is_dead_connection(self, error: Exception) -> bool:
+        """Whether a reused connection turned out to be closed before any byte of an answer arrived."""
+        if not self.is_reused or (self._is_answered and not self.is_http2):
             return False
         if error.args and isinstance(error.args[0], h2.events.StreamReset):
-            return False  # the connection lives: the server refused this request
+            return False  # the connection works: the server rejected this request
         return isinstance(error, httpcore2.NetworkError | httpcore2.RemoteProtocolError)
 
-    async def close_kept(self) -> None:
-        """So that the next request opens a new connection: where one was dead, the others that were there before are of the same age."""
-        for connection in self._kept:
+    async def close_reused(self) -> None:
+        """Close the connections that existed before, so that the retry opens a new one: if one was dead, the others are as old."""
+        for connection in self._open_before:
             if connection.is_idle() and not connection.is_closed():
                 await connection.aclose()
 
-    # --- what is told on the way
+    # --- notifications
 
-    def dials(self, stream: Stream) -> None:
+    def note_dial(self, stream: Stream) -> None:
         self._dialled = stream
 
-    def goes_over(self, stream: Stream) -> bool:
+    def note_stream(self, stream: Stream) -> bool:
         is_new = self._stream is not stream
         if is_new:
             self._stream, self._received_before = stream, stream.received_bytes
@@ -103,7 +103,7 @@ class Exchange:
                 self.sent = True
                 self._expect_http1()
             case "http2.send_request_headers.started":
-                self.sent = self.by_http2 = True
+                self.sent = self.is_http2 = True
             case "http11.send_request_headers.failed" | "http2.send_request_headers.failed":
                 self.unsendable = isinstance(info["exception"], httpcore2.LocalProtocolError | h2.exceptions.ProtocolError)
             case "http11.response_closed.started":
@@ -112,28 +112,28 @@ class Exchange:
                 await self._reset(info["stream_id"])
 
     def _give_up(self, limit: asyncio.Timeout) -> None:
-        """The time to connect is over. A request that waits for its turn on a connection that stands is left alone."""
+        """The connect timeout has passed. A request that waits for its turn on an open connection may go on waiting."""
         is_waiting = self._dialled is None and any(connection.is_connected() for connection in self._pool.connections)
         if not self.sent and not is_waiting:
             limit.reschedule(asyncio.get_running_loop().time())
 
-    # --- what there is no public way to
+    # --- httpcore2 internals without a public API
 
     def _expect_http1(self) -> None:
-        """The server does not speak HTTP/2. httpcore2 would go on hoping, and have all requests wait for each connection that is opened."""
+        """The server does not support HTTP/2. httpcore2 would keep expecting it, and make all requests wait for each new connection."""
         self._pool._http2 = False
 
     async def _drop_surplus(self) -> None:
-        """Close a connection over which more came than one answer: httpcore2 would take the rest for the next."""
+        """Close a connection that sent more than one answer: httpcore2 would take the rest for the next answer."""
         connection = self._connection()
         if connection is not None and self._stream is not None and connection._h11_state.trailing_data[0]:
             await self._stream.aclose()
 
     async def _reset(self, stream_id: int) -> None:
-        """Tell the server when an HTTP/2 answer is not read to its end.
+        """Reset the HTTP/2 stream if its answer is not read to the end.
 
-        httpcore2 only forgets the stream: the server would go on working and sending, and what it sent would be taken off the connection's
-        window for good, until all others on it stood still.
+        httpcore2 only drops the stream: the server would go on working and sending, and what it sent would use up the connection's flow
+        control window until all other requests on it stalled.
         """
         connection = self._connection()
         stream = connection._h2_state.streams.get(stream_id) if connection is not None else None
@@ -148,7 +148,7 @@ class Exchange:
             pass  # the connection is gone, and the stream with it
 
     def _connection(self) -> Any:
-        """httpcore2's own object for the connection this went over, or None."""
+        """httpcore2's internal object for the connection of this request, or None."""
         for connection in self._pool.connections:
             inner: Any = connection
             while getattr(inner, "_connection", None) is not None:

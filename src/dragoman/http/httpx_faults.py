@@ -1,4 +1,4 @@
-"""Why httpcore2 had no answer, in the sentences of faults.py."""
+"""Errors of httpcore2 as the messages of faults.py."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import h2.exceptions
 import httpcore2
 import socksio
 
+from dragoman.base.words import say
 from dragoman.http import connection
 from dragoman.http import faults as connection_faults
 from dragoman.http.connection import HungUp, ProxyRefused
 from dragoman.http.framing import NotHTTP
-from dragoman.http.httpx_exchange import Exchange
+from dragoman.http.httpx_exchange import HttpxExchange
 from dragoman.http.route import Route
 from dragoman.values.errors import ConnectionFailed
 
@@ -24,36 +25,36 @@ FAULTS = (
     httpcore2.ProtocolError,
     httpcore2.ProxyError,
     httpcore2.TimeoutException,
-    h2.exceptions.H2Error,  # which httpcore2 lets through while a body is read
+    h2.exceptions.H2Error,  # httpcore2 lets these through while a body is read
     socksio.SOCKSError,
-    AssertionError,  # so httpcore2 meets a SOCKS proxy that says something else than it should
+    AssertionError,  # what httpcore2 raises if a SOCKS proxy violates the protocol
 )
-"""What asking and reading may raise."""
+"""What sending a request and reading its answer may raise."""
 
 
-def not_answered(error: Exception, exchange: Exchange, route: Route, connect_timeout_s: float) -> ConnectionFailed:
-    """No answer's head came."""
-    if isinstance(error, httpcore2.ProxyError) and route.by_socks:
+def error_before_head(error: Exception, exchange: HttpxExchange, route: Route, connect_timeout_s: float) -> ConnectionFailed:
+    """The error for a request that got no answer head."""
+    if isinstance(error, httpcore2.ProxyError) and route.is_socks:
         return _socks_refused(str(error), route)
-    if route.by_socks and exchange.has_dialled and not exchange.sent and not _is_of_the_network(error):
-        return ConnectionFailed(f"the proxy {route.proxy_host} did not answer in SOCKS 5; check your proxy settings")
-    return connection_faults.not_answered(_translated(error, exchange), route, connect_timeout_s)
+    if route.is_socks and exchange.has_dialled and not exchange.sent and not _is_network_fault(error):
+        return ConnectionFailed(say("http.proxy_not_socks", proxy=route.proxy_host))
+    return connection_faults.error_before_head(_translate(error, exchange), route, connect_timeout_s)
 
 
-def not_completed(error: Exception, exchange: Exchange, route: Route, received: int) -> ConnectionFailed:
-    """The head came, and `received` bytes of the body, and then a fault."""
-    is_cut = exchange.by_http2 or exchange.is_cut
+def error_in_body(error: Exception, exchange: HttpxExchange, route: Route, received: int) -> ConnectionFailed:
+    """The error for an answer that failed after its head and `received` bytes of the body."""
+    is_cut = exchange.is_http2 or exchange.is_cut
     is_garbled = isinstance(error, h2.exceptions.ProtocolError) or (isinstance(error, httpcore2.RemoteProtocolError) and not is_cut)
-    return connection_faults.not_completed(NotHTTP() if is_garbled else EOFError(), route, received)
+    return connection_faults.error_in_body(NotHTTP() if is_garbled else EOFError(), route, received)
 
 
-def _translated(error: Exception, exchange: Exchange) -> Exception:
-    """The same fault as our own client would have met it."""
+def _translate(error: Exception, exchange: HttpxExchange) -> Exception:
+    """The same error as our own client would have raised it."""
     match error:
         case TimeoutError() | httpcore2.TimeoutException():
             return TimeoutError()
         case httpcore2.ProtocolError():
-            return HungUp() if exchange.by_http2 or exchange.is_cut else NotHTTP()
+            return HungUp() if exchange.is_http2 or exchange.is_cut else NotHTTP()
         case ProxyRefused() | NotHTTP():
             return error
         case _:
@@ -61,11 +62,11 @@ def _translated(error: Exception, exchange: Exchange) -> Exception:
 
 
 def _system_fault(error: BaseException | None) -> Exception | None:
-    """What the operating system or TLS said, beneath what httpcore2 and anyio made of it."""
+    """The error of the operating system or TLS, underneath those of httpcore2 and anyio."""
     while error is not None:
         if isinstance(error, ssl.SSLError | UnicodeError) or (isinstance(error, OSError) and error.errno is not None):
             return error
-        if isinstance(error, BaseExceptionGroup):  # a name with several addresses
+        if isinstance(error, BaseExceptionGroup):  # from a name with several addresses
             faults = [each for each in error.exceptions if isinstance(each, OSError)]
             return next((each for each in faults if each.errno == errno.ECONNREFUSED), faults[-1] if faults else None)
         inner = error.args[0] if error.args else None
@@ -74,19 +75,17 @@ def _system_fault(error: BaseException | None) -> Exception | None:
     return None
 
 
-def _is_of_the_network(error: Exception) -> bool:
+def _is_network_fault(error: Exception) -> bool:
     return isinstance(error, OSError | httpcore2.NetworkError | httpcore2.TimeoutException)
 
 
 def _socks_refused(said: str, route: Route) -> ConnectionFailed:
     if reached := re.fullmatch(r"Proxy Server could not connect: (.*?)\.?", said):
-        return ConnectionFailed(
-            f"the proxy {route.proxy_host} would not connect to {route.host}: {reached[1].lower()}; check your proxy settings"
-        )
+        return ConnectionFailed(say("http.proxy_cannot_connect", proxy=route.proxy_host, host=route.host, reason=reached[1].lower()))
     if route.proxy_credentials is None:
-        why = "it does not let everybody in); it wants a user and password: socks5://user:password@host:port"
+        message = say("http.proxy_login", proxy=route.proxy_host, reason=say("http.proxy_needs_login"), scheme="socks5")
     elif said == "Invalid username/password":
-        why = "wrong user or password); they belong into its address: socks5://user:password@host:port"
+        message = say("http.proxy_wrong_login", proxy=route.proxy_host)
     else:
-        why = "it takes no user and password); leave them out of its address"
-    return ConnectionFailed(f"the proxy {route.proxy_host} refused us ({why}", retryable=False)
+        message = say("http.proxy_no_login", proxy=route.proxy_host)
+    return ConnectionFailed(message, retryable=False)

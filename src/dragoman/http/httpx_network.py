@@ -1,4 +1,4 @@
-"""Sockets for httpcore2, the engine of httpx2: counted, listened to while they are written to, and led through tunnels."""
+"""Sockets for httpcore2, the engine of httpx2: they count bytes, read while writing, and go through proxy tunnels."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from dragoman.http.route import Route
 
 READ_BYTES = 64 * 1024
 WRITE_BYTES = 128 * 1024
-"""What is longer takes a while to write: the server is listened to meanwhile."""
+"""A longer request takes a while to write, so we read from the server meanwhile."""
 KEEPALIVE_S = 60
-"""A model may think for minutes without a word: probes keep the way open, and find out when the other end is gone."""
+"""A model may think for minutes without sending anything: TCP keepalive keeps the connection open and detects a dead peer."""
 PROBES = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
 if hasattr(socket, "TCP_KEEPIDLE"):
     PROBES.append((socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_S))
 
 
-class Watcher(Protocol):
-    """Whoever wants to know over which socket a request goes."""
+class ConnectionWatcher(Protocol):
+    """Is notified which socket a request uses."""
 
-    def dials(self, stream: Stream) -> None: ...
+    def note_dial(self, stream: Stream) -> None: ...
 
-    def goes_over(self, stream: Stream) -> bool:
-        """Returns whether it goes there for the first time."""
+    def note_stream(self, stream: Stream) -> bool:
+        """Returns whether the request uses this stream for the first time."""
         ...
 
 
-watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-"""Of the request that the running task works on."""
+watcher: ContextVar[ConnectionWatcher | None] = ContextVar("watcher", default=None)
+"""The watcher of the current task's request."""
 
 
 class FixedContext:
-    """A TLS context that httpcore2 may not change: it sets the protocols to offer before every connection, and others use it as well."""
+    """A TLS context that httpcore2 cannot change: it sets the ALPN protocols before every connection, but we share the context."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.context = context
@@ -53,7 +53,7 @@ class Network(httpcore2.AsyncNetworkBackend):
     """Where httpcore2 gets its sockets."""
 
     def __init__(self) -> None:
-        self._beneath = cast(httpcore2.AsyncNetworkBackend, httpcore2.AnyIOBackend())
+        self._backend = cast(httpcore2.AsyncNetworkBackend, httpcore2.AnyIOBackend())
         self._open: set[httpcore2.AsyncNetworkStream] = set()
 
     async def connect_tcp(
@@ -64,23 +64,23 @@ class Network(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        plain = await self._beneath.connect_tcp(host, port, timeout, local_address, PROBES)
+        plain = await self._backend.connect_tcp(host, port, timeout, local_address, PROBES)
         self._open.add(plain)
         stream = Stream(plain, lambda: self._open.discard(plain))
         if (watching := watcher.get()) is not None:
-            watching.dials(stream)
+            watching.note_dial(stream)
         return stream
 
     async def aclose(self) -> None:
-        """Close what is still open. httpcore2 loses sight of a connection whose first request was cancelled while it was being opened."""
+        """Close what is still open. httpcore2 leaks a connection whose first request was cancelled while it was being opened."""
         while self._open:
             await self._open.pop().aclose()
 
 
 class TunnelNetwork(Network):
-    """Sockets that a proxy passes through to where a route leads.
+    """Sockets through a proxy tunnel to a route's server.
 
-    httpcore2 makes tunnels too, but speaks nothing except TLS through them, and drops what a proxy says by itself.
+    httpcore2 has tunnels too, but only for TLS, and it drops unexpected bytes from the proxy.
     """
 
     def __init__(self, route: Route, context: FixedContext | None) -> None:
@@ -100,7 +100,7 @@ class TunnelNetwork(Network):
         stream = await super().connect_tcp(hop.name, hop.port, timeout)
         if hop.tls and self._context is not None:
             stream = await stream.start_tls(cast(ssl.SSLContext, self._context), hop.name, timeout)
-        await stream.write(request_head("CONNECT", f"{route.shown_name}:{route.port}", route.proxy_fields))
+        await stream.write(request_head("CONNECT", f"{route.bracketed_name}:{route.port}", route.proxy_fields))
         said = b""
         while (found := read_head(said)) is None:
             more = await stream.read(READ_BYTES)
@@ -110,13 +110,13 @@ class TunnelNetwork(Network):
         answer, end = found
         if not 200 <= answer.status < 300:
             raise ProxyRefused(answer.status, answer.reason)
-        if said[end:]:  # whoever wrote it, it was not the server, and must not pass for its answer
+        if said[end:]:  # not from the server behind the proxy, so it must not be taken for its answer
             raise NotHTTP("the proxy said more than was asked")
         return stream
 
 
 class Stream(httpcore2.AsyncNetworkStream):
-    """A socket that counts what comes, and knows how it ended."""
+    """A socket that counts received bytes, and knows how it ended."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream, forget: Callable[[], None]) -> None:
         self._stream = stream
@@ -126,7 +126,7 @@ class Stream(httpcore2.AsyncNetworkStream):
         self._turn = asyncio.Lock()
         self._writing: set[asyncio.Future[None]] = set()
         encrypted = self.get_extra_info("ssl_object")
-        self._by_http2 = encrypted is not None and encrypted.selected_alpn_protocol() == "h2"
+        self._is_http2 = encrypted is not None and encrypted.selected_alpn_protocol() == "h2"
         self.received_bytes = 0
         self.ended = False
 
@@ -136,17 +136,17 @@ class Stream(httpcore2.AsyncNetworkStream):
         self.received_bytes += len(data)
         if not data:
             self.ended = True
-            if not self._took_leave():
+            if not self._is_clean_close():
                 raise httpcore2.ReadError("the connection was cut")
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         watching = watcher.get()
-        if watching is not None and watching.goes_over(self) and not self._by_http2:
-            if self._is_used and await self._has_spoken():
+        if watching is not None and watching.note_stream(self) and not self._is_http2:
+            if self._is_used and await self._has_unread_bytes():
                 raise httpcore2.RemoteProtocolError("the server said something, or hung up, before it was asked")
             self._is_used = True
-        if self._by_http2:
+        if self._is_http2:
             await self._write_whole(buffer)
         elif len(buffer) <= WRITE_BYTES:
             await self._stream.write(buffer, timeout)
@@ -166,47 +166,47 @@ class Stream(httpcore2.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
-    async def _has_spoken(self) -> bool:
-        """Whether anything lies there unread: whatever it answers, it is not our next request."""
+    async def _has_unread_bytes(self) -> bool:
+        """Whether there are unread bytes: they cannot be the answer to our next request."""
         listening = asyncio.ensure_future(self._stream.read(READ_BYTES))
-        # What has come is known when the event loop has looked: once in these turns, after whatever kept it busy.
+        # Give the event loop a few turns to poll the socket.
         for _ in range(3):
             await asyncio.sleep(0)
-        return not await _stopped(listening)
+        return not await _cancel_and_wait(listening)
 
     async def _write_whole(self, buffer: bytes) -> None:
-        """Write to the end even if the request is cancelled meanwhile: others go over the same connection, and TLS bears no gap."""
+        """Write everything even if the request is cancelled meanwhile: other requests share the connection, and TLS allows no gap."""
         writing = asyncio.ensure_future(self._write_in_turn(buffer))
         self._writing.add(writing)
-        writing.add_done_callback(self._written)
+        writing.add_done_callback(self._forget_write)
         await asyncio.shield(writing)
 
     async def _write_in_turn(self, buffer: bytes) -> None:
         async with self._turn:
             await self._stream.write(buffer)
 
-    def _written(self, writing: asyncio.Future[None]) -> None:
+    def _forget_write(self, writing: asyncio.Future[None]) -> None:
         self._writing.discard(writing)
         if not writing.cancelled():
-            writing.exception()  # whoever waited for it may have left
+            writing.exception()  # the caller may have stopped waiting
 
     async def _write_and_listen(self, buffer: bytes) -> None:
-        """Write, but stop where the server refuses before it has everything: it may not take the rest, and httpcore2 would not look."""
+        """Write, but stop if the server rejects the request early: it may not read the rest, and httpcore2 would not notice."""
         writing = asyncio.ensure_future(self._stream.write(buffer))
         listening = asyncio.ensure_future(self._stream.read(READ_BYTES))
         try:
             await asyncio.wait({writing, listening}, return_when=asyncio.FIRST_COMPLETED)
-            if not (listening.done() and not listening.exception() and _refuses(listening.result())):
+            if not (listening.done() and not listening.exception() and _is_refusal(listening.result())):
                 await writing
         finally:
-            if not await _stopped(listening) and not listening.exception():
+            if not await _cancel_and_wait(listening) and not listening.exception():
                 self._early = listening.result()
-            is_whole = not await _stopped(writing)
+            is_whole = not await _cancel_and_wait(writing)
         if not is_whole:
             raise httpcore2.WriteError("the server refused the request before it had all of it")
 
-    def _took_leave(self) -> bool:
-        """Whether the end is the server's own word: over TLS, anyone on the way can end the TCP stream beneath."""
+    def _is_clean_close(self) -> bool:
+        """Whether the server itself ended the stream: under TLS, anyone on the network path can end the TCP stream."""
         encrypted = self.get_extra_info("ssl_object")
         if encrypted is None:
             return True
@@ -216,12 +216,12 @@ class Stream(httpcore2.AsyncNetworkStream):
             return False
 
 
-def _refuses(data: bytes) -> bool:
+def _is_refusal(data: bytes) -> bool:
     return data.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5", b"HTTP/1.0 4", b"HTTP/1.0 5"))
 
 
-async def _stopped(task: asyncio.Future[Any]) -> bool:
-    """Cancel a task and wait for its end. Returns whether it was cancelled; it may have been faster."""
+async def _cancel_and_wait(task: asyncio.Future[Any]) -> bool:
+    """Cancel a task and wait for its end. Returns whether it was cancelled; it may have finished first."""
     task.cancel()
     await asyncio.wait([task])
     return task.cancelled()

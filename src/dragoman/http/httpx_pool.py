@@ -1,4 +1,4 @@
-"""The connections that httpcore2 keeps for one event loop."""
+"""The httpcore2 connection pools of one event loop."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import httpcore2
 from dragoman.http.httpx_network import FixedContext, Network, TunnelNetwork
 from dragoman.http.pool import IDLE_S
 from dragoman.http.route import Route
-from dragoman.http.tls import trust
+from dragoman.http.tls import load_tls_context
 
 MOST_STREAMS = 100
-"""Requests that httpcore2 sends at once over one HTTP/2 connection. It lets further ones wait: they go over another connection instead."""
+"""Concurrent requests that httpcore2 sends over one HTTP/2 connection. It makes further ones wait, so we open another connection."""
 
 
 class Pools:
-    """One httpcore2 pool for each route, and for each hundred requests that are under way on it."""
+    """One httpcore2 pool per route and per hundred concurrent requests on it."""
 
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         self._tls = tls
-        self._held: dict[tuple[tuple[str, ...], int], _Held] = {}
+        self._held: dict[tuple[tuple[str, ...], int], _CountedPool] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     @asynccontextmanager
     async def hold(self, route: Route) -> AsyncGenerator[httpcore2.AsyncConnectionPool, None]:
-        """The pool to send a request from. It stays open until the block ends, even if these pools are closed meanwhile."""
+        """The pool to send a request with. It stays open until the block ends, even if `aclose` is called meanwhile."""
         held = await self._find(route)
         held.requests += 1
         try:
@@ -39,12 +39,12 @@ class Pools:
         finally:
             held.requests -= 1
             if not self._closed:
-                self._watch()
+                self._schedule_expiry()
             elif not held.requests:
                 await held.aclose()
 
     async def aclose(self) -> None:
-        """Close what is idle. What is in use is closed when its answer has been read."""
+        """Close the idle pools. Those in use are closed once their answers have been read."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -52,20 +52,20 @@ class Pools:
             if not held.requests:
                 await held.aclose()
 
-    async def _find(self, route: Route) -> _Held:
+    async def _find(self, route: Route) -> _CountedPool:
         loop = asyncio.get_running_loop()
-        for_server = FixedContext(await trust(self._tls, loop, http2=True)) if route.tls else None
-        for_proxy = FixedContext(await trust(self._tls, loop)) if route.hop.tls else None
+        for_server = FixedContext(await load_tls_context(self._tls, loop, http2=True)) if route.tls else None
+        for_proxy = FixedContext(await load_tls_context(self._tls, loop)) if route.hop.tls else None
         for number in count():
             held = self._held.get((route.key, number))
             if held is None:
-                held = self._held[route.key, number] = _Held(route, for_server, for_proxy)
+                held = self._held[route.key, number] = _CountedPool(route, for_server, for_proxy)
             if held.requests < MOST_STREAMS:
                 return held
         raise AssertionError("unreachable")
 
-    def _watch(self) -> None:
-        """httpcore2 itself looks for connections that were idle too long only when the next request comes."""
+    def _schedule_expiry(self) -> None:
+        """Close expired connections later. httpcore2 itself only checks for them on the next request."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(IDLE_S / 4, self._close_expired)
 
@@ -77,17 +77,17 @@ class Pools:
                 _closing.add(task := asyncio.ensure_future(connection.aclose()))
                 task.add_done_callback(_closing.discard)
         if connections:
-            self._watch()
+            self._schedule_expiry()
 
 
 _closing: set[asyncio.Future[None]] = set()
-"""An event loop holds its tasks only weakly."""
+"""Keeps the tasks alive: an event loop holds them only weakly."""
 
 
-class _Held:
+class _CountedPool:
     def __init__(self, route: Route, for_server: FixedContext | None, for_proxy: FixedContext | None) -> None:
         self.requests = 0
-        self._network = TunnelNetwork(route, for_proxy) if route.tunnelled else Network()
+        self._network = TunnelNetwork(route, for_proxy) if route.is_tunnelled else Network()
         self.pool = httpcore2.AsyncConnectionPool(
             ssl_context=cast("ssl.SSLContext | None", for_server),
             proxy=_proxy(route, for_proxy),
@@ -105,18 +105,18 @@ class _Held:
 
 
 def _proxy(route: Route, context: FixedContext | None) -> httpcore2.Proxy | None:
-    """A proxy that httpcore2 speaks with. Requests that are forwarded carry what lets them in among their own headers."""
-    if not (route.forwarded or route.by_socks):
+    """The proxy for httpcore2 to use. Forwarded requests carry the proxy credentials in their own headers."""
+    if not (route.is_forwarded or route.is_socks):
         return None
     hop, credentials = route.hop, route.proxy_credentials
     url = httpcore2.URL(scheme=route.proxy.partition("://")[0].lower(), host=hop.name, port=hop.port, target="/")
-    if not route.by_socks:
+    if not route.is_socks:
         return httpcore2.Proxy(url, ssl_context=cast("ssl.SSLContext | None", context))
     return httpcore2.Proxy(url, auth=(_Secret(credentials[0].encode()), _Secret(credentials[1].encode())) if credentials else None)
 
 
 class _Secret(bytes):
-    """httpcore2 writes what it logs into a SOCKS proxy with repr, the password too."""
+    """Hides a password: httpcore2 logs the credentials it sends to a SOCKS proxy with repr."""
 
     def __repr__(self) -> str:
         return "b'…'"

@@ -1,4 +1,4 @@
-"""HTTP to an address that was checked beforehand: the name in the URL is for the server and its certificate, not for finding it."""
+"""HTTP to an address that was checked beforehand: the host in the URL is used for the Host header and TLS, not resolved again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PinnedTransport(HttpTransport):
-    """`contracts.Pin`: every connection goes to `address`. Through a proxy it is a tunnel to that address: see PinnedRoute."""
+    """`contracts.Pin`: every connection goes to `address`; through a proxy, by a tunnel to that address: see PinnedRoute."""
 
     def __init__(
         self, address: str, *, proxy: str | None = None, connect_timeout_s: float = 10.0, tls: ssl.SSLContext | None = None

@@ -1,13 +1,14 @@
-"""Server-sent events from bytes, however they are cut.
+"""Decodes server-sent events from bytes, however they are chunked.
 
 Lines end at \\n, \\r\\n or \\r and nowhere else: U+2028 and U+0085 inside data are data. Comments are dropped. Several `data:` lines are
-joined. The last event counts even without a blank line behind it: whether the stream was whole is for its terminal event to say.
+joined. The last event counts even without a blank line after it: only the terminal event says whether the stream was complete.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from dragoman.base.words import say
 from dragoman.values.errors import StreamBroken
 
 MAX_EVENT_BYTES = 256 * 1024 * 1024
@@ -42,11 +43,11 @@ class SSEDecoder:
         if begin:
             del buffer[:begin]
         elif len(buffer) > MAX_EVENT_BYTES:
-            raise StreamBroken(f"the service sent an event of more than {MAX_EVENT_BYTES} bytes", retryable=False)
+            raise StreamBroken(say("http.event_too_long", most=MAX_EVENT_BYTES), retryable=False)
         return events
 
     def close(self) -> list[ServerEvent]:
-        """What is left when the body has ended."""
+        """The last event, at the end of the body."""
         event = self._parse(bytes(self._buffer))
         self._buffer.clear()
         return [event] if event else []

@@ -1,18 +1,19 @@
-"""Trust: one TLS context, and with it one certificate store, for the whole process."""
+"""TLS: one context, and with it one certificate store, for the whole process."""
 
 from __future__ import annotations
 
 import os
 import re
+import ssl
 import sys
 import threading
 from typing import TYPE_CHECKING
 
+from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
 
 if TYPE_CHECKING:
     import asyncio
-    import ssl
 
 BUNDLES = (
     "/etc/ssl/cert.pem",
@@ -21,7 +22,7 @@ BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/ssl/ca-bundle.pem",
 )
-"""Where systems keep their certificates. A Python built elsewhere may look for them in the wrong place."""
+"""Where systems keep their certificates. A Python built on another system may look in the wrong place."""
 
 _tls: ssl.SSLContext | None = None
 _tls_http2: ssl.SSLContext | None = None
@@ -29,7 +30,7 @@ _tls_lock = threading.Lock()
 
 
 def tls_context() -> ssl.SSLContext:
-    """The process's one TLS context. Building it reads the certificate store, so it is built on the first https URL, and once.
+    """The TLS context of the process. Building it reads the certificate store, so it is built once, on the first https URL.
 
     SSL_CERT_FILE and SSL_CERT_DIR replace the system's store.
     """
@@ -41,7 +42,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 def tls_context_http2() -> ssl.SSLContext:
-    """The same for a client that speaks HTTP/2 as well. What is offered to a server is a property of a whole context: this is another."""
+    """The same for a client that also speaks HTTP/2. The protocols offered (ALPN) belong to the context, so this is a second one."""
     global _tls_http2
     with _tls_lock:
         if _tls_http2 is None:
@@ -49,30 +50,26 @@ def tls_context_http2() -> ssl.SSLContext:
         return _tls_http2
 
 
-def trust(own: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop, *, http2: bool = False) -> asyncio.Future[ssl.SSLContext]:
-    """The context to use: a caller's own, or the process's. It is read in a thread, and names are resolved and TCP opens meanwhile."""
+def load_tls_context(own: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop, *, http2: bool = False) -> asyncio.Future[ssl.SSLContext]:
+    """The context to use: the caller's, or the process's. It is loaded in a thread, while names are resolved and TCP connects."""
     if context := own or (_tls_http2 if http2 else _tls):
         ready: asyncio.Future[ssl.SSLContext] = loop.create_future()
         ready.set_result(context)
         return ready
     reading = loop.run_in_executor(None, tls_context_http2 if http2 else tls_context)
-    reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waited for it may have left
+    reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # the caller may have stopped waiting
     return reading
 
 
 def _new_http2_context() -> ssl.SSLContext:
-    import ssl
-
     context = new_tls_context()
     context.set_alpn_protocols(["h2", "http/1.1"])
-    # Python has OpenSSL take a cut connection for one that was ended by the server. asyncio can tell them apart all the same, anyio not.
+    # Python makes OpenSSL treat a cut connection as one closed by the server. asyncio can still tell them apart, anyio cannot.
     context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
     return context
 
 
 def new_tls_context() -> ssl.SSLContext:
-    import ssl
-
     file, folder = os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
     try:
         if file or folder:
@@ -82,27 +79,28 @@ def new_tls_context() -> ssl.SSLContext:
         context.set_alpn_protocols(["http/1.1"])
     except OSError as error:  # ssl.SSLError is one
         named = " or ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
-        raise ConfigError(f"cannot read the certificates{f' that {named} names' if named else ''}: {reason_of(error)}") from error
+        reason = reason_of(error)
+        if named:
+            raise ConfigError(say("http.certificates_named_unreadable", names=named, reason=reason)) from error
+        raise ConfigError(say("http.certificates_unreadable", reason=reason)) from error
     return context
 
 
 def _system_context() -> ssl.SSLContext:
-    import ssl
-
     if sys.platform in {"darwin", "win32"}:
         try:
             import truststore
         except ImportError:
             pass
         else:
-            # OpenSSL knows neither the keychain nor what Windows fetches when it needs it: the system itself is asked.
+            # OpenSSL cannot use the macOS keychain or certificates that Windows fetches on demand; truststore asks the system.
             return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     paths = ssl.get_default_verify_paths()
     if sys.platform == "win32" or paths.cafile or _has_certificates(paths.capath):
         return ssl.create_default_context()
     file = next(filter(os.path.isfile, BUNDLES), None) or _certifi()
     if file is None:
-        raise ConfigError("this system has no certificates where Python looks for them; set SSL_CERT_FILE to a file of trusted ones")
+        raise ConfigError(say("http.no_certificates"))
     return ssl.create_default_context(cafile=file)
 
 
@@ -119,7 +117,7 @@ def _certifi() -> str | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What the system says of a fault, in one line."""
+    """The system's reason for an error, in one line."""
     if named := getattr(error, "reason", None):  # OpenSSL's: WRONG_VERSION_NUMBER
         return str(named).replace("_", " ").lower()
     text = " ".join((getattr(error, "strerror", None) or str(error)).split())

@@ -1,17 +1,22 @@
-"""HTTP/1.1 over asyncio: kept connections, one trust store, and faults told in a sentence a person can act on.
+"""HTTP/1.1 over asyncio: keep-alive connections, one certificate store, and error messages a person can act on.
 
-It needs no HTTP library, and a first request costs 70 ms of CPU less for it (docs/decisions/001). asyncio and all that does the work
-are imported on the first send, and the certificate store is read on the first https URL: a program that talks to a server on this
-machine never pays for it.
+It needs no HTTP library, which saves 70 ms of CPU on the first request (docs/decisions/001). asyncio and the rest are imported on the
+first send, and the certificate store is read on the first https URL: a program that only talks to a server on this machine never
+pays for it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from dragoman.base.words import say
 from dragoman.http.client_parts import AnswerBody, PerLoop, Routes
+from dragoman.http.connection import FAULTS
+from dragoman.http.dialling import dial
 from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head
 from dragoman.http.pool import Pool, open_connections
 from dragoman.http.route import Route, route_to
@@ -21,13 +26,13 @@ if TYPE_CHECKING:
     import ssl
 
     from dragoman.http.connection import Exchange, HttpConnection
-    from dragoman.values.contracts import Answer
+    from dragoman.values.contracts import HttpResponse
 
-GAVE_UP_WAITING = 408
-"""Said by a server that was tired of a silent connection. On a kept one it may be on its way before our request is."""
-CROWDED_TRIES = 20
-CROWDED_WAIT_S = 0.25
-"""How often, and how long each time, a request waits for another to end where the process has no file left for a socket."""
+REQUEST_TIMEOUT = 408
+"""Sent by a server that closes an idle connection. On a reused one it may have been sent before our request."""
+FILE_LIMIT_TRIES = 20
+FILE_LIMIT_WAIT_S = 0.25
+"""How often, and how long each time, a request waits for another to end if the process has no file descriptor left for a socket."""
 
 
 class HttpTransport:
@@ -45,13 +50,13 @@ class HttpTransport:
         self._pools: PerLoop[Pool[HttpConnection]] = PerLoop(Pool)
 
     @asynccontextmanager
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[HttpResponse, None]:
         route, target = self._routes.to(url)
         try:
             head = request_head(method, target, request_fields(method, headers, body, route))
         except Unsendable:
-            # Nothing of the request is told or chained: a header may hold a key.
-            raise ConnectionFailed(f"the request to {route.host} is not valid HTTP and was not sent", retryable=False) from None
+            # The request is neither quoted nor chained: a header may contain a key.
+            raise ConnectionFailed(say("http.not_sent", host=route.host), retryable=False) from None
         pool = await self._pools.get()
         exchange = await self._ask(pool, route, method, head, body)
         answer = _HttpAnswer(exchange, route)
@@ -64,7 +69,7 @@ class HttpTransport:
                 pool.put(route.key, connection)
             else:
                 exchange.abort()
-            await answer.aclose(is_kept=connection is not None)
+            await answer.aclose(is_reusable=connection is not None)
 
     async def preconnect(self, url: str) -> None:
         try:
@@ -72,62 +77,56 @@ class HttpTransport:
             pool = await self._pools.get()
             if pool.has(route.key) or not open_connections.has_room:
                 return
-            with pool.opening(route.key) as opened:
-                opened(await self._dial(route))
+            with pool.opening(route.key) as hand_over:
+                hand_over(await self._dial(route))
         except Exception:
-            pass  # the request itself will tell
+            pass  # the request itself will report it
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop. Those of a loop in another thread are closed there, by and by."""
+        """Close the connections of this event loop. Those of a loop in another thread are closed there later."""
         await self._pools.aclose()
 
     # --- connections
 
     async def _ask(self, pool: Pool[HttpConnection], route: Route, method: str, head: bytes, body: bytes) -> Exchange:
-        """Send the request and wait for the answer's head. A kept connection may turn out to be dead: then once more on a new one."""
-        from dragoman.http.connection import FAULTS
-
+        """Send the request and wait for the answer's head. If a reused connection turns out to be dead, retry once on a new one."""
         try:
             connection = await pool.take(route.key)
             if connection is not None:
                 try:
                     exchange = await connection.ask(method, head, body)
                 except OSError:
-                    if connection.answered:
+                    if connection.has_answer:
                         raise
                 else:
-                    if exchange.head.status != GAVE_UP_WAITING:
+                    if exchange.head.status != REQUEST_TIMEOUT:
                         return exchange
                     exchange.abort()
             connection = await self._dial(route)
             return await connection.ask(method, head, body)
         except FAULTS as error:
-            if _is_crowded(error):
-                raise _crowded() from error
-            from dragoman.http.faults import not_answered
+            if _is_out_of_files(error):
+                raise _too_many_open() from error
+            from dragoman.http.faults import error_before_head
 
-            raise not_answered(error, route, self._connect_timeout_s) from error
+            raise error_before_head(error, route, self._connect_timeout_s) from error
 
     async def _dial(self, route: Route) -> HttpConnection:
-        import asyncio
-
-        from dragoman.http.dialling import dial
-
         context = None
         if route.tls or route.hop.tls:
-            from dragoman.http.tls import trust
+            from dragoman.http.tls import load_tls_context
 
-            context = trust(self._tls, asyncio.get_running_loop())
-        for tries in range(CROWDED_TRIES):
+            context = load_tls_context(self._tls, asyncio.get_running_loop())
+        for tries in range(FILE_LIMIT_TRIES):
             try:
-                with open_connections.one_more():
+                with open_connections.opening_one():
                     async with asyncio.timeout(self._connect_timeout_s):
                         return await dial(route, context)
             except OSError as error:
-                if not _is_crowded(error) or tries == CROWDED_TRIES - 1:
+                if not _is_out_of_files(error) or tries == FILE_LIMIT_TRIES - 1:
                     raise
             open_connections.close_idle(len(open_connections))
-            await asyncio.sleep(CROWDED_WAIT_S)
+            await asyncio.sleep(FILE_LIMIT_WAIT_S)
         raise AssertionError("unreachable")
 
 
@@ -147,28 +146,24 @@ class _HttpAnswer(AnswerBody):
                 elif piece is None:
                     await exchange.arrival()
         except (OSError, EOFError, NotHTTP) as error:
-            from dragoman.http.faults import not_completed
+            from dragoman.http.faults import error_in_body
 
-            raise not_completed(error, self._route, received) from error
+            raise error_in_body(error, self._route, received) from error
 
-    async def aclose(self, *, is_kept: bool) -> None:
-        """Let go of the body. Its exchange has ended before: nothing that happens here can reach the connection."""
-        import asyncio
-
+    async def aclose(self, *, is_reusable: bool) -> None:
+        """End reading the body. Its exchange has already ended, so nothing here can affect the connection."""
         try:
-            await self._let_go()
+            await self._end_reading()
         finally:
-            if not is_kept:
-                await asyncio.sleep(0)  # the turn in which its socket is closed
+            if not is_reusable:
+                await asyncio.sleep(0)  # its socket is closed in this turn of the loop
 
 
-def _is_crowded(error: BaseException) -> bool:
-    """Whether the process, or the machine, has as many files open as it may."""
-    import errno
-
+def _is_out_of_files(error: BaseException) -> bool:
+    """Whether the process or the machine has reached its limit of open files."""
     return isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}
 
 
-def _crowded() -> ConnectionFailed:
-    # Told without loading anything: a module could not be opened either.
-    return ConnectionFailed("too many files and connections are open in this process: run fewer agents at once, or allow more (ulimit -n)")
+def _too_many_open() -> ConnectionFailed:
+    # Imports nothing: a module could not be opened either.
+    return ConnectionFailed(say("http.too_many_open"))

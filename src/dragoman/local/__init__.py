@@ -1,1 +1,1 @@
-"""ANNEX. Models on this machine: their weights, the engine, and the provider that asks it."""
+"""ANNEX. Models on this machine: weights, inference engine, and the provider that calls it."""

@@ -1,7 +1,7 @@
-"""A model that runs in this process: llama.cpp, in a thread of its own, loaded once for each file of weights.
+"""A model that runs in this process: llama.cpp in its own thread, loaded once per weights file.
 
-The engine comes with `pip install 'dragoman[local]'` and is not touched before the first request. Requests and answers are those of Chat
-Completions, as bytes. It takes one at a time, and the next waits.
+The engine comes with `pip install 'dragoman[local]'` and is not imported before the first request. Requests and answers are Chat
+Completions, as bytes. It handles one request at a time; others wait.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ import msgspec
 
 from dragoman.base.private import make_directory
 from dragoman.base.turnstile import Turnstile
+from dragoman.base.words import say
 from dragoman.values.errors import InputError, ProviderError, ServerError, Unsupported
 
 log = logging.getLogger("dragoman")
 
 ENGINE = "xllamacpp"
-INSTALL = "pip install 'dragoman[local]'"
-NOT_INSTALLED = f"the engine for local models is not installed: {INSTALL} (there is none for musl, as in Alpine Linux)"
 THREADS_VARIABLE = "DRAGOMAN_LOCAL_THREADS"
 BATCH_TOKENS = 32
-"""Tokens of a prompt worked on between two moments at which a cancel is seen. More are hardly faster, and take seconds."""
+"""Prompt tokens processed between two checks for cancellation. Larger batches are hardly faster, and delay a cancel by seconds."""
 TEMPERATURE = 0.2
-"""Where the request names none. A small model sampled at the usual 0.8 loses its thread."""
+"""Default if the request sets none. At the usual 0.8 a small model loses its thread."""
 NO_ORIGIN = "http://127.0.0.1"
-"""Whose pages a browser lets read the engine's answers. Else any page could: the engine allows them all."""
+"""The only CORS origin that may read the engine's answers. By default the engine allows any page."""
 MAX_CACHE_MIB = 512
 GGUF = b"GGUF"
 PROGRESS = b'"prompt_progress"'
@@ -45,17 +44,17 @@ class EngineSettings(msgspec.Struct, frozen=True):
     context_window: int
     max_output_tokens: int
     threads: int = 1
-    kept: str = ""
-    """The folder for the beginnings of prompts (beginnings.py); nothing: none are kept."""
+    cache_folder: str = ""
+    """Folder of the prompt cache (prompt_cache.py); empty: no cache."""
 
     @classmethod
-    def of(cls, path: str, context_window: int, max_output_tokens: int, env: Mapping[str, str], kept: str = "") -> EngineSettings:
-        """With as many threads as the environment says, or as there are cores to spare."""
-        return cls(os.path.realpath(path), context_window, max_output_tokens, _threads(env) or free_cores(), kept)
+    def of(cls, path: str, context_window: int, max_output_tokens: int, env: Mapping[str, str], cache_folder: str = "") -> EngineSettings:
+        """Settings with the number of threads from the environment, or else one per free core."""
+        return cls(os.path.realpath(path), context_window, max_output_tokens, _threads(env) or free_cores(), cache_folder)
 
 
 class Engine:
-    """One model. Everything it does happens in its own thread; what is returned are futures."""
+    """One model. All work happens in its own thread; methods return futures."""
 
     def __init__(self, settings: EngineSettings, make: Callable[[EngineSettings, str], Any] | None = None) -> None:
         self.settings = settings
@@ -63,22 +62,22 @@ class Engine:
         self._thread = ThreadPoolExecutor(1, "dragoman-local-model")
         self._key = os.urandom(16).hex()
         self._server: Any = None
-        self._has_begun = False
+        self._is_prompt_prepared = False
         self.places = Turnstile(1)
-        """Whose turn it is, over all event loops and threads."""
+        """One request at a time, across all event loops and threads."""
 
     def load(self) -> Future[None]:
         return self._thread.submit(self._load)
 
-    def ask(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event, alike: int = 0) -> Future[None]:
-        """Answer a streaming request: `tell` is called with each chunk, in the engine's thread. Set `stop` to end it.
+    def ask(self, body: bytes, on_chunk: Callable[[bytes], None], stop: threading.Event, example_count: int = 0) -> Future[None]:
+        """Answer a streaming request: `on_chunk` is called with each chunk, in the engine's thread. Set `stop` to end it.
 
-        `alike`: how many messages after the instructions are the same in every conversation.
+        `example_count`: how many messages after the instructions are the same in every conversation.
         """
-        return self._thread.submit(self._ask, body, tell, stop, alike)
+        return self._thread.submit(self._ask, body, on_chunk, stop, example_count)
 
     def post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        """Something the engine answers over its own loopback port alone, as counting tokens. Blocks; the model must be loaded."""
+        """Requests that the engine only answers on its loopback port, such as counting tokens. Blocks; the model must be loaded."""
         from http.client import HTTPConnection, HTTPException
 
         host = self._server.listening_address.removeprefix("http://")
@@ -88,7 +87,7 @@ class Engine:
             answer = connection.getresponse()
             return answer.status, answer.read()
         except (OSError, HTTPException) as error:
-            raise ServerError(f"the engine does not answer: {error}") from error
+            raise ServerError(say("local.engine_silent", reason=error)) from error
         finally:
             connection.close()
 
@@ -97,13 +96,13 @@ class Engine:
             check_weights(self.settings.path)
             self._server = self._make(self.settings, self._key)
 
-    def _ask(self, body: bytes, tell: Callable[[bytes], None], stop: threading.Event, alike: int) -> None:
+    def _ask(self, body: bytes, on_chunk: Callable[[bytes], None], stop: threading.Event, example_count: int) -> None:
         raised: list[BaseException] = []
 
-        def told(chunk: bytes) -> bool:
+        def forward(chunk: bytes) -> bool:
             if not stop.is_set():
                 try:
-                    tell(chunk)
+                    on_chunk(chunk)
                 except BaseException as error:  # the engine would swallow it
                     raised.append(error)
                     return True
@@ -112,38 +111,38 @@ class Engine:
         if stop.is_set():
             return
         self._load()
-        if not self._has_begun:
-            self._has_begun = True
-            self._begin(body, alike, tell, stop)
+        if not self._is_prompt_prepared:
+            self._is_prompt_prepared = True
+            self._prepare_prompt(body, example_count, on_chunk, stop)
         if not stop.is_set():
             try:
-                self._server.handle_chat_completions(body, told)
+                self._server.handle_chat_completions(body, forward)
             except Exception as error:
-                raise ProviderError(f"the engine failed: {error or type(error).__name__}") from error
+                raise ProviderError(say("local.engine_failed", reason=str(error) or type(error).__name__)) from error
         if raised:
             raise raised[0]
 
-    def _begin(self, body: bytes, alike: int, tell: Callable[[bytes], None], stop: threading.Event) -> None:
-        """The first request of this process finds its beginning read, where an earlier process has."""
-        if not self.settings.kept:
+    def _prepare_prompt(self, body: bytes, example_count: int, on_chunk: Callable[[bytes], None], stop: threading.Event) -> None:
+        """Restore the prompt prefix from the cache before the first request of this process."""
+        if not self.settings.cache_folder:
             return
-        from dragoman.local.beginnings import Beginnings
+        from dragoman.local.prompt_cache import PromptCache
 
-        def told(chunk: bytes) -> bool:
+        def forward(chunk: bytes) -> bool:
             if PROGRESS in chunk and not stop.is_set():
-                tell(chunk)
+                on_chunk(chunk)
             return stop.is_set()
 
         def read(prompt: bytes) -> bool:
-            self._server.handle_chat_completions(prompt, told)
+            self._server.handle_chat_completions(prompt, forward)
             return not stop.is_set()
 
         try:
             made = os.stat(self.settings.path)
-            make_directory(self.settings.kept)
+            make_directory(self.settings.cache_folder)
             identity = (self.settings.path, made.st_size, made.st_mtime_ns, self.settings.context_window, _engine_version())
-            Beginnings(self.settings.kept, identity, self.post, read).recall(body, alike)
-        except Exception as error:  # the request will tell what is wrong
+            PromptCache(self.settings.cache_folder, identity, self.post, read).prepare(body, example_count)
+        except Exception as error:  # the request will report what is wrong
             log.debug("the beginning of the prompt was not kept: %s", error)
 
 
@@ -152,7 +151,7 @@ _lock = threading.Lock()
 
 
 def engine_for(settings: EngineSettings) -> Engine:
-    """The one engine of this process for these weights, set as whoever came first wanted it."""
+    """The engine of this process for these weights, created once; later settings are ignored."""
     with _lock:
         if settings.path not in _engines:
             _engines[settings.path] = Engine(settings)
@@ -160,18 +159,18 @@ def engine_for(settings: EngineSettings) -> Engine:
 
 
 def check_weights(path: str) -> None:
-    """Raises InputError where this is no file of weights: the engine would only say that it could not load."""
+    """Raises InputError if this is not a weights file: the engine would only report that loading failed."""
     try:
         with open(path, "rb") as file:
             magic = file.read(len(GGUF))
     except OSError as error:
-        raise InputError(f"the weights at {path} cannot be read: {error.strerror or error}") from error
+        raise InputError(say("local.weights_unreadable", path=path, reason=error.strerror or error)) from error
     if magic != GGUF:
-        raise InputError(f"{path} is not a GGUF file: name one that is, as local//path/to/model.gguf")
+        raise InputError(say("local.not_gguf", path=path))
 
 
 def free_cores() -> int:
-    """Cores this process may use and nobody is using. Threads beyond those wait for each other: ten times slower, not faster."""
+    """Idle cores this process may use. More threads than that wait for each other: ten times slower, not faster."""
     may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         busy = round(os.getloadavg()[0])
@@ -181,28 +180,29 @@ def free_cores() -> int:
 
 
 def serve_on(settings: EngineSettings, host: str, port: int, name: str) -> Any:
-    """The model behind the engine's own HTTP server, listed by that name, for whoever asks; it ends with the process."""
+    """Serve the model on the engine's own HTTP server under that name; it ends with the process."""
     engine = import_engine()
     params = _params(engine, settings)
     params.hostnames, params.port = [host], port
     params.model_alias = {name}
-    return _loaded(engine, params)
+    return _start_server(engine, params)
 
 
 def _make_server(settings: EngineSettings, key: str) -> Any:
     engine = import_engine()
     params = _params(engine, settings)
     params.api_keys = [key]  # its port on loopback is open to everyone on this machine
-    if settings.kept:
-        params.slot_save_path = os.path.join(settings.kept, "")
-    return _loaded(engine, params)
+    if settings.cache_folder:
+        params.slot_save_path = os.path.join(settings.cache_folder, "")
+    return _start_server(engine, params)
 
 
-def _loaded(engine: Any, params: Any) -> Any:
+def _start_server(engine: Any, params: Any) -> Any:
     try:
         return engine.Server(params)
     except Exception as error:
-        raise ProviderError(f"the model at {params.model.path} could not be loaded: {error or type(error).__name__}") from error
+        reason = str(error) or type(error).__name__
+        raise ProviderError(say("local.model_not_loaded", path=params.model.path, reason=reason)) from error
 
 
 def _params(engine: Any, settings: EngineSettings) -> Any:
@@ -222,28 +222,25 @@ def _params(engine: Any, settings: EngineSettings) -> Any:
     return params
 
 
-def unusable() -> str:
-    """Why the engine cannot run here, and what to do, as far as can be told without loading it; or nothing."""
+def unusable_reason() -> str:
+    """Why the engine cannot run here and what to do about it, as far as known without loading it; empty if nothing is wrong."""
     if missing := missing_instructions():
-        return (
-            f"the local engine needs a processor with {missing}, and this one has none; "
-            "use a server that runs elsewhere (ollama/, llamacpp/), or a hosted model"
-        )
+        return say("local.processor", missing=missing)
     from importlib.util import find_spec
 
-    return "" if ENGINE in sys.modules or find_spec(ENGINE) is not None else NOT_INSTALLED
+    return "" if ENGINE in sys.modules or find_spec(ENGINE) is not None else say("local.engine_not_installed")
 
 
 def import_engine() -> Any:
-    """The engine's module. Raises Unsupported, saying what to do, where it is not there or cannot run."""
-    if reason := unusable():
+    """The engine's module. Raises Unsupported, with advice, if it is not installed or cannot run."""
+    if reason := unusable_reason():
         raise Unsupported(reason)
-    # Threads that spin while they wait take the cores from those that work. Read once, when the library is loaded.
+    # Spinning threads take cores from working ones. The variable is read once, when the library is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         return import_module(ENGINE)
     except ImportError as error:
-        raise Unsupported(f"the engine for local models cannot be loaded ({error}): try {INSTALL} --force-reinstall") from error
+        raise Unsupported(say("local.engine_not_loaded", reason=error)) from error
 
 
 def _engine_version() -> str:
@@ -256,7 +253,7 @@ def _engine_version() -> str:
 
 
 def missing_instructions(cpuinfo: str = "/proc/cpuinfo") -> str:
-    """What the engine needs and the processor lacks, where that can be told: without it the process would be killed, not told."""
+    """CPU instructions the engine needs and the processor lacks, if known: the process would be killed without a message."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return ""
     try:
@@ -271,4 +268,4 @@ def _threads(env: Mapping[str, str]) -> int:
     text = env.get(THREADS_VARIABLE, "").strip()
     if not text or (text.isdecimal() and int(text) > 0):
         return int(text or 0)
-    raise InputError(f"{THREADS_VARIABLE} must be a whole number from 1, and is {text!r}")
+    raise InputError(say("local.threads", variable=THREADS_VARIABLE, value=text))

@@ -1,7 +1,7 @@
-"""The model in this process as a provider: Chat Completions, with an engine where others have a network.
+"""Provider for a model in this process: Chat Completions with the engine as transport instead of the network.
 
-A name is looked up among the weights that were pulled; a path to a GGUF file is used as it is (`local//path/to/model.gguf`), and
-DRAGOMAN_LOCAL_MODEL names a file that goes before all others.
+A name is looked up among the pulled weights; a path to a GGUF file is used directly (`local//path/to/model.gguf`), and
+DRAGOMAN_LOCAL_MODEL names a file that overrides both.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.turnstile import Turnstile
+from dragoman.base.words import say
 from dragoman.local.engine import Engine, EngineSettings, engine_for
 from dragoman.providers import openai_chat
-from dragoman.providers.answer import last_response
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.http_provider import HttpProvider
-from dragoman.values.contracts import Answer, BlobStore, Prepared
+from dragoman.values.contracts import BlobStore, HttpRequest, HttpResponse, Provider
 from dragoman.values.errors import InputError, ServerError, StreamBroken, Unsupported
 from dragoman.values.messages import Request, Response
 from dragoman.values.profile import Deployment
 
 FILE_VARIABLE = "DRAGOMAN_LOCAL_MODEL"
-ALIKE = "x-alike-messages"
-"""For the engine's transport alone: nothing leaves this process."""
+EXAMPLES_HEADER = "x-alike-messages"
+"""A header for the engine's transport only: it never leaves this process."""
 CHAT, COUNT = "/chat/completions", "/chat/completions/input_tokens"
 
 Find = Callable[[str], str | os.PathLike[str] | None]
@@ -37,7 +37,7 @@ Find = Callable[[str], str | os.PathLike[str] | None]
 
 
 class LocalProvider(HttpProvider):
-    """Implements contracts.Provider. Nothing is loaded before the first request, or the hint that one will follow."""
+    """Implements contracts.Provider. Nothing is loaded before the first request or `preconnect`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LocalProvider(HttpProvider):
         blobs: BlobStore | None = None,
         kept: Callable[[], str] | None = None,
     ) -> None:
-        """`kept` names the folder where the beginnings of prompts are kept for the next process."""
+        """`kept` returns the folder of the prompt cache."""
         profile = profile_for(deployment, model)
 
         def engine() -> Engine:
@@ -60,100 +60,100 @@ class LocalProvider(HttpProvider):
         self._engine = engine
 
     def _places(self) -> Turnstile:
-        """The engine answers one at a time: the time a request waits for another's answer is not counted as its own."""
+        """The engine handles one request at a time: waiting for another request does not count towards a timeout."""
         return self._engine().places
 
-    def _prepared(self, request: Request, *, stream: bool) -> Prepared:
-        """Also says how much of it is the same in every conversation, which the engine keeps."""
-        asked = super()._prepared(request, stream=stream)
-        return msgspec.structs.replace(asked, headers={**asked.headers, ALIKE: str(request.shown)}) if request.shown else asked
+    def _prepared(self, request: Request, *, stream: bool) -> HttpRequest:
+        """Adds a header with the number of few-shot messages, which the engine caches."""
+        prepared = super()._prepared(request, stream=stream)
+        if not request.example_count:
+            return prepared
+        return msgspec.structs.replace(prepared, headers={**prepared.headers, EXAMPLES_HEADER: str(request.example_count)})
 
     async def generate(self, request: Request) -> Response:
-        """By way of the stream: an answer that is not streamed cannot be stopped."""
-        return await last_response(self.stream(request))
+        """Uses the stream: an answer that is not streamed cannot be cancelled."""
+        return await Provider.generate(self, request)
 
     async def count_tokens(self, request: Request) -> int:
-        """As the model itself counts, chat template and all."""
-        asked = self.prepare(request)
-        counted = Prepared(asked.method, asked.url.removesuffix(CHAT) + COUNT, asked.headers, asked.body)
-        match await self._json(counted, self.profile(request.model).first_event_s):
+        """Counted by the model's own tokenizer, including the chat template."""
+        prepared = self.prepare(request)
+        count_request = HttpRequest(prepared.method, prepared.url.removesuffix(CHAT) + COUNT, prepared.headers, prepared.body)
+        match await self._json(count_request, self.profile(request.model).first_event_s):
             case {"input_tokens": int(tokens)}:
                 return tokens
             case other:
-                raise StreamBroken(f"the engine counted no tokens: {jsontext.dumps(other)[:200]}", provider=self.name)
+                raise StreamBroken(say("local.engine_no_count", answer=jsontext.dumps(other)[:200]), provider=self.name)
 
 
 def weights_of(model: str, env: Mapping[str, str], find: Find | None = None) -> str:
-    """Where a model's weights lie. Raises InputError, saying how to get them, where there are none."""
+    """The path of a model's weights. Raises InputError, with how to get them, if there are none."""
     if named := env.get(FILE_VARIABLE, "").strip():
         return os.path.expanduser(named)
     if os.sep in model or model.endswith(".gguf"):
         return os.path.expanduser(model)
     found = find(model) if find is not None else None
     if found is None:
-        raise InputError(
-            f"the weights of {model} are not on this machine: dragoman models pull {model}, or name a file, as local//path/to/model.gguf"
-        )
+        raise InputError(say("local.no_weights", model=model))
     return os.fspath(found)
 
 
 class EngineTransport:
-    """Implements contracts.Transport for one engine. Leaving an answer early stops the engine, within a few dozen tokens of its prompt or
-    one of its answer; whoever leaves does not wait for it."""
+    """Implements contracts.Transport for one engine. Leaving a response early stops the engine within a few dozen prompt tokens or one
+    answer token; the caller does not wait for that."""
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AbstractAsyncContextManager[Answer]:
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AbstractAsyncContextManager[HttpResponse]:
         if url.endswith(COUNT):
-            return self._posted("/v1" + COUNT, body)
+            return self._post("/v1" + COUNT, body)
         if url.endswith(CHAT):
-            return self._asked(body, int(headers.get(ALIKE, 0)))
-        raise Unsupported("the local engine answers and counts, and does nothing else")
+            return self._stream_chat(body, int(headers.get(EXAMPLES_HEADER, 0)))
+        raise Unsupported(say("local.engine_only_chat"))
 
     async def preconnect(self, url: str) -> None:
-        """Begin to load the model. What is wrong with it is told to the request."""
+        """Start loading the model. The request reports any failure."""
         try:
-            self._engine().load().add_done_callback(_seen)
+            self._engine().load().add_done_callback(_ignore_failure)
         except Exception:
             pass
 
     async def aclose(self) -> None:
-        """The model stays for whoever asks next: loading it takes seconds."""
+        """The model stays loaded for the next request: loading takes seconds."""
 
     @asynccontextmanager
-    async def _asked(self, body: bytes, alike: int) -> AsyncIterator[Answer]:
-        loop, told, stop = asyncio.get_running_loop(), asyncio.Queue[bytes | None](), threading.Event()
+    async def _stream_chat(self, body: bytes, example_count: int) -> AsyncIterator[HttpResponse]:
+        loop, chunks_queue, stop = asyncio.get_running_loop(), asyncio.Queue[bytes | None](), threading.Event()
 
-        def tell(chunk: bytes | None) -> None:
+        def enqueue(chunk: bytes | None) -> None:
             try:
-                loop.call_soon_threadsafe(told.put_nowait, chunk)
-            except RuntimeError:  # the loop is closed: nobody is there to be told any more
+                loop.call_soon_threadsafe(chunks_queue.put_nowait, chunk)
+            except RuntimeError:  # the loop is closed: no one is reading
                 stop.set()
 
-        done = self._engine().ask(body, tell, stop, alike)
-        done.add_done_callback(lambda _: tell(None))
+        done = self._engine().ask(body, enqueue, stop, example_count)
+        done.add_done_callback(lambda _: enqueue(None))
         try:
-            first = await told.get()
+            first = await chunks_queue.get()
             if first is None:
                 done.result()
-                raise ServerError("the engine gave no answer")
-            fault = _fault(first)
-            yield _Whole(fault, first) if fault else _Streamed(first, told, done)
+                raise ServerError(say("local.engine_no_answer"))
+            fault = _error_status(first)
+            yield _CompleteResponse(fault, first) if fault else _StreamedResponse(first, chunks_queue, done)
         finally:
             stop.set()
             done.cancel()
-            done.add_done_callback(_seen)
+            done.add_done_callback(_ignore_failure)
 
     @asynccontextmanager
-    async def _posted(self, path: str, body: bytes) -> AsyncIterator[Answer]:
+    async def _post(self, path: str, body: bytes) -> AsyncIterator[HttpResponse]:
         engine = self._engine()
         await asyncio.wrap_future(engine.load())
-        yield _Whole(*await asyncio.to_thread(engine.post, path, body))
+        yield _CompleteResponse(*await asyncio.to_thread(engine.post, path, body))
 
 
-class _Whole:
-    """An answer that is there."""
+class _CompleteResponse:
+    """A complete HTTP response."""
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status = status
@@ -164,28 +164,28 @@ class _Whole:
         yield self._body
 
 
-class _Streamed:
-    """An answer that is coming, as server-sent events."""
+class _StreamedResponse:
+    """A response streamed as server-sent events."""
 
     status = 200
 
-    def __init__(self, first: bytes, told: asyncio.Queue[bytes | None], done: Future[None]) -> None:
+    def __init__(self, first: bytes, chunks_queue: asyncio.Queue[bytes | None], done: Future[None]) -> None:
         self.headers: Mapping[str, str] = {"content-type": "text/event-stream"}
         self._first = first
-        self._told = told
+        self._queue = chunks_queue
         self._done = done
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         chunk: bytes | None = self._first
         while chunk is not None:
             yield b"data: " + chunk + b"\n\n"
-            chunk = await self._told.get()
+            chunk = await self._queue.get()
         self._done.result()
         yield b"data: [DONE]\n\n"
 
 
-def _fault(chunk: bytes) -> int:
-    """The status of an answer that is an error, or 0."""
+def _error_status(chunk: bytes) -> int:
+    """The HTTP status of a chunk that is an error, or 0."""
     match jsontext.decode_object(chunk.decode(errors="replace")):
         case {"error": {"code": int(code)}}:
             return code
@@ -195,7 +195,7 @@ def _fault(chunk: bytes) -> int:
             return 0
 
 
-def _seen(done: Future[None]) -> None:
-    """Look at a failure that nobody waits for."""
+def _ignore_failure(done: Future[None]) -> None:
+    """Retrieve the exception of a future that no one awaits, so that it is not logged."""
     if not done.cancelled():
         done.exception()

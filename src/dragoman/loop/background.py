@@ -1,4 +1,4 @@
-"""One thread with an event loop of its own, for code that is not async. There is no second engine: it drives the same Run."""
+"""One thread with its own event loop, for synchronous code. It drives the same Run as async code does."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from dragoman.loop.result import Result
+from dragoman.loop.run import Run
 from dragoman.values.events import TurnEvent
-
-if TYPE_CHECKING:
-    from dragoman.loop.run import Result, Run
 
 T = TypeVar("T")
 
 ENDING_S = 2.0
-"""How long a run that was left is waited for: a cancel takes at most a second."""
+"""How long to wait for an abandoned run: a cancel takes at most a second."""
 
 
 class Background:
@@ -27,7 +26,7 @@ class Background:
         self._thread.start()
 
     def result_of(self, make: Callable[[], Run]) -> Result:
-        """The run's result. Ctrl-C while waiting ends the run before it is passed on."""
+        """Wait for the run's result. Ctrl-C while waiting ends the run before it propagates."""
         runs: list[Run] = []
 
         async def outcome() -> Result:
@@ -41,7 +40,7 @@ class Background:
             self._end(runs, waiting)
 
     def value_of(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What a coroutine returns. Ctrl-C while waiting ends it before it is passed on."""
+        """Wait for a coroutine's result. Ctrl-C while waiting ends it before it propagates."""
         waiting = asyncio.run_coroutine_threadsafe(make(), self._loop)
         try:
             return waiting.result()
@@ -70,10 +69,10 @@ class Background:
                     raise event
                 yield event
         finally:
-            self._end(runs, relaying)  # where the caller left the loop early, the run ends with it
+            self._end(runs, relaying)  # if the caller left the loop early, the run ends with it
 
     def _end(self, runs: list[Run], waiting: Future[Any]) -> None:
-        """When this returns the run is over, so that the next can begin."""
+        """End the run. When this returns it is over, so that the next can begin."""
         if waiting.done():
             return
         for run in runs:
@@ -83,7 +82,7 @@ class Background:
         wait([waiting], timeout=ENDING_S)
 
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
-        """Do `last` in the thread, and end it with everything that still goes on there: whoever waits for that is told it was cancelled."""
+        """Run `last` in the thread, and end it with everything still running there: waiting callers get a cancellation."""
 
         async def finish() -> None:
             try:
@@ -94,7 +93,7 @@ class Background:
                     task.cancel()
                 if others:
                     await asyncio.wait(others, timeout=ENDING_S)
-                # Connections of a provider that the agent was given are kept by a generator of this loop: they end with it.
+                # Connections of a provider that was passed to the agent are held by an async generator of this loop: they end with it.
                 await self._loop.shutdown_asyncgens()
 
         try:

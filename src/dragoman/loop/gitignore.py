@@ -1,4 +1,4 @@
-"""What a .gitignore leaves out, read as git reads it. Its patterns come from strangers: they never run in `re`, and take bounded time."""
+""".gitignore patterns, read as git reads them. They are untrusted input: they never run in `re`, and take bounded time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import msgspec
 MAX_FILE_BYTES = 100_000
 MAX_PATTERN_CHARS = 1_000
 MAX_STEPS = 200_000
-"""How far patterns with wildcards are followed for one tree, all names together; beyond it they leave nothing out."""
+"""How many steps wildcard patterns may take for one tree, all names together; beyond that they match nothing."""
 
 MAX_SPELLED_OUT = 32
-"""`*.py[cod]` is three endings, and `[Bb]in` two names. Beyond so many a pattern is followed step by step."""
+"""`*.py[cod]` is three endings, and `[Bb]in` two names. Patterns with more alternatives are matched step by step."""
 
 _STEPS_TO_BEGIN = 4
 _SPECIAL = "*?[\\"
@@ -35,8 +35,8 @@ _CLASSES = {
 }
 
 
-class Steps:
-    """What is left of the work that patterns may make."""
+class StepBudget:
+    """The remaining budget of steps for matching patterns."""
 
     def __init__(self, left: int = MAX_STEPS) -> None:
         self.left = left
@@ -44,11 +44,11 @@ class Steps:
 
 class _Star(msgspec.Struct, frozen=True):
     crosses: bool
-    """Whether it stands for `/`, too."""
+    """Whether it also matches `/`."""
 
 
 class _Skip(msgspec.Struct, frozen=True):
-    """Stands before `**/`, which may be left out altogether."""
+    """Precedes `**/`, which may match nothing."""
 
 
 class _Chars(msgspec.Struct, frozen=True):
@@ -65,37 +65,37 @@ _STAR, _CROSSING, _SKIP = _Star(False), _Star(True), _Skip()
 
 class _Rule(msgspec.Struct, frozen=True):
     keeps: bool
-    """`!`: what an earlier rule left out comes back."""
+    """`!`: re-includes what an earlier rule excluded."""
     only_folders: bool
     whole_path: bool
-    """Whether it speaks of the path from where the .gitignore lies, or of the name alone."""
+    """Whether it matches the path from the .gitignore's folder, or the name alone."""
     exact: frozenset[str] = frozenset()
-    """All that it stands for, where that is little."""
+    """Everything it matches, if that is little."""
     suffixes: tuple[str, ...] = ()
-    """What follows its one star, which comes first, where that is little."""
+    """What follows its one leading star, if that is little."""
     start: str = ""
-    """Else: what it begins with, spelled out,"""
+    """Else: its literal beginning,"""
     rest: tuple[_Token, ...] = ()
     needs: str = ""
-    """and the longest part of the rest that is."""
+    """and the longest literal part of the rest."""
 
 
 class IgnoreFile:
-    """The rules of one .gitignore. Names are compared byte by byte, each byte a character, as git does."""
+    """The rules of one .gitignore. Names are compared byte by byte, each byte as a character, as git does."""
 
     def __init__(self, data: bytes) -> None:
         lines = data[:MAX_FILE_BYTES].removeprefix(b"\xef\xbb\xbf").decode("latin-1").split("\n")
         rules = [rule for rule in map(_rule, lines) if rule is not None]
         self._rules = tuple(reversed(rules))
-        # Most names fit nothing at all, and that is seen at a glance.
+        # Most names match nothing at all, and this shows it quickly.
         self._names = frozenset[str]().union(*(rule.exact for rule in rules if not rule.whole_path))
         self._paths = frozenset[str]().union(*(rule.exact for rule in rules if rule.whole_path))
         self._suffixes = tuple({suffix for rule in rules for suffix in rule.suffixes})
         self._others = tuple(rule for rule in self._rules if rule.rest)
 
-    def verdict(self, path: str, is_folder: bool, steps: Steps) -> bool | None:
-        """Whether a path, relative to where this file lies, is left out; None where nothing is said of it."""
-        path = in_bytes(path)
+    def verdict(self, path: str, is_folder: bool, steps: StepBudget) -> bool | None:
+        """Whether a path, relative to this file's folder, is ignored; None if no rule matches."""
+        path = byte_chars(path)
         name = path[path.rfind("/") + 1 :]
         is_likely = name in self._names or path in self._paths or name.endswith(self._suffixes)
         others = self._others if steps.left > 0 else ()
@@ -105,27 +105,27 @@ class IgnoreFile:
         return None
 
 
-class Ignored:
-    """The .gitignore files that hold in a folder, the nearest first. Frozen: a folder below has one of its own."""
+class IgnoreRules:
+    """The .gitignore files that apply in a folder, the nearest first. Immutable: a folder below gets its own."""
 
-    def __init__(self, files: Sequence[tuple[str, IgnoreFile]] = (), steps: Steps | None = None) -> None:
+    def __init__(self, files: Sequence[tuple[str, IgnoreFile]] = (), steps: StepBudget | None = None) -> None:
         self._files = tuple(files)
-        self._steps = steps or Steps()
+        self._steps = steps or StepBudget()
 
-    def within(self, prefix: str, file: IgnoreFile) -> Ignored:
-        """With a file that lies in the folder `prefix`, which ends in `/` or is empty."""
-        return Ignored(((prefix, file), *self._files), self._steps)
+    def within(self, prefix: str, file: IgnoreFile) -> IgnoreRules:
+        """With the file in the folder `prefix`, which ends in `/` or is empty."""
+        return IgnoreRules(((prefix, file), *self._files), self._steps)
 
-    def leaves_out(self, path: str, is_folder: bool) -> bool:
-        """Whether it is ignored, given that the folders it lies in are not."""
+    def ignores(self, path: str, is_folder: bool) -> bool:
+        """Whether it is ignored, given that its parent folders are not."""
         for prefix, file in self._files:
-            if (said := file.verdict(path[len(prefix) :], is_folder, self._steps)) is not None:
-                return said
+            if (verdict := file.verdict(path[len(prefix) :], is_folder, self._steps)) is not None:
+                return verdict
         return False
 
 
-def in_bytes(name: str) -> str:
-    """A name with every byte as a character of its own."""
+def byte_chars(name: str) -> str:
+    """A name with every byte as one character."""
     return name if name.isascii() else os.fsencode(name).decode("latin-1")
 
 
@@ -142,20 +142,20 @@ def _rule(line: str) -> _Rule | None:
     pattern = pattern.removesuffix("/")
     whole_path = "/" in pattern
     pattern = pattern.removeprefix("/")
-    # As in git, what is spelled out at the start is compared first, and the wildcards see only what comes behind it.
+    # As in git, the literal beginning is compared first, and the wildcards see only what follows it.
     plain = next((at for at, char in enumerate(pattern) if char in _SPECIAL), len(pattern))
     start, rest = pattern[:plain], _tokens(pattern[plain:], whole_path)
     if not start and not rest:
         return None
-    if exact := _spelled_out(rest):
+    if exact := _expand(rest):
         return _Rule(keeps, only_folders, whole_path, frozenset(start + each for each in exact))
-    if not whole_path and not start and rest[0] == _STAR and (suffixes := _spelled_out(rest[1:])):
+    if not whole_path and not start and rest[0] == _STAR and (suffixes := _expand(rest[1:])):
         return _Rule(keeps, only_folders, whole_path, suffixes=suffixes)
-    return _Rule(keeps, only_folders, whole_path, start=start, rest=rest, needs=_longest_plain(rest))
+    return _Rule(keeps, only_folders, whole_path, start=start, rest=rest, needs=_longest_literal(rest))
 
 
-def _spelled_out(tokens: Sequence[_Token]) -> tuple[str, ...]:
-    """Everything that tokens without stars stand for; nothing where it is much."""
+def _expand(tokens: Sequence[_Token]) -> tuple[str, ...]:
+    """Everything that tokens without stars match; empty if that is too much."""
     found = [""]
     for token in tokens:
         if isinstance(token, str):
@@ -170,14 +170,14 @@ def _spelled_out(tokens: Sequence[_Token]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _longest_plain(tokens: Sequence[_Token]) -> str:
-    # No line holds a newline. The slash of a `**/` that may be left out is not needed.
+def _longest_literal(tokens: Sequence[_Token]) -> str:
+    # No line holds a newline. The slash of a `**/` that may match nothing is not required.
     plain = "".join(token if isinstance(token, str) else "\n\r" if token == _SKIP else "\n" for token in tokens)
     return max(plain.replace("\r\n/", "\n").split("\n"), key=len)
 
 
 def _without_spaces_at_end(line: str) -> str:
-    """Spaces at the end do not count, unless a backslash stands before them."""
+    """Trailing spaces do not count, unless escaped with a backslash."""
     kept = line.rstrip(" ")
     backslashes = len(kept) - len(kept.rstrip("\\"))
     return kept + " " if backslashes % 2 and len(kept) < len(line) else kept
@@ -205,7 +205,7 @@ def _tokens(pattern: str, whole_path: bool) -> tuple[_Token, ...]:
 
 
 def _stars(pattern: str, at: int, end: int) -> list[_Token]:
-    """`**` crosses folders where it stands alone between slashes, and is a `*` anywhere else."""
+    """`**` crosses folders if it is alone between slashes, and is a `*` anywhere else."""
     behind = pattern[end : end + 2]
     if end - at < 2 or (at and pattern[at - 1] != "/") or (behind and behind[0] != "/" and behind != "\\/"):
         return [_STAR]
@@ -213,7 +213,7 @@ def _stars(pattern: str, at: int, end: int) -> list[_Token]:
 
 
 def _bracket(pattern: str, at: int) -> tuple[_Token, int]:
-    """The set that begins at `at`, and where it ends. One without an end fits nothing."""
+    """The set that begins at `at`, and where it ends. An unterminated set matches nothing."""
     at += 1
     is_negated = pattern[at : at + 1] in ("!", "^")
     at += is_negated
@@ -235,7 +235,7 @@ def _bracket(pattern: str, at: int) -> tuple[_Token, int]:
             end = pattern.find("]", at + 2)
             if end < 0:
                 return _NEVER, len(pattern)
-            if end - at < 3 or pattern[end - 1] != ":":  # no class of characters after all
+            if end - at < 3 or pattern[end - 1] != ":":  # not a character class after all
                 members.add("[")
                 before = "["
             elif (named := _CLASSES.get(pattern[at + 2 : end - 1])) is None:
@@ -256,7 +256,7 @@ def _bracket(pattern: str, at: int) -> tuple[_Token, int]:
 # --- matching ------------------------------------------------------------------------------------------------------------
 
 
-def _fits(rule: _Rule, text: str, steps: Steps) -> bool:
+def _fits(rule: _Rule, text: str, steps: StepBudget) -> bool:
     if not rule.rest:
         return text in rule.exact or text.endswith(rule.suffixes)
     if rule.needs not in text or not text.startswith(rule.start):
@@ -264,8 +264,8 @@ def _fits(rule: _Rule, text: str, steps: Steps) -> bool:
     return _follow(rule.rest, text[len(rule.start) :], steps)
 
 
-def _follow(tokens: Sequence[_Token], text: str, steps: Steps) -> bool:
-    """All ways to read the text at once: at most so many steps as both lengths multiplied."""
+def _follow(tokens: Sequence[_Token], text: str, steps: StepBudget) -> bool:
+    """All ways to match the text at once: the number of steps is at most the product of both lengths."""
     if steps.left <= 0:
         return False
     steps.left -= _STEPS_TO_BEGIN
@@ -287,7 +287,7 @@ def _follow(tokens: Sequence[_Token], text: str, steps: Steps) -> bool:
 
 
 def _with_empty(ways: list[int], tokens: Sequence[_Token]) -> list[int]:
-    """A star may stand for nothing, and `**/` may be left out."""
+    """A star may match nothing, and so may `**/`."""
     found: dict[int, None] = {}
     waiting = ways[::-1]
     while waiting:

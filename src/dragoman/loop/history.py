@@ -1,18 +1,19 @@
-"""The record as it grows: entries in, views out. Every entry goes to the journal before anything is made of it."""
+"""The record as it grows: entries in, views out. Every entry goes to the journal before anything else uses it."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import Literal, TypeVar
 
+from dragoman.base.clock import now_ms
 from dragoman.context.cache import Cache
 from dragoman.context.view import View
 from dragoman.values.contracts import Journal
-from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, result
+from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, tool_result
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
+    About,
     AnswerRejected,
     Compressed,
     Configured,
@@ -25,6 +26,7 @@ from dragoman.values.record import (
     Pruned,
     Rewound,
     Said,
+    Speaker,
     Spent,
     Started,
     Titled,
@@ -38,42 +40,23 @@ NOT_RUN = "Interrupted before it was finished. It had changed nothing: call it a
 _E = TypeVar("_E", bound=Entry)
 
 
-class MemoryJournal:
-    """A journal for scripts and tests: what would be on disk."""
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.synced = 0
-        """How many entries were there when it was last synced."""
-
-    def append(self, entry: Entry) -> None:
-        self.entries.append(entry)
-
-    async def sync(self) -> None:
-        self.synced = len(self.entries)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class History:
     """One record. Entries are appended and never edited; `view` is what the model sees, `transcript` everything that was said."""
 
-    def __init__(self, journal: Journal | None = None, *, entries: Iterable[Entry] = (), now_ms: Callable[[], int] = _now_ms) -> None:
+    def __init__(self, journal: Journal | None = None, *, entries: Iterable[Entry] = (), now_ms: Callable[[], int] = now_ms) -> None:
         self.entries: list[Entry] = []
         self.view = View()
         self.cache = Cache()
         self._journal = journal
         self._now_ms = now_ms
         for entry in entries:
-            self._keep(entry)
+            self._feed(entry)
 
     # --- views
 
     @property
     def request(self) -> Request:
-        """What would be sent next."""
+        """The request that would be sent next."""
         return self.view.request
 
     def now_ms(self) -> int:
@@ -85,15 +68,15 @@ class History:
         return self.view.messages
 
     def transcript(self) -> tuple[Message, ...]:
-        """Everything that was said and every result, as it looked: rejected, pruned and rewound alike."""
+        """Everything that was said and every result in its original form: including rejected, pruned and rewound ones."""
         return tuple(_as_message(entry) for entry in self.entries if isinstance(entry, Said | ToolFinished))
 
     @property
     def usage(self) -> Usage:
-        """What all answers and summaries used together, rejected ones too: they were paid for."""
-        return sum((usage for _, usage in paid(self.entries)), Usage())
+        """The usage of all answers and summaries together, rejected ones included: they were paid for."""
+        return sum((usage for _, usage in paid_usage(self.entries)), Usage())
 
-    # --- what happens
+    # --- events
 
     def start(
         self,
@@ -105,7 +88,7 @@ class History:
         forked_from: str = "",
         imported_from: str = "",
     ) -> Started:
-        """The head of a session that is kept."""
+        """The head of a session that is saved."""
         started = Started(
             *self._stamp(),
             session_id,
@@ -130,7 +113,7 @@ class History:
         directories: Iterable[str] = (),
         versions: Iterable[str] = (),
     ) -> Configured:
-        """What holds from here on. An id, placeholder or deployment left empty stays what it was."""
+        """The configuration from here on. An empty id, placeholder or deployment keeps the old value."""
         configured = Configured(
             *self._stamp(),
             model,
@@ -145,11 +128,13 @@ class History:
         )
         return self._append(configured)
 
-    def say(self, message: Message) -> Said:
-        return self._append(Said(*self._stamp(), message))
+    def say(self, message: Message, about: About = "") -> Said:
+        """A prompt, or with `about` a message from the program."""
+        by: Speaker = "program" if about else "model" if message.role == "assistant" else "person"
+        return self._append(Said(*self._stamp(), message, by=by, about=about))
 
     def answer(self, response: Response, model: str = "") -> Said:
-        """An answer with what is known of it. It is said even when it is then rejected."""
+        """An answer with its metadata. It is recorded even if it is then rejected."""
         said = Said(
             *self._stamp(),
             response.message,
@@ -159,6 +144,7 @@ class History:
             response.raw_finish,
             response.response_id,
             response.model_version,
+            by="model",
         )
         return self._append(said)
 
@@ -168,16 +154,25 @@ class History:
     def start_tool(self, call: ToolCall, arguments: str = "") -> ToolStarted:
         return self._append(ToolStarted(*self._stamp(), call.id, call.name, arguments))
 
-    def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> ToolFinished:
-        return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras))
+    def finish_tool(
+        self,
+        result: ToolResult,
+        outcome: ToolOutcome = "finished",
+        display: str = "",
+        extras: str = "",
+        *,
+        saw: tuple[str, ...] = (),
+        wrote: tuple[str, ...] = (),
+    ) -> ToolFinished:
+        return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras, saw, wrote))
 
     def close_interrupted(self) -> None:
-        """Answer calls left open by a session that was broken off. What had begun may have taken effect; nothing is run again by itself."""
-        since = takewhile(lambda entry: not isinstance(entry, Said), reversed(self.entries))  # ids may have been in use before
+        """Close calls left open by an interrupted session. Started ones may have had effects; nothing is run again automatically."""
+        since = takewhile(lambda entry: not isinstance(entry, Said), reversed(self.entries))  # ids may have been used before
         started = {entry.call_id for entry in since if isinstance(entry, ToolStarted)}
         for call in self.view.open_calls:
             known = call.id not in started
-            self.finish_tool(result(call, NOT_RUN if known else INTERRUPTED, is_error=True), "not_run" if known else "unknown")
+            self.finish_tool(tool_result(call, NOT_RUN if known else INTERRUPTED, is_error=True), "not_run" if known else "unknown")
 
     def change_files(self, call_id: str, files: Iterable[FileChange]) -> FilesChanged:
         return self._append(FilesChanged(*self._stamp(), call_id, tuple(files)))
@@ -199,7 +194,7 @@ class History:
         model: str = "",
         usage: Usage | None = None,
     ) -> Compressed:
-        """From behind `after` up to and including `through` (entries or their seqs), the summary stands for everything."""
+        """The summary replaces everything after `after` up to and including `through` (entries or their seqs)."""
         seqs = [entry if isinstance(entry, int) else entry.seq for entry in (through, after)]
         return self._append(Compressed(*self._stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage))
 
@@ -227,19 +222,19 @@ class History:
         return self._append(Titled(*self._stamp(), title))
 
     async def sync(self) -> None:
-        """Returns when everything that happened is where it will be found again."""
+        """Returns when everything that happened is stored durably."""
         if self._journal is not None:
             await self._journal.sync()
 
-    # --- keeping it
+    # --- saving
 
-    def keep_in(self, journal: Journal, entries: Iterable[Entry] = ()) -> None:
-        """From now on entries go to this journal, which holds `entries` already. Before anything has happened, and once."""
+    def attach_journal(self, journal: Journal, entries: Iterable[Entry] = ()) -> None:
+        """From now on entries go to this journal, which already holds `entries`. Only before anything has happened, and once."""
         if self.entries or self._journal is not None:
             raise ValueError("a history is given its journal before anything happens")
         self._journal = journal
         for entry in entries:
-            self._keep(entry)
+            self._feed(entry)
 
     def _stamp(self) -> tuple[int, int]:
         return (self.entries[-1].seq + 1 if self.entries else 1), self._now_ms()
@@ -247,17 +242,17 @@ class History:
     def _append(self, entry: _E) -> _E:
         if self._journal is not None:
             self._journal.append(entry)
-        self._keep(entry)
+        self._feed(entry)
         return entry
 
-    def _keep(self, entry: Entry) -> None:
+    def _feed(self, entry: Entry) -> None:
         self.entries.append(entry)
         self.view.feed(entry)
         self.cache.feed(entry)
 
 
-def paid(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
-    """What was asked of which model, and what it used: answers, summaries, and what tools asked."""
+def paid_usage(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
+    """The model and usage of each paid request: answers, summaries, and requests of tools."""
     for entry in entries:
         if isinstance(entry, Said | Compressed | NotCompressed | Spent) and entry.usage is not None:
             yield entry.model, entry.usage

@@ -1,4 +1,4 @@
-"""Memory files: what the user, and the project, want every model to know. Found, read, and what they import put in."""
+"""Memory files: what the user and the project want every model to know. Found, read, and their imports inserted."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.beneath import open_beneath
+from dragoman.base.beneath import is_inside, open_beneath
 from dragoman.loop.surroundings import repository_root
-from dragoman.tools.names import clipped, escaped
+from dragoman.tools.names import escape_name, truncate_path
 
 MEMORY_FILES = ("AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md")
 MAX_FILE_BYTES = 100_000
 MAX_BYTES = 200_000
 """All memory files and imports together."""
 MAX_DEPTH = 5
-"""How far an import may import."""
+"""Maximum depth of nested imports."""
 MAX_IMPORTS = 100
-"""Beyond so many, what looks like an import is left as it stands."""
+"""Beyond this many, anything that looks like an import is left as text."""
 
 ProblemKind = Literal["told", "missing", "outside", "circle", "too_deep", "too_long", "too_much", "not_text", "no_file", "unreadable"]
 
@@ -36,11 +36,11 @@ _REASONS: dict[ProblemKind, str] = {
     "no_file": "it is no file",
     "unreadable": "it cannot be read",
 }
-"""What the model reads where something was not put in. The user reads the words of the front end."""
+"""What the model reads in place of an import that was not inserted. The user reads the front end's wording."""
 _ELSEWHERE = "[told elsewhere: "
 _MAX_NAME_CHARS = 1_000
 _MAX_LOOKUPS = 1_000
-"""How often it is looked up whether `@word` means a file."""
+"""How often to check whether `@word` is a file."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -49,33 +49,33 @@ class Problem(msgspec.Struct, frozen=True):
     kind: ProblemKind
     path: str
     by: str = ""
-    """The file that imports it; empty where it is a memory file itself."""
+    """The file that imports it; empty if it is a memory file itself."""
     detail: str = ""
-    """In the system's words, where it said something."""
+    """The system's error message, if there is one."""
 
 
 class Memory(msgspec.Struct, frozen=True):
     files: tuple[tuple[str, str], ...] = ()
-    """Where each lies, and what it says with its imports put in."""
+    """The path of each, and its text with imports inserted."""
     untrusted: tuple[str, ...] = ()
-    """Those of the project, where it is not trusted: not even opened."""
+    """The project's files if the project is not trusted: they are not even opened."""
     problems: tuple[Problem, ...] = ()
 
 
-def recall(workspace: str, user_folder: str = "", *, trusted: bool) -> Memory:
-    """The user's own memory files, then those from the project's root down to the workspace, where the project is trusted.
+def load_memory(workspace: str, user_folder: str = "", *, trusted: bool) -> Memory:
+    """The user's own memory files, then those from the project's root down to the workspace, if the project is trusted.
 
-    A file that is a link to or a copy of another is told once. Never raises.
+    A file that is a link to or a copy of another is included once. Never raises.
     """
     workspace = os.path.realpath(workspace)
     root = repository_root(workspace) or workspace
     reader = _Reader(workspace)
     if user_folder:
-        for path in _present([user_folder]):
+        for path in _existing_files([user_folder]):
             reader.take(path, os.path.realpath(user_folder), is_users=True)
-    of_project = _present(_folders_between(root, workspace))
+    of_project = _existing_files(_folders_between(root, workspace))
     if not trusted:
-        return Memory(tuple(reader.files), tuple(map(reader.shown, of_project)), tuple(reader.problems))
+        return Memory(tuple(reader.files), tuple(map(reader.display_path, of_project)), tuple(reader.problems))
     for path in of_project:
         reader.take(path, root, is_users=False)
     return Memory(tuple(reader.files), (), tuple(reader.problems))
@@ -87,7 +87,7 @@ def _folders_between(root: str, workspace: str) -> list[str]:
     return [os.path.join(root, *parts[:depth]) for depth in range(len(parts) + 1)]
 
 
-def _present(folders: Sequence[str]) -> list[str]:
+def _existing_files(folders: Sequence[str]) -> list[str]:
     paths = (os.path.join(folder, name) for folder in folders for name in MEMORY_FILES)
     return [path for path in paths if os.path.lexists(path)]
 
@@ -104,9 +104,9 @@ class _NotUsed(Exception):
 
 class _File(msgspec.Struct, frozen=True):
     path: str
-    """As it was named: imports are relative to where that lies."""
+    """As it was named: imports are relative to its folder."""
     base: str
-    """What its imports must lie beneath: the project, or the user's own folder."""
+    """The folder its imports must be in: the project, or the user's own folder."""
     is_users: bool
     above: tuple[str, ...] = ()
     """The real paths of the files that led here."""
@@ -121,65 +121,65 @@ class _Reader:
         self.files: list[tuple[str, str]] = []
         self.problems: list[Problem] = []
         self._workspace = workspace
-        self._told: set[str] = set()
-        """Real paths, and whole texts: neither is told twice."""
+        self._seen: set[str] = set()
+        """Real paths, and whole texts: neither is included twice."""
         self._left_bytes = MAX_BYTES
         self._left_imports = MAX_IMPORTS
         self._left_lookups = _MAX_LOOKUPS
 
     def take(self, path: str, base: str, *, is_users: bool) -> None:
-        """A memory file. The user's own may be a link to wherever they keep it; a project's stays in the project."""
+        """Read a memory file. The user's own may be a link to anywhere; a project's must stay in the project."""
         file = _File(path, base, is_users)
         try:
             text = self._read(file, os.path.dirname(file.real) if is_users else base)
         except _NotUsed as problem:
             if problem.kind != "told":
-                self.problems.append(Problem(problem.kind, self.shown(path, is_users), detail=problem.detail))
+                self.problems.append(Problem(problem.kind, self.display_path(path, is_users), detail=problem.detail))
             return
         lines = self._with_imports(file, text)
         if any(line.strip() and not line.startswith(_ELSEWHERE) for line in lines):
-            self.files.append((self.shown(path, is_users), "\n".join(lines)))
+            self.files.append((self.display_path(path, is_users), "\n".join(lines)))
 
-    def shown(self, path: str, is_users: bool = False) -> str:
-        return clipped(escaped(path if is_users else os.path.relpath(path, self._workspace)))
+    def display_path(self, path: str, is_users: bool = False) -> str:
+        return truncate_path(escape_name(path if is_users else os.path.relpath(path, self._workspace)))
 
     def _read(self, file: _File, base: str) -> str:
         real = file.real
         if real in file.above:
             raise _NotUsed("circle")
-        if real in self._told:
+        if real in self._seen:
             raise _NotUsed("told")
         data = _bytes_of(real, base)
         try:
             text = data.decode("utf-8-sig").strip()
         except UnicodeDecodeError as error:
             raise _NotUsed("not_text") from error
-        if text in self._told:
+        if text in self._seen:
             raise _NotUsed("told")
         if len(data) > self._left_bytes:
             raise _NotUsed("too_much")
         self._left_bytes -= len(data)
-        self._told |= {real, text}
+        self._seen |= {real, text}
         return text
 
     # --- what it imports
 
     def _with_imports(self, file: _File, text: str) -> list[str]:
-        """What is imported stands behind the line that names it, or in its place where the line says nothing else."""
+        """The imported text follows the line that names it, or replaces it if the line says nothing else."""
         lines: list[str] = []
         for line, names in _lines_with_imports(text):
-            put_in = [block for name in names if (block := self._imported(file, name))]
+            put_in = [block for name in names if (block := self._import_lines(file, name))]
             if not put_in or line.strip() != f"@{names[0]}":
                 lines.append(line)
             lines += [each for block in put_in for each in block]
         return lines
 
-    def _imported(self, file: _File, name: str) -> list[str]:
-        """The lines to put in: what the import says, or why it is not there. Empty where it is no import after all."""
+    def _import_lines(self, file: _File, name: str) -> list[str]:
+        """The lines to insert: the imported text, or why it is missing. Empty if it is not an import after all."""
         folder = os.path.dirname(file.path)
         path = os.path.normpath(os.path.join(folder, os.path.expanduser(name) if name.startswith("~/") else name.replace("\\ ", " ")))
         wanted = _File(path, file.base, file.is_users, (*file.above, file.real))
-        if not self._left_imports or not self._is_meant(wanted, name):
+        if not self._left_imports or not self._is_import(wanted, name):
             return []
         self._left_imports -= 1
         try:
@@ -187,28 +187,28 @@ class _Reader:
                 raise _NotUsed("too_deep")
             text = self._read(wanted, file.base)
         except _NotUsed as problem:
-            return [self._not_put_in(file, name, problem)]
-        shown = self.shown(path, file.is_users)
+            return [self._failure_line(file, name, problem)]
+        shown = self.display_path(path, file.is_users)
         return [f"[{shown} says:]", *self._with_imports(wanted, text), f"[end of {shown}]"]
 
-    def _is_meant(self, wanted: _File, name: str) -> bool:
-        """`@alice` is no import, unless there is such a file; and whether there is one outside is nobody's business."""
+    def _is_import(self, wanted: _File, name: str) -> bool:
+        """`@alice` is not an import unless such a file exists; and whether one exists outside the folder is not revealed."""
         if name.startswith(("./", "../", "~/", "/")) or name.endswith(".md"):
             return True
         self._left_lookups -= 1
-        return self._left_lookups >= 0 and _is_inside(wanted.real, wanted.base) and os.path.isfile(wanted.real)
+        return self._left_lookups >= 0 and is_inside(wanted.real, wanted.base) and os.path.isfile(wanted.real)
 
-    def _not_put_in(self, file: _File, name: str, problem: _NotUsed) -> str:
+    def _failure_line(self, file: _File, name: str, problem: _NotUsed) -> str:
         if problem.kind == "told":
-            return f"{_ELSEWHERE}{escaped(name)}]"
-        shown = clipped(escaped(name))
-        self.problems.append(Problem(problem.kind, shown, self.shown(file.path, file.is_users), problem.detail))
+            return f"{_ELSEWHERE}{escape_name(name)}]"
+        shown = truncate_path(escape_name(name))
+        self.problems.append(Problem(problem.kind, shown, self.display_path(file.path, file.is_users), problem.detail))
         return f"[{shown} is not put in here: {_REASONS[problem.kind]}]"
 
 
 def _bytes_of(real: str, base: str) -> bytes:
     """A file's bytes, reached without following a link out of `base`. Raises _NotUsed."""
-    if not _is_inside(real, base):
+    if not is_inside(real, base):
         raise _NotUsed("outside")
     folder, name = os.path.split(real)
     inside = os.path.relpath(folder, base)
@@ -227,15 +227,11 @@ def _bytes_of(real: str, base: str) -> bytes:
     return data
 
 
-def _is_inside(path: str, base: str) -> bool:
-    return path == base or path.startswith(base if base.endswith(os.sep) else base + os.sep)
-
-
 # --- finding imports -----------------------------------------------------------------------------------------------------
 
 
 def _lines_with_imports(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Every line, with what it imports: `@path` behind a space or at its beginning, and not in code."""
+    """Every line, with its imports: `@path` after a space or at its beginning, and not in code."""
     fence = ""
     for line in text.split("\n"):
         mark = _fence_of(line)
@@ -251,7 +247,7 @@ def _lines_with_imports(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _fence_of(line: str) -> str:
-    """The run of ``` or ~~~ that begins or ends a block of code; empty where the line is none."""
+    """The run of ``` or ~~~ that begins or ends a code block; empty if the line has none."""
     inner = line.lstrip(" ")
     if len(line) - len(inner) > 3 or not inner.startswith(("```", "~~~")):
         return ""
@@ -274,7 +270,7 @@ def _imports_in(line: str) -> Iterator[str]:
 
 
 def _name_at(line: str, start: int, end: int) -> str:
-    """Up to the next space that no backslash stands before."""
+    """Up to the next space that is not escaped with a backslash."""
     at = start
     while at < end and not line[at].isspace():
         at += 2 if line[at : at + 2] == "\\ " else 1

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from dragoman.loop.chat import Chat
-from dragoman.loop.history import paid
-from dragoman.loop.loop_guard import LoopGuard
-from dragoman.loop.turn import Turn
+from dragoman.base.words import say
+from dragoman.context.tokens import MAX_SCALE
+from dragoman.loop.guard import LoopGuard
+from dragoman.loop.handle import RunHandle
+from dragoman.loop.harness import Harness
+from dragoman.loop.history import paid_usage
+from dragoman.loop.options import SearchMode
+from dragoman.loop.prepare import take_prompt
+from dragoman.loop.result import Result, total, with_answer, with_error
+from dragoman.loop.small_model import reminder_to_answer
+from dragoman.loop.turn import Turn, says_something
+from dragoman.tools.scheduler import CallReport, Scheduler
 from dragoman.values.errors import Cancelled, ContextOverflow, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
 from dragoman.values.events import (
-    ContentAdded,
     ErrorRaised,
     LoopSuspected,
     PromptAccepted,
+    Retrying,
     StreamInvalid,
+    TextDelta,
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
+    ToolModeChanged,
     TurnEvent,
-    TurnRetried,
     UserCancelled,
 )
-from dragoman.values.messages import Citation, FinishReason, Message, Response, ToolCall, ToolResult, result, user
+from dragoman.values.messages import FinishReason, Message, Response, ToolCall, tool_result, user
 from dragoman.values.notes import LOOP_NOTE
 from dragoman.values.record import Entry, ToolFinished
-from dragoman.values.usage import Usage
-
-if TYPE_CHECKING:
-    from dragoman.loop.agent import Agent
-    from dragoman.loop.web import SearchMode
-    from dragoman.tools.scheduler import CallReport, Scheduler
 
 CANCELLED = "Cancelled by the user before it was run."
 CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."
@@ -45,55 +45,23 @@ ENDED_RUNNING = "The run failed while this ran: it may have taken effect in part
 STILL_RUNNING = "It did not stop when told to, and may still be running."
 
 
-class Result(msgspec.Struct, frozen=True):
-    """How a run ended, and what it took."""
+class Run(RunHandle):
+    """What `agent.run()` returns: see RunHandle for how to watch it."""
 
-    text: str = ""
-    """The answer: what the model said last."""
-    cited: str = ""
-    """The answer with its numbered markers, where the service told what it rests on."""
-    sources: tuple[str, ...] = ()
-    """What the numbers stand for: `Title (address)`, from 1."""
-    finish: FinishReason | None = None
-    usage: Usage = Usage()
-    cost_usd: float | None = None
-    """None where the model's prices are not known."""
-    turns: int = 0
-    requests: int = 0
-    """How often a model was asked, attempts that failed included."""
-    tool_calls: int = 0
-    tool_failures: int = 0
-    changed: tuple[str, ...] = ()
-    """Files that were written: absolute paths, in the order of the first write."""
-    error: str = ""
-    error_type: str = ""
-    exit_code: int = 0
-    duration_ms: int = 0
-
-
-class Run:
-    """What `agent.run()` returns: iterate it for TurnEvents, await it for the Result, or both. It starts when first asked.
-
-    Iterating does not raise for what goes wrong in the run: the last event tells it. Awaiting raises it.
-    """
-
-    def __init__(self, agent: Agent, prompt: Message | None, search: SearchMode | None = None) -> None:
-        self._agent = agent
+    def __init__(self, harness: Harness, prompt: Message | None, search: SearchMode | None = None) -> None:
+        super().__init__()
+        self._harness = harness
+        self._session = harness.session
+        self._history = harness.session.history
         self._prompt = prompt
         self._search = search
         self._prompt_id = ""
-        self._events: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
+        self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None
-        self._guard = LoopGuard(agent.limits.loop)
+        self._guard = LoopGuard(harness.limits.loop)
         self._loop_hits = 0
-        self._error: BaseException | None = None
-        self._ended = False
-        self._unwanted = False
-        """Cancelled, be it before its task took a step."""
-        self._underway = False
         self._begun = False
-        self._from_entry = len(agent.history.entries)
+        self._from_entry = len(self._history.entries)
         self._began_s = time.monotonic()
         self._before: Entry | None = None
         """What stood before the prompt."""
@@ -101,157 +69,70 @@ class Run:
         """Ids of the calls that were told; those of an answer that was stopped were not."""
         self._turns = 0
         self._requests = 0
-        self._summaries_before = agent.summaries
+        self._summaries_before = harness.summary_requests
         self._reports: list[CallReport] = []
         self._last: Response | None = None
-
-    # --- for whoever holds it
-
-    def cancel(self) -> None:
-        """End it: within a second every open call is answered, and the next run can begin. Once is enough."""
-        if not self._unwanted and self._underway and self._task is not None:
-            self._task.cancel()
-        self._unwanted = True
-
-    def tell(self, event: TurnEvent) -> None:
-        """Something happened that those who watch this run should hear of. May be called from any thread."""
-        if self._task is None or self._task.done():
-            return
-        loop = self._task.get_loop()
-        try:
-            is_ours = asyncio.get_running_loop() is loop
-        except RuntimeError:  # a thread without a loop
-            is_ours = False
-        if is_ours:
-            self._emit(event)
-        else:
-            loop.call_soon_threadsafe(self._emit, event)
-
-    def cancel_call(self, call_id: str) -> bool:
-        """End one call and leave the others. False where no such call is under way."""
-        return self._scheduler is not None and self._scheduler.cancel(call_id)
-
-    @property
-    def result(self) -> Result:
-        """How things stand; complete once the run has ended."""
-        entries = self._agent.history.entries[self._from_entry :]
-        finished = [entry for entry in entries if isinstance(entry, ToolFinished)]
-        error = self._error
-        cited, sources = _citations(self._last)
-        return Result(
-            text=self._last.message.text if self._last else "",
-            cited=cited,
-            sources=sources,
-            finish=self._last.finish if self._last else None,
-            usage=sum((usage for _, usage in paid(entries)), Usage()),
-            cost_usd=self._agent.cost_usd(entries),
-            turns=self._turns,
-            requests=self._requests + self._agent.summaries - self._summaries_before,
-            tool_calls=len(finished),
-            tool_failures=sum(entry.result.is_error for entry in finished),
-            changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
-            error=str(error) if error else "",
-            error_type=type(error).__name__ if error else "",
-            exit_code=_exit_code(error) if error else 0,
-            duration_ms=int((time.monotonic() - self._began_s) * 1000),
-        )
-
-    async def __aenter__(self) -> Run:
-        self._start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.cancel()
-        await self.finished()
-
-    def __await__(self) -> Generator[Any, None, Result]:
-        return self._outcome().__await__()
-
-    async def __aiter__(self) -> AsyncIterator[TurnEvent]:
-        self._start()
-        while not self._ended:
-            event = await self._events.get()
-            if event is None:
-                self._ended = True
-                return
-            yield event
-
-    async def _outcome(self) -> Result:
-        self._start()
-        await self.finished()
-        if self._error is not None:
-            raise self._error
-        return self.result
-
-    async def finished(self) -> None:
-        """Returns when it is over, however it went."""
-        if self._task is None:
-            return
-        try:
-            await asyncio.shield(self._task)
-        except asyncio.CancelledError:
-            self.cancel()  # whoever waited for it was cancelled: so is the run
-            await asyncio.wait([self._task], timeout=2)
-            raise
 
     # --- the loop
 
     async def _loop(self) -> None:
-        agent = self._agent
-        self._before = await agent.begin(self._prompt, self._search)
-        await agent.history.sync()
-        self._emit(PromptAccepted(agent.session_id))
+        self._before = await take_prompt(self._harness, self._prompt, self._search)
+        await self._history.sync()
+        self._emit(PromptAccepted(self._session.id))
         self._begun = True
-        for _ in range(agent.limits.max_turns):
-            agent.settle_tools(self._emit)
-            answer = await self._answer(self._chat())
+        max_turns = self._harness.limits.max_turns
+        for _ in range(max_turns):
+            self._use_found_dialect()
+            await self._fit_context()
+            answer = await self._ask()
             if answer is None:
                 continue  # it was broken off for repeating itself
             if not answer.message.calls:
                 return _check_end(answer)
             self._watch(await self._carry_out(answer.message.calls))
-        raise TurnLimit(f"stopped after {agent.limits.max_turns} turns: say `go on` to continue, or raise --max-turns")
+        raise TurnLimit(say("loop.turn_limit", turns=max_turns))
 
-    def _chat(self) -> Chat:
-        agent, guard = self._agent, self._guard
-        chat = Chat(agent.provider, agent.history, agent.limits.answers)
-        enough = agent.provider.profile(agent.model).answer_after_calls
-        chat.must_answer = bool(enough) and (guard.has_repeated or guard.successes >= enough)
-        chat.question = self._prompt.text if self._prompt is not None else ""
-        return chat
+    def _use_found_dialect(self) -> None:
+        """Where a call was found written as text though tools are known: go on with tools as text."""
+        if dialect := self._harness.models.found_dialect:
+            self._session.change_model(self._harness.models.in_text(self._session.model, dialect))
+            self._emit(ToolModeChanged("text", dialect))
 
-    async def _answer(self, chat: Chat) -> Response | None:
+    async def _fit_context(self) -> None:
+        """Prune and compress before the next request. Before a first answer there is nothing to leave out, and nothing is loaded for it."""
+        view = self._history.view
+        is_short = view.raw_tokens * MAX_SCALE < self._session.model.provider.profile(view.model).context_window
+        if not is_short or any(item.message.role == "assistant" for item in view.items):
+            await self._harness.upkeep.before_request(self._emit)
+
+    async def _ask(self) -> Response | None:
         """One turn. Where the service finds the request too long after all, it is made shorter and asked once more."""
-        await self._agent.keep_up(self._emit)
         try:
-            return await self._turn(chat)
+            return await self._take_turn()
         except ContextOverflow as error:
-            if not await self._agent.upkeep.after_overflow(error, self._emit):
+            if not await self._harness.upkeep.after_overflow(error, self._emit):
                 raise
         self._turns -= 1
-        return await self._turn(chat)
+        return await self._take_turn()
 
-    async def _carry_out(self, calls: Sequence[ToolCall]) -> Sequence[CallReport]:
-        scheduler = self._scheduler = self._scheduler or self._agent.scheduler(self._emit)
-        try:
-            return await scheduler.run(calls)
-        finally:
-            self._reports.extend(scheduler.reports)
-
-    async def _turn(self, chat: Chat) -> Response | None:
+    async def _take_turn(self) -> Response | None:
         self._turns += 1
         self._requests += 1
-        self._guard.starts_answer()
-        turn, circling = Turn(chat, self._prompt_id), ""
+        self._guard.start_answer()
+        reminder = reminder_to_answer(self._session.model, self._guard, self._prompt.text if self._prompt is not None else "")
+        turn = self._turn = Turn(
+            self._session.model, self._history, self._harness.limits.answers, prompt_id=self._prompt_id, reminder=reminder
+        )
+        circling = ""
         async with aclosing(turn.run()) as events:
             async for event in events:
                 self._emit(event)
-                if isinstance(event, ContentAdded):
-                    if circling := self._guard.saw_text(event.text):
+                if isinstance(event, TextDelta):
+                    if circling := self._guard.check_text(event.text):
                         break
-                elif isinstance(event, TurnRetried):
+                elif isinstance(event, Retrying):
                     self._requests += 1
-                    self._guard.starts_answer()
+                    self._guard.start_answer()
                 elif isinstance(event, ToolCallRequested):
                     self._requested.add(event.call.id)
         if circling:
@@ -261,68 +142,87 @@ class Run:
         self._last = turn.response
         return turn.response
 
+    async def _carry_out(self, calls: Sequence[ToolCall]) -> Sequence[CallReport]:
+        scheduler = self._scheduler = self._scheduler or self._harness.scheduler(self._emit)
+        reports = await scheduler.run(calls)
+        self._reports.extend(reports)
+        return reports
+
     def _watch(self, reports: Sequence[CallReport]) -> None:
         for report in reports:
-            if found := self._guard.saw_call(report.call, failed=report.result.is_error):
+            if found := self._guard.check_call(report.call, failed=report.result.is_error):
                 return self._suspect(found)
 
     def _suspect(self, what: str) -> None:
         self._loop_hits += 1
         self._emit(LoopSuspected(what, self._loop_hits))
         if self._loop_hits > 1:
-            raise LoopDetected(f"stopped: the model goes in circles ({what}); tell it what to do differently, or choose another model")
-        self._agent.history.say(user(LOOP_NOTE.format(what=what)))
+            raise LoopDetected(say("loop.going_in_circles", what=what))
+        self._history.say(user(LOOP_NOTE.format(what=what)), "loop")
 
     # --- starting and ending
 
-    def _start(self) -> None:
-        if self._task is None:
-            self._began_s = time.monotonic()
-            self._from_entry = len(self._agent.history.entries)
-            self._summaries_before = self._agent.summaries
-            self._prompt_id = f"{self._agent.session_id}#{self._from_entry}"
-            self._task = asyncio.get_running_loop().create_task(self._drive())
+    def _prepare_start(self) -> None:
+        self._began_s = time.monotonic()
+        self._from_entry = len(self._history.entries)
+        self._summaries_before = self._harness.summary_requests
+        self._prompt_id = f"{self._session.id}#{self._from_entry}"
 
     async def _drive(self) -> None:
-        agent = self._agent
         last: list[TurnEvent] = []
         self._underway = True
         try:
-            agent.enter(self)
+            self._session.work.begin(self)
             if self._unwanted:
-                raise Cancelled("cancelled")
+                raise Cancelled(say("loop.cancelled"))
             await self._loop()
         except (asyncio.CancelledError, Cancelled):
-            last = self._fail(Cancelled("cancelled"), UserCancelled())
+            last = [*await self._record_end(Cancelled(say("loop.cancelled"))), UserCancelled()]
         except DragomanError as error:
-            if isinstance(error, Refused):
-                self._take_back()
             retryable = isinstance(error, ProviderError) and error.retryable
-            last = self._fail(error, ErrorRaised(str(error), type(error).__name__, retryable, error.exit_code))
+            raised = ErrorRaised(str(error), type(error).__name__, retryable, error.exit_code)
+            last = [*await self._record_end(error), raised]
         except Exception as error:
-            last = self._fail(error, ErrorRaised(f"internal error: {type(error).__name__}: {error}", type(error).__name__))
+            raised = ErrorRaised(f"internal error: {type(error).__name__}: {error}", type(error).__name__)
+            last = [*await self._record_end(error), raised]
         finally:
             self._underway = False
-            agent.leave(self)
+            self._session.work.end(self)
             try:
-                await agent.history.sync()
+                await self._history.sync()
             finally:
                 for event in (*last, None):
                     self._emit(event)
 
+    async def _record_end(self, error: Exception) -> list[TurnEvent]:
+        """However it ended, the record is whole: calls that had ended have their result, what came of an answer that a person stopped
+        stands, and every open call gets its one result. Returns what to tell once it is on disk."""
+        self._error = error
+        if self._scheduler is not None:
+            await self._scheduler.close_ended()
+            known = {id(report) for report in self._reports}
+            self._reports.extend(report for report in self._scheduler.reports if id(report) not in known)
+        if isinstance(error, Cancelled) and self._turn is not None:
+            self._record_partial(self._turn.partial)
+        if isinstance(error, Refused):
+            self._take_back()
+        if not self._begun:  # open calls are another run's
+            return []
+        return [event for call in self._history.view.open_calls for event in self._close(call)]
+
+    def _record_partial(self, message: Message) -> None:
+        """What a person stopped stays in view as far as it came: they have read it, and what they say next may be about it."""
+        if not message.parts:
+            return
+        is_said = says_something(message)
+        said = self._history.answer(Response(message, FinishReason.OTHER, "cancelled" if is_said else "broken off"))
+        if not is_said:
+            self._history.reject(said, "broken off")
+
     def _take_back(self) -> None:
         """A prompt that was refused outright leaves the view: with it in there, whatever is asked next would be refused as well."""
         if self._turns == 1 and self._before is not None:
-            self._agent.history.rewind(self._before)
-
-    def _fail(self, error: Exception, event: TurnEvent) -> list[TurnEvent]:
-        """Every call that is still open gets its one result; then the run says how it ended. Told once it is on disk."""
-        self._error = error
-        told: list[TurnEvent] = []
-        if self._begun:  # else open calls are another run's
-            for call in self._agent.history.view.open_calls:
-                told += self._close(call)
-        return [*told, event]
+            self._history.rewind(self._before)
 
     def _close(self, call: ToolCall) -> list[TurnEvent]:
         scheduler = self._scheduler
@@ -330,30 +230,37 @@ class Run:
         text = (CANCELLED_RUNNING if running else CANCELLED) if by_user else (ENDED_RUNNING if running else ENDED)
         if scheduler is not None and call.id in scheduler.abandoned:
             text = f"{text} {STILL_RUNNING}"
-        closed: ToolResult = result(call, text, is_error=True)
-        self._agent.ledger.finish_tool(closed, "cancelled")
+        closed = tool_result(call, text, is_error=True)
+        self._harness.ledger.finish_tool(closed, "cancelled")
         if call.id not in self._requested:
             return []
         finished = ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled")
         return [ToolCallUpdated(call.id, "cancelled"), finished]
 
-    def _emit(self, event: TurnEvent | None) -> None:
-        self._events.put_nowait(event)
+    # --- for whoever holds it
 
+    def cancel_call(self, call_id: str) -> bool:
+        """End one call and leave the others. False where no such call is under way."""
+        return self._scheduler is not None and self._scheduler.cancel(call_id)
 
-def _citations(answer: Response | None) -> tuple[str, tuple[str, ...]]:
-    if answer is None or not any(isinstance(part, Citation) for part in answer.message.parts):
-        return "", ()
-    from dragoman.tools.grounding import cited_message
-
-    cited = cited_message(answer.message)
-    return (cited.text, tuple(map(str, cited.sources))) if cited.sources else ("", ())
+    @property
+    def result(self) -> Result:
+        """How things stand; complete once the run has ended."""
+        entries = self._history.entries[self._from_entry :]
+        finished = [entry for entry in entries if isinstance(entry, ToolFinished)]
+        made = Result(
+            usage=total(usage for _, usage in paid_usage(entries)),
+            cost_usd=self._session.cost_usd(entries),
+            turns=self._turns,
+            requests=self._requests + self._harness.summary_requests - self._summaries_before,
+            tool_calls=len(finished),
+            tool_failures=sum(entry.result.is_error for entry in finished),
+            changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
+            duration_ms=int((time.monotonic() - self._began_s) * 1000),
+        )
+        return with_error(with_answer(made, self._last), self._error)
 
 
 def _check_end(answer: Response) -> None:
     if answer.finish is FinishReason.LENGTH:
-        raise OutputLimit("the answer was cut at the output limit: say `go on` to continue, or raise settings.max_output_tokens")
-
-
-def _exit_code(error: BaseException) -> int:
-    return error.exit_code if isinstance(error, DragomanError) else 1
+        raise OutputLimit(say("loop.cut"))

@@ -1,60 +1,81 @@
-"""One model round as everyone else sees it: StreamEvents in, TurnEvents out, the tool calls collected."""
+"""One model round: send what the record says, stream what comes back, reject what cannot be used and ask again.
+
+Every answer is recorded, good or not. One that is rejected or broken off leaves the view, so none of it is run or sent again. What a cancel
+interrupts is handed to the run (`Turn.partial`), which records it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from dragoman.loop.chat import Chat, InvalidAnswer
+import msgspec
+
+from dragoman.base.words import say
+from dragoman.loop.history import History
+from dragoman.loop.model import Model
+from dragoman.loop.options import AnswerPolicy
+from dragoman.values.errors import OutputLimit, Refused, StreamBroken
 from dragoman.values.events import (
     CitationAdded,
-    CitationShown,
-    ContentAdded,
-    PromptProgress,
     PromptRead,
     ResponseFinished,
     ResponseStarted,
     Retrying,
+    StreamEvent,
     StreamInvalid,
     TextDelta,
-    ThoughtAdded,
     ThoughtDelta,
+    ToolCallReady,
     ToolCallRequested,
     TurnEvent,
     TurnFinished,
-    TurnRetried,
 )
-from dragoman.values.messages import Response
+from dragoman.values.messages import FinishReason, Message, Part, Request, Response, Text, Thought, user
+from dragoman.values.notes import CUT_NOTE, MALFORMED_NOTE
+from dragoman.values.parts import merge_text
+from dragoman.values.record import Said
+
+UNREADABLE = "the model wrote a tool call that could not be read"
+UNREADABLE_TRIES = 2
+"""How often a model that writes calls as text is told in one turn what is wrong with one."""
+MAX_ARGUMENT_CHARS = 2_000_000
+"""Several times the longest answer any model gives."""
+_SHOWN = (TextDelta, ThoughtDelta, PromptRead, ResponseStarted, CitationAdded, Retrying)
+_REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)
+
+
+class InvalidAnswer(StreamBroken):
+    """No attempt gave an answer that could be used."""
 
 
 class Turn:
     """Run it once. `response` is the answer when the events have ended."""
 
-    def __init__(self, chat: Chat, prompt_id: str = "") -> None:
-        self._chat = chat
+    def __init__(
+        self, model: Model, history: History, policy: AnswerPolicy | None = None, *, prompt_id: str = "", reminder: Message | None = None
+    ) -> None:
+        self._model = model
+        self._history = history
+        self._policy = policy or AnswerPolicy()
         self._prompt_id = prompt_id
+        self._reminder = reminder
+        """Where the answer has to be in words, what the model is told: it has called enough."""
         self.response: Response | None = None
+        self.partial = Message("assistant", ())
+        """As much of the answer as had arrived when the turn was cancelled."""
 
     async def run(self) -> AsyncGenerator[TurnEvent, None]:
-        """Calls are told when the answer is complete and valid, so nobody shows one that will not run."""
-        trace_id = ""
+        """Ends when the answer is valid and recorded, or raises a DragomanError. Consume it under `contextlib.aclosing`.
+
+        Calls are told when the answer is complete and valid, so nobody shows one that will not run. A Retrying event says that what was
+        shown of this answer is void.
+        """
         try:
-            async with aclosing(self._chat.answer()) as events:
+            async with aclosing(self._answer()) as events:
                 async for event in events:
-                    if isinstance(event, TextDelta):
-                        yield ContentAdded(event.text, trace_id)
-                    elif isinstance(event, ThoughtDelta):
-                        yield ThoughtAdded(event.text, event.subject, event.description)
-                    elif isinstance(event, PromptRead):
-                        yield PromptProgress(event.done_tokens, event.total_tokens)
-                    elif isinstance(event, ResponseStarted):
-                        trace_id = event.response_id
-                    elif isinstance(event, CitationAdded):
-                        yield CitationShown(event.citation)
-                    elif isinstance(event, Retrying):
-                        yield TurnRetried(event.attempt, event.wait_s, event.reason)
-                    elif isinstance(event, ResponseFinished):
-                        self.response = event.response
+                    yield event
         except InvalidAnswer as error:
             yield StreamInvalid(error.message)
             raise
@@ -63,3 +84,177 @@ class Turn:
         yield TurnFinished(self.response.finish, self.response.usage)
         for call in self.response.message.calls:
             yield ToolCallRequested(call, self._prompt_id)
+
+    async def _answer(self) -> AsyncGenerator[TurnEvent, None]:
+        attempt, unreadable, history = 1, 0, self._history
+        if self._reminder is not None and history.view.messages[-1:] != (self._reminder,):
+            history.say(self._reminder, "answer_now")
+        while True:
+            await history.sync()
+            finished: Response | None = None
+            async with aclosing(self._attempt(is_bound=unreadable > UNREADABLE_TRIES)) as events:
+                async for event in events:
+                    if isinstance(event, ResponseFinished):
+                        finished = event.response
+                    elif isinstance(event, _SHOWN):
+                        yield event
+            if finished is None:
+                raise StreamBroken(say("loop.no_answer"), provider=self._model.provider.name)
+            if finished.fault == "unreadable_call":
+                unreadable += 1
+                fault = self._record_unreadable(finished, unreadable)
+            else:
+                fault = self._record(finished, last=attempt >= self._policy.attempts)
+                attempt += 1
+            await history.sync()
+            if not fault:
+                self.response = finished
+                return
+            yield Retrying(attempt + unreadable - 1, self._policy.delay_s, str(fault))
+            await self._policy.sleep(self._policy.delay_s)
+
+    async def _attempt(self, *, is_bound: bool) -> AsyncGenerator[StreamEvent, None]:
+        """The provider's stream. What came of an answer that broke off is recorded, and rejected."""
+        came: list[StreamEvent] = []
+        broken = "broken off"
+        try:
+            async with aclosing(self._model.provider.stream(self._request(is_bound))) as events:
+                async for event in events:
+                    if isinstance(event, Retrying):
+                        self._record_partial(came, event.reason)
+                    elif isinstance(event, ResponseFinished):
+                        came = []
+                    else:
+                        came.append(event)
+                    yield event
+        except asyncio.CancelledError:
+            self.partial = _joined(came)
+            came.clear()
+            raise
+        except Exception as error:
+            broken = str(error)
+            raise
+        finally:
+            self._record_partial(came, broken)
+
+    def _request(self, is_bound: bool) -> Request:
+        request = self._history.request
+        if self._reminder is not None:
+            settings = msgspec.structs.replace(request.settings, tool_choice="none")
+            return msgspec.structs.replace(request, settings=settings)
+        if is_bound:
+            from dragoman.text_tools.constrained import constrain_request
+
+            return constrain_request(request)
+        return request
+
+    # --- recording an answer
+
+    def _record(self, response: Response, *, last: bool) -> str:
+        """Returns why the answer must be requested again, or nothing; raises where that is of no use."""
+        after_results = self._after_results()
+        said = self._history.answer(response)
+        if response.finish in _REFUSALS:
+            self._history.reject(said, str(_refusal(response)))
+            raise Refused(_refusal(response), provider=self._model.provider.name)
+        if response.finish is FinishReason.LENGTH:
+            return self._record_cut(response, said, last=last)
+        fault = fault_of(response, after_results=after_results)
+        if not fault:
+            if not says_something(response.message):
+                self._history.reject(said, "nothing was said: the end of the run")
+            return ""
+        self._history.reject(said, str(fault), self._policy.temperature)
+        if response.finish is FinishReason.MALFORMED_TOOL_CALL:
+            detail = response.detail or response.raw_finish or "malformed"
+            self._history.say(user(MALFORMED_NOTE.format(detail=detail)), "malformed")
+        elif too_long := _too_long(response):
+            self._history.say(user(MALFORMED_NOTE.format(detail=too_long)), "malformed")
+        if last:
+            key = "loop.invalid_answer" if self._policy.attempts == 1 else "loop.invalid_answers"
+            raise InvalidAnswer(say(key, fault=fault, times=self._policy.attempts), provider=self._model.provider.name)
+        return fault
+
+    def _record_unreadable(self, response: Response, count: int) -> str:
+        """A call written as text that could not be read. The answer stays, as text, and the model is told what is wrong. If it fails again
+        and again, the server must hold it to a readable form; else a person is asked."""
+        from dragoman.text_tools.call_note import feedback_message
+
+        said = self._history.answer(response)
+        if count <= UNREADABLE_TRIES:
+            self._history.say(feedback_message(response.detail), "feedback")
+            return UNREADABLE
+        self._history.reject(said, UNREADABLE)
+        if count > UNREADABLE_TRIES + 1 or not self._model.provider.profile(self._history.view.model).json_schema:
+            raise InvalidAnswer(say("loop.unreadable_calls", times=count), provider=self._model.provider.name)
+        return UNREADABLE
+
+    def _record_cut(self, response: Response, said: Said, *, last: bool) -> str:
+        """An answer cut by the output limit: its words stand, its calls never run."""
+        cut = "the answer was cut at the output limit"
+        was_calling = bool(response.message.calls) or response.fault == "cut_in_call"
+        if not was_calling and says_something(response.message):
+            return ""  # the run ends on it, and says so
+        self._history.reject(said, cut)
+        if was_calling:
+            self._history.say(user(CUT_NOTE), "cut")
+            if not last:
+                return cut
+        raise OutputLimit(say("loop.cut_before_use"))
+
+    def _record_partial(self, came: list[StreamEvent], reason: str) -> None:
+        message = _joined(came)
+        came.clear()
+        if message.parts:
+            self._history.reject(self._history.answer(Response(message, FinishReason.OTHER, "broken off")), reason)
+
+    def _after_results(self) -> bool:
+        messages = self._history.view.messages
+        return bool(messages) and bool(messages[-1].results)
+
+
+def fault_of(response: Response, *, after_results: bool) -> str:
+    """Why an answer cannot be used, or nothing. It goes by the reason it ended, not by emptiness alone."""
+    if response.finish is FinishReason.MALFORMED_TOOL_CALL:
+        detail = f" ({response.detail})" if response.detail else ""
+        return say("loop.unreadable_call", detail=detail)
+    if too_long := _too_long(response):
+        return say("loop.oversized_call", detail=too_long)
+    if says_something(response.message) or (after_results and response.finish is FinishReason.STOP):
+        return ""
+    return say("loop.empty_answer")
+
+
+def says_something(message: Message) -> bool:
+    """Whether anything is there that is not thinking and not white space."""
+    return any(part.text.strip() if isinstance(part, Text) else not isinstance(part, Thought) for part in message.parts)
+
+
+def _too_long(response: Response) -> str:
+    """Arguments no model can have meant: with them in view, no request would fit any more."""
+    for call in response.message.calls:
+        if len(call.arguments) > MAX_ARGUMENT_CHARS:
+            return f"the arguments of {call.name} have {len(call.arguments):,} characters, and {MAX_ARGUMENT_CHARS:,} are the most"
+    return ""
+
+
+def _refusal(response: Response) -> str:
+    word = response.raw_finish or response.finish.value
+    why = f": {response.detail}" if response.detail else ""
+    return say("loop.refused", word=word, why=why)
+
+
+def _joined(events: list[StreamEvent]) -> Message:
+    """As much of an answer as arrived."""
+    parts: list[Part] = []
+    for event in events:
+        match event:
+            case TextDelta(text=text):
+                parts.append(Text(text))
+            case ThoughtDelta(text=text) if text:
+                parts.append(Thought(text))
+            case ToolCallReady(call=call):
+                parts.append(call)
+            case _:
+                pass
+    return Message("assistant", merge_text(parts))

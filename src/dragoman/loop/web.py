@@ -1,87 +1,72 @@
-"""The web for an agent: who searches, and who fetches. What does the work is loaded when it is first called."""
+"""Web access for an agent: search and fetch. The code that does the work is loaded on the first call."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.http.clients import HttpClient, open_transport
-from dragoman.tools.web_settings import HostRules
-from dragoman.values.contracts import Provider, Tool, Transport
+from dragoman.loop.model import Model, Models
+from dragoman.loop.options import SearchMode, WebAccess
+from dragoman.loop.session import Session
+from dragoman.tools.output import Outputs
+from dragoman.tools.web_fetch import PageReader, WebFetch
+from dragoman.tools.web_search import WebSearch, can_search
+from dragoman.values.contracts import Tool, Transport
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Request, Settings, ToolSpec, user
+from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
-    from dragoman.loop.agent import Agent
-    from dragoman.tools.web_search import Found
+    from dragoman.tools.web_search import SearchResult
 
 SEARCH_TOOL = "google_web_search"
-SearchMode = Literal["off", "tool", "grounding"]
 
 
-class Web(msgspec.Struct, frozen=True):
-    """What an agent may do on the web."""
-
-    search: SearchMode = "tool"
-    """tool: the model calls google_web_search. grounding: the service searches by itself while it answers, where it can."""
-    search_model: str = ""
-    """Who searches, where the chat model cannot: `gemini/gemini-3.8-flash`."""
-    searxng: str = ""
-    """The URL of a SearXNG server: it needs no key, and goes before any model."""
-    fetch: bool = True
-    rules: HostRules = HostRules()
-    client: HttpClient = "own"
-    """The HTTP client that fetches pages and asks SearXNG; models have their own connection."""
-
-
-def web_tools(web: Web, agent: Agent) -> list[Tool]:
-    """Searching is offered only where somebody can search; whether it is told to the model is up to the mode."""
+def web_tools(web: WebAccess, session: Session, models: Models, outputs: Outputs) -> list[Tool]:
+    """The web tools. Search is included only if something can search; whether it is offered to the model depends on the mode."""
     tools: list[Tool] = []
-    if web.searxng or web.search_model or _can_search(agent):
-        from dragoman.tools.web_search import WebSearch
-
-        searcher = _Searcher(web, agent)
+    if web.searxng or web.search_model or _can_search(session.model):
+        searcher = _Searcher(web, session, models)
         tools.append(WebSearch(searcher.search))
     if web.fetch:
-        from dragoman.tools.web_fetch import WebFetch
 
         async def consult(prompt: str, text: str) -> str:
-            from dragoman.tools.web_fetch import PageReader
+            model = session.model  # the current one: it may have been changed
+            spend = partial(_spend, session, model.name, "web_fetch")
+            return await PageReader(model.provider, model.name, spend)(prompt, text)
 
-            model = agent.model  # of now: it may have been changed
-            return await PageReader(agent.provider, model, lambda usage: agent.history.spend(model, usage, "web_fetch"))(prompt, text)
-
-        tools.append(WebFetch(partial(_pin, web.client), outputs=agent.outputs, consult=consult, rules=web.rules))
+        tools.append(WebFetch(partial(_pin, web.client), outputs=outputs, consult=consult, rules=web.rules))
     return tools
 
 
-def can_ground(provider: Provider, model: str, tools: tuple[ToolSpec, ...]) -> bool:
-    """Whether the service searches by itself beside these tools. Nothing is sent."""
+def can_ground(model: Model, tools: tuple[ToolSpec, ...]) -> bool:
+    """Whether the service can search on its own beside these tools (grounding). Nothing is sent."""
     try:
-        provider.prepare(Request(model, (user("?"),), tools=tools, settings=Settings(search=True)))
+        model.provider.prepare(Request(model.name, (user("?"),), tools=tools, settings=Settings(search=True)))
     except Unsupported:
         return False
     return True
 
 
-def searching(
-    mode: SearchMode, provider: Provider, model: str, specs: tuple[ToolSpec, ...], settings: Settings
-) -> tuple[tuple[ToolSpec, ...], Settings]:
-    """The tools and settings of a run that searches so. Where the service cannot do it by itself, the tool does."""
+def offer_search(mode: SearchMode, model: Model, specs: tuple[ToolSpec, ...], settings: Settings) -> tuple[tuple[ToolSpec, ...], Settings]:
+    """The tools and settings of a run that searches in this mode. If the service cannot search on its own, the tool does."""
     if mode == "tool":
         return specs, settings
     without = tuple(spec for spec in specs if spec.name != SEARCH_TOOL)
     if mode == "off":
         return without, settings
-    return (without, msgspec.structs.replace(settings, search=True)) if can_ground(provider, model, without) else (specs, settings)
+    return (without, msgspec.structs.replace(settings, search=True)) if can_ground(model, without) else (specs, settings)
 
 
-def _can_search(agent: Agent) -> bool:
-    from dragoman.tools.web_search import can_search
+def _can_search(model: Model) -> bool:
+    return can_search(model.provider, model.name)
 
-    return can_search(agent.provider, agent.model)
+
+def _spend(session: Session, model: str, what: str, usage: Usage) -> None:
+    session.history.spend(model, usage, what)
 
 
 def _pin(client: HttpClient, address: str) -> Transport:
@@ -89,22 +74,23 @@ def _pin(client: HttpClient, address: str) -> Transport:
 
 
 class _Searcher:
-    """By the SearXNG server, by the search model, by the chat model: the first that is there."""
+    """Searches with the SearXNG server, the search model or the chat model: the first one configured."""
 
-    def __init__(self, web: Web, agent: Agent) -> None:
+    def __init__(self, web: WebAccess, session: Session, models: Models) -> None:
         self._web = web
-        self._agent = agent
-        self._connected: tuple[Provider, str] | None = None
+        self._session = session
+        self._models = models
+        self._search_model: Model | None = None
 
-    async def search(self, query: str) -> Found:
+    async def search(self, query: str) -> SearchResult:
         if self._web.searxng:
             return await self._ask_searxng(query)
         from dragoman.tools.search_backends import ModelSearch
 
-        provider, model = self._searching()
-        return await ModelSearch(provider, model, lambda usage: self._agent.history.spend(model, usage, "google_web_search"))(query)
+        model = self._model()
+        return await ModelSearch(model.provider, model.name, partial(_spend, self._session, model.name, SEARCH_TOOL))(query)
 
-    async def _ask_searxng(self, query: str) -> Found:
+    async def _ask_searxng(self, query: str) -> SearchResult:
         from dragoman.tools.search_backends import SearxngSearch
 
         transport = open_transport(self._web.client)
@@ -113,10 +99,9 @@ class _Searcher:
         finally:
             await transport.aclose()
 
-    def _searching(self) -> tuple[Provider, str]:
-        agent = self._agent
+    def _model(self) -> Model:
         if not self._web.search_model:
-            return agent.provider, agent.model
-        if self._connected is None:
-            self._connected = agent.connect_also(self._web.search_model)
-        return self._connected
+            return self._session.model
+        if self._search_model is None:
+            self._search_model = self._models.connect(self._web.search_model)
+        return self._search_model

@@ -1,1 +1,1 @@
-"""MAY IT RUN. Who is asked, what is refused, what simply runs."""
+"""MAY IT RUN. Approval policy: which calls run, which are refused, and which need the user's confirmation."""

@@ -1,4 +1,4 @@
-"""The rules and the person in one: what the scheduler asks before a call runs."""
+"""Approval of tool calls: the policy rules, then the user. The scheduler asks here before a call runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from dragoman.policy.judge import Mode, MustAsk, grant_key, judge
 from dragoman.values.contracts import Allow, Ask, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 
-NOBODY = "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what you would have done."
+NO_ONE_TO_ASK = (
+    "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what you would have done."
+)
 
 
 class Approvals:
-    """`decide` is a contracts.Decide. `trusted` names tools that need no judging: an embedder's own functions. `doubted` names calls that
-    somebody other than the model may have written: a person confirms each, whatever the rules say."""
+    """`decide` is a contracts.Decide. `trusted` tools skip the rules (an embedder's own functions). `doubted` calls may have been written
+    by someone other than the model: the user confirms each, whatever the rules say."""
 
     def __init__(
         self,
@@ -47,14 +49,14 @@ class Approvals:
             verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
             return verdict
-        return Deny(NOBODY.format(name=call.name)) if self.ask is None else self._asked(self.ask, call, tool, verdict.view)
+        return Deny(NO_ONE_TO_ASK.format(name=call.name)) if self.ask is None else self._ask_person(self.ask, call, tool, verdict.view)
 
-    async def _asked(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny:
+    async def _ask_person(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny:
         answer = await ask(call, view)
         if isinstance(answer, Deny):
             return answer
         if answer.arguments:
-            # What a person wrote is judged like what a model wrote; that it would ask is no matter, they have just been asked.
+            # Edited arguments go through the rules again. Only Deny counts: the user has just been asked.
             edited = jsontext.decode_object(answer.arguments)
             if edited is None:
                 return Deny("the edited arguments are not a JSON object: the call was not run")

@@ -1,4 +1,4 @@
-"""What a person has allowed from now on: in this session, or in this folder for good."""
+"""What the user has allowed from now on: for this session, or permanently for this folder."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dragoman.base.private import make_directory
 _MAX_FILE_BYTES = 1_000_000
 
 
-class _Saved(msgspec.Struct, frozen=True):
+class _SavedGrant(msgspec.Struct, frozen=True):
     folder: str
     key: str
 
 
 class Grants:
-    """Keys that need no asking. With a file, those that are saved hold for the folder in later sessions too."""
+    """Keys of calls that run without asking. With a file, saved grants also apply to later sessions in the folder."""
 
     def __init__(self, file: str = "", folder: str = "") -> None:
         self._file = file
@@ -36,11 +36,11 @@ class Grants:
             with open(self._file, "rb") as file:
                 lines = file.read(_MAX_FILE_BYTES).splitlines()
         except OSError:
-            return []  # then they are asked again
+            return []  # the user is asked again
         found: list[str] = []
         for line in lines:
             try:
-                grant = msgspec.json.decode(line, type=_Saved)
+                grant = msgspec.json.decode(line, type=_SavedGrant)
             except msgspec.DecodeError:
                 continue  # a torn line grants nothing
             if grant.folder == self._folder:
@@ -49,12 +49,12 @@ class Grants:
 
     def _save(self, key: str) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        line = b"\n" + msgspec.json.encode(_Saved(self._folder, key)) + b"\n"  # never glued to a torn line
+        line = b"\n" + msgspec.json.encode(_SavedGrant(self._folder, key)) + b"\n"  # a leading newline, so that it never joins a torn line
         try:
             make_directory(os.path.dirname(self._file))
             descriptor = os.open(self._file, flags, 0o600)
         except OSError:
-            return  # it holds for this session
+            return  # the grant still applies to this session
         try:
             os.write(descriptor, line)
         finally:

@@ -1,4 +1,4 @@
-"""May it run? Synchronous and pure: what a call would do, and the mode, decide."""
+"""The approval rules, pure and synchronous: decide from a call's intent and the mode whether it may run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dragoman.values.contracts import Allow, Deny, Intent
 from dragoman.values.messages import ToolSpec
 
 Mode = Literal["plan", "default", "auto-edit"]
-"""plan: only reading. default: writes and commands ask. auto-edit: edits inside the workspace run, the rest asks."""
+"""plan: read only. default: ask for writes and commands. auto-edit: run edits inside the workspace, ask for the rest."""
 
 
 class MustAsk(msgspec.Struct, frozen=True):
-    """A person decides, and this is what they are shown."""
+    """The user decides; `view` is what they are shown."""
 
     view: Intent
 
 
 def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = frozenset()) -> Allow | MustAsk | Deny:
-    """`granted` holds the keys (see `grant_key`) of what a person has allowed from now on."""
+    """`granted` holds the keys (see `grant_key`) of what the user has allowed from now on."""
     if spec.read_only:
         return Allow()
     if mode == "plan":
@@ -36,7 +36,7 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
 
 
 def grant_key(spec: ToolSpec, intent: Intent) -> str:
-    """What `always` covers: all edits, this very command, this tool, or this tool with this host."""
+    """What `always` covers: all edits, this exact command, this tool, or this tool with this host."""
     if spec.kind == "edit":
         return "edit"
     if intent.scope:
@@ -52,6 +52,6 @@ _FILES = {
 
 
 def is_guarded(path: str) -> bool:
-    """Files that make something else run, or that are believed later: they are never written unasked."""
+    """Files that make something else run, or that are trusted later: writing them always needs approval."""
     parts = os.path.normcase(path).replace("\\", "/").split("/")
     return not _FOLDERS.isdisjoint(parts) or parts[-1] in _FILES or parts[-1] in {name.lower() for name in _FILES}

@@ -1,4 +1,4 @@
-"""Putting an answer together from deltas: the parts in the order they came, ids made unique, Unicode made whole."""
+"""Builds an answer from deltas: parts in the order they arrived, unique call ids, valid Unicode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dragoman.values.usage import Usage
 
 
 class AnswerBuilder:
-    """Collects one answer. Every method that adds something returns the events that tell of it."""
+    """Collects one answer. Every method that adds something returns the events for it."""
 
     def __init__(self, taken: Taken) -> None:
         self.usage = Usage()
@@ -38,11 +38,11 @@ class AnswerBuilder:
         self._open: type[Text] | type[Thought] | None = None
         self._pieces: list[str] = []
         self._half = ""
-        """A high surrogate at the end of a delta: its other half comes with the next."""
+        """A high surrogate at the end of a delta; its other half comes with the next one."""
         self._call_halves: dict[str, str] = {}
         """The same for the arguments of calls being written."""
-        self._untold: list[StreamEvent] = []
-        """Halves that turned out to be alone when their part was sealed."""
+        self._pending: list[StreamEvent] = []
+        """Events for lone surrogates, found when their part was sealed; sent with the next events."""
 
     # --- what arrives
 
@@ -54,21 +54,21 @@ class AnswerBuilder:
         self.started = True
         return [ResponseStarted(self.response_id, self.model_version)]
 
-    def text(self, delta: str) -> list[StreamEvent]:
+    def add_text(self, delta: str) -> list[StreamEvent]:
         whole = self._append(Text, delta)
-        return self._told(TextDelta(whole)) if whole else self._told()
+        return self._with_pending(TextDelta(whole)) if whole else self._with_pending()
 
-    def thought(self, delta: str, subject: str = "", description: str = "") -> list[StreamEvent]:
+    def add_thought(self, delta: str, subject: str = "", description: str = "") -> list[StreamEvent]:
         whole = self._append(Thought, delta)
         told = ThoughtDelta(whole, jsontext.valid_unicode(subject), jsontext.valid_unicode(description))
-        return self._told(told) if whole else self._told()
+        return self._with_pending(told) if whole else self._with_pending()
 
     def seal(self, opaque: Opaque | None = None) -> None:
-        """End the part being written, with what the provider wants back on it."""
+        """End the part being written, and attach what the provider wants sent back with it."""
         if self._open is not None:
             if self._half:
                 self._pieces.append("\ufffd")
-                self._untold.append(TextDelta("\ufffd") if self._open is Text else ThoughtDelta("\ufffd"))
+                self._pending.append(TextDelta("\ufffd") if self._open is Text else ThoughtDelta("\ufffd"))
                 self._half = ""
             self._parts.append(self._open("".join(self._pieces), opaque))
             self._open = None
@@ -77,46 +77,46 @@ class AnswerBuilder:
             self._parts.append(Thought("", opaque))
 
     @property
-    def written(self) -> str:
-        """The part being written, so far."""
+    def open_text(self) -> str:
+        """The text so far of the part being written."""
         return "".join(self._pieces) + ("\ufffd" if self._half else "")
 
-    def private(self, opaque: Opaque) -> None:
-        """Work of the provider's own, kept for it."""
+    def add_private(self, opaque: Opaque) -> None:
+        """Keep a block that only the provider can read, to send it back later."""
         self.seal()
         self._parts.append(Thought("", opaque))
 
     def begin_call(self, wanted_id: str, name: str) -> tuple[str, list[StreamEvent]]:
         """Claim an id for a call whose arguments are still coming."""
         call_id = self._claim(wanted_id)
-        return call_id, self._told(ToolCallStarted(call_id, jsontext.valid_unicode(name)))
+        return call_id, self._with_pending(ToolCallStarted(call_id, jsontext.valid_unicode(name)))
 
-    def argue(self, call_id: str, piece: str) -> list[StreamEvent]:
-        """The next piece of a call's arguments, for showing."""
-        whole, half = _parted(self._call_halves.pop(call_id, "") + piece)
+    def add_arguments(self, call_id: str, piece: str) -> list[StreamEvent]:
+        """The next piece of a call's arguments, for display only."""
+        whole, half = _split_half(self._call_halves.pop(call_id, "") + piece)
         if half:
             self._call_halves[call_id] = half
-        return self._told(ToolCallDelta(call_id, whole)) if whole else self._told()
+        return self._with_pending(ToolCallDelta(call_id, whole)) if whole else self._with_pending()
 
     def end_call(self, call_id: str, name: str, arguments: str, opaque: Opaque | None = None) -> list[StreamEvent]:
         self.seal()
         if self._call_halves.pop(call_id, ""):
-            self._untold.append(ToolCallDelta(call_id, "\ufffd"))
+            self._pending.append(ToolCallDelta(call_id, "\ufffd"))
         call = ToolCall(call_id, jsontext.valid_unicode(name), jsontext.clean(arguments) or "{}", opaque)
         self._parts.append(call)
-        return self._told(ToolCallReady(call))
+        return self._with_pending(ToolCallReady(call))
 
-    def call(self, wanted_id: str, name: str, arguments: str, opaque: Opaque | None = None) -> list[StreamEvent]:
+    def add_call(self, wanted_id: str, name: str, arguments: str, opaque: Opaque | None = None) -> list[StreamEvent]:
         """A call that arrived whole."""
         call_id, events = self.begin_call(wanted_id, name)
         return events + self.end_call(call_id, name, arguments, opaque)
 
-    def cite(self, citation: Citation) -> list[StreamEvent]:
+    def add_citation(self, citation: Citation) -> list[StreamEvent]:
         self.seal()
         self._parts.append(citation)
-        return self._told(CitationAdded(citation))
+        return self._with_pending(CitationAdded(citation))
 
-    def use(self, usage: Usage) -> list[StreamEvent]:
+    def set_usage(self, usage: Usage) -> list[StreamEvent]:
         if usage == self.usage:
             return []
         self.usage = usage
@@ -127,14 +127,14 @@ class AnswerBuilder:
     def close(self, reason: FinishReason, raw_reason: str = "", detail: str = "") -> list[StreamEvent]:
         """The last events of a stream."""
         finished = self.finish(reason, raw_reason, detail)
-        return self._told(finished)
+        return self._with_pending(finished)
 
     def finish(self, reason: FinishReason, raw_reason: str = "", detail: str = "") -> ResponseFinished:
         self.seal()
-        message = Message("assistant", tuple(part for part in self._parts if part != _NOTHING))
+        message = Message("assistant", tuple(part for part in self._parts if part != _EMPTY_TEXT))
         if reason is FinishReason.STOP and message.calls:
             reason = FinishReason.TOOL_CALLS  # some services say stop for both
-        if reason is FinishReason.TOOL_CALLS and (broken := _incomplete(message)):
+        if reason is FinishReason.TOOL_CALLS and (broken := _incomplete_call(message)):
             reason, detail = FinishReason.MALFORMED_TOOL_CALL, f"the arguments of {broken} are not complete JSON"
         response = Response(message, reason, raw_reason, self.usage, self.response_id, self.model_version, detail)
         return ResponseFinished(reason, response)
@@ -145,15 +145,15 @@ class AnswerBuilder:
         if self._open is not kind:
             self.seal()
             self._open = kind
-        delta, self._half = _parted(self._half + delta)
+        delta, self._half = _split_half(self._half + delta)
         self._pieces.append(delta)
         return delta
 
-    def _told(self, *events: StreamEvent) -> list[StreamEvent]:
-        if not self._untold:
+    def _with_pending(self, *events: StreamEvent) -> list[StreamEvent]:
+        if not self._pending:
             return list(events)
-        told = [*self._untold, *events]
-        self._untold.clear()
+        told = [*self._pending, *events]
+        self._pending.clear()
         return told
 
     def _claim(self, wanted_id: str) -> str:
@@ -164,12 +164,12 @@ class AnswerBuilder:
         return claimed
 
 
-_NOTHING = Text("")
-"""A text block that was opened and never written to: empty text would make the answer invalid."""
+_EMPTY_TEXT = Text("")
+"""A text block that was opened and never written to. Dropped, because empty text makes an answer invalid."""
 
 
-def _parted(delta: str) -> tuple[str, str]:
-    """Text made whole, and the half of a surrogate pair that it ends with."""
+def _split_half(delta: str) -> tuple[str, str]:
+    """The delta as valid Unicode, and the half surrogate pair it ends with, if any."""
     if delta.isascii():
         return delta, ""
     if "\ud800" <= delta[-1] <= "\udbff":
@@ -177,22 +177,22 @@ def _parted(delta: str) -> tuple[str, str]:
     return jsontext.valid_unicode(delta), ""
 
 
-def _incomplete(message: Message) -> str:
+def _incomplete_call(message: Message) -> str:
     for call in message.calls:
         try:
             jsontext.decode(call.arguments)
         except jsontext.NotJSON as error:
-            if not _only_too_deep(error):
+            if not _is_only_too_deep(error):
                 return call.name
     return ""
 
 
-def _only_too_deep(error: jsontext.NotJSON) -> bool:
+def _is_only_too_deep(error: jsontext.NotJSON) -> bool:
     return isinstance(error.__cause__, RecursionError)
 
 
 async def last_response(stream: AsyncGenerator[StreamEvent, None]) -> Response:
-    """The answer a stream ends with, for providers that have no other way to answer."""
+    """The response a stream ends with, for providers that can only stream."""
     async with aclosing(stream) as events:
         async for event in events:
             if isinstance(event, ResponseFinished):

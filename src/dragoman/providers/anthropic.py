@@ -1,4 +1,4 @@
-"""Anthropic Messages. Rendering: numbers in comments are the lines of the wire rules in docs/wire.md."""
+"""Anthropic Messages, requests. Numbers in comments refer to the rules in docs/wire.md."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
+from dragoman.http.sse import SSEDecoder
 from dragoman.providers.anthropic_stream import Decoder, read_answer
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, base64, blob_data, image_type, stand_in, user_pieces
+from dragoman.providers.wire_content import EMPTY_MESSAGE, base64, blob_data, image_type, media_placeholder, user_pieces
 from dragoman.providers.wire_schemas import closed_schema, tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Settings, Text, Thinking, Thought, ToolCall, ToolResult
@@ -26,9 +28,9 @@ _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576, "max": 63_999}
 class Rendered(msgspec.Struct, frozen=True):
     role: str
     blocks: bytes
-    """Content blocks joined by commas; empty where nothing of the message can be said here."""
+    """Content blocks joined by commas; empty if nothing of the message can be sent to this service."""
     plain: bytes = b""
-    """The same without thinking, for a message that goes on a turn someone else began."""
+    """The same without thinking, for a message that continues a turn."""
     thinks_first: bool = False
 
 
@@ -47,7 +49,7 @@ def render(message: Message, to: Destination) -> Rendered:
 def _render_assistant(message: Message, to: Destination) -> Rendered:
     thinking: list[bytes] = []
     said: list[tuple[bool, bytes]] = []
-    """(is thinking, block): the model may think again once a search of the service's own has answered."""
+    """(is thinking, block): the model may think again after a server-side search."""
     searched = _searches(message, to)
     visible = answered = False
     for part in message.parts:
@@ -66,7 +68,7 @@ def _render_assistant(message: Message, to: Destination) -> Rendered:
                 pass
     calls = [_call_block(part) for part in message.parts if isinstance(part, ToolCall)]  # (1) nothing may follow a tool_use
     while said and said[-1][0] and not calls:
-        said.pop()  # thinking may not be the last thing said
+        said.pop()  # a message may not end with thinking
     if not visible and not calls:
         return Rendered("assistant", b"")  # an answer of thinking alone cannot be sent back
     plain = b",".join([*(block for is_thinking, block in said if not is_thinking), *calls])
@@ -75,7 +77,7 @@ def _render_assistant(message: Message, to: Destination) -> Rendered:
 
 
 def _searches(message: Message, to: Destination) -> set[str]:
-    """Ids of the service's own tool uses that have both ends: half of one, from a cut answer, is refused."""
+    """Ids of server-side tool uses that have their result. One without, from a truncated answer, is rejected."""
     blocks = [jsontext.decode(own) for part in message.parts if isinstance(part, Thought) and (own := to.own(part.opaque))]
     answered = {block["tool_use_id"] for block in blocks if "tool_use_id" in block}
     return {block["id"] for block in blocks if block.get("id") in answered}
@@ -103,13 +105,13 @@ def _result_block(result: ToolResult, to: Destination) -> bytes:
 
 
 def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
-    if (text := stand_in(part, to, refused=("audio/",), fetches=("https://",))) is not None:
+    if (text := media_placeholder(part, to, refused=("audio/",), fetches=("https://",))) is not None:
         return _text_block(text)
     kind = b"document" if part.mime == "application/pdf" else b"image"
     if isinstance(part, FileRef):
         return b'{"type":"' + kind + b'","source":{"type":"url","url":' + jsontext.encode(part.uri) + b"}}"
     data = blob_data(part, to)
-    mime = image_type(data, part.mime)  # the service looks, and refuses an image under another's name
+    mime = image_type(data, part.mime)  # the service checks, and rejects an image with the wrong media type
     source = b'{"type":"base64","media_type":' + jsontext.encode(mime) + b',"data":"' + base64(data) + b'"}'
     return b'{"type":"' + kind + b'","source":' + source + b"}"
 
@@ -127,7 +129,7 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
 
 
 def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> list[bytes]:
-    """Everything a cache sees, in the order it sees it; what may change from request to request comes behind it."""
+    """Everything the prompt cache covers, in its order. What may change between requests comes after it."""
     marked = to.deployment.cache == "breakpoints"
     head = b'{"model":' + jsontext.encode(to.model)
     if tools := _tools(request, marked):  # (21)
@@ -154,7 +156,7 @@ def _tools(request: Request, marked: bool) -> bytes:
 
 
 def _turns(rendered: list[Rendered], marked: bool) -> list[bytes]:
-    """Runs of one role become one turn. Markers: behind the first message, which is the environment, and behind the last. (8)"""
+    """Consecutive messages of one role become one turn. Cache markers: after the first message (the environment) and the last. (8)"""
     breakpoints = {0, len(rendered) - 1} if marked else set()
     pieces: list[bytes] = []
     role = ""
@@ -162,7 +164,7 @@ def _turns(rendered: list[Rendered], marked: bool) -> list[bytes]:
         blocks = item.blocks
         if item.role == role:
             pieces.append(b",")
-            blocks = item.plain or blocks  # (6) thinking is first in a turn or nowhere
+            blocks = item.plain or blocks  # (6) thinking may only come first in a turn
         else:
             pieces += [b"]}," if role else b"", b'{"role":"', item.role.encode(), b'","content":[']
             role = item.role
@@ -194,7 +196,7 @@ def _generation(request: Request, rendered: Sequence[Rendered], to: Destination)
 
 
 def _sampling(settings: Settings) -> dict[str, object]:
-    """Temperature ends at 1 here, and stands alone: beside it top_p is refused."""
+    """Temperature is at most 1 here, and top_p is rejected together with it."""
     hot = None if settings.temperature is None else min(settings.temperature, 1.0)
     wanted = {"temperature": hot, "top_p": settings.top_p if hot is None else None, "top_k": settings.top_k}
     return {key: value for key, value in wanted.items() if value is not None}
@@ -220,7 +222,7 @@ def _thinking(asked: Thinking | None, request: Request, rendered: Sequence[Rende
         return {"type": "disabled"} if profile.thinking != "none" else None
     if profile.thinking == "adaptive":
         return _adaptive(to)
-    if profile.thinking != "budget" or _loop_without_thinking(request, rendered):
+    if profile.thinking != "budget" or _is_loop_without_thinking(request, rendered):
         return None
     budget = min(asked.budget_tokens or _BUDGETS.get(asked.effort, 1_024), _max_tokens(request, to) - 1)
     return {"type": "enabled", "budget_tokens": budget} if budget >= 1_024 else None
@@ -231,13 +233,13 @@ def _adaptive(to: Destination) -> dict[str, object]:
     return {"type": "adaptive", "display": "summarized", **binding}
 
 
-def _loop_without_thinking(request: Request, rendered: Sequence[Rendered]) -> bool:
-    """An open tool loop must begin with thinking; later steps need none. One that another provider began has none: go on without."""
+def _is_loop_without_thinking(request: Request, rendered: Sequence[Rendered]) -> bool:
+    """Whether an open tool loop was begun without thinking, by another provider: then it must go on without thinking too."""
     opening: Rendered | None = None
     spoken = False
     for message, item in zip(reversed(request.messages), reversed(rendered), strict=True):
         if item.role == "user":
-            spoken = not message.results  # a word behind results is sent as one message with them, and does not end the loop
+            spoken = not message.results  # text after results is sent in one message with them, and does not end the loop
         elif item.blocks and spoken:
             break
         elif item.blocks:
@@ -245,7 +247,7 @@ def _loop_without_thinking(request: Request, rendered: Sequence[Rendered]) -> bo
     return opening is not None and not opening.thinks_first
 
 
-# --- the other calls, and the way back --------------------------------------------------------------------------------------------
+# --- the other calls, and responses -----------------------------------------------------------------------------------------------
 
 
 def path(to: Destination, *, stream: bool) -> str:
@@ -255,6 +257,10 @@ def path(to: Destination, *, stream: bool) -> str:
 def headers(to: Destination) -> dict[str, str]:
     beta = {"anthropic-beta": "thinking-binding-controls-2026-08-01"} if to.profile.thinking_bound else {}
     return {"anthropic-version": "2023-06-01", **beta}
+
+
+def framing() -> SSEDecoder:
+    return SSEDecoder()
 
 
 def decoder(to: Destination, taken: Taken) -> Decoder:
@@ -274,8 +280,8 @@ def count_answer(data: Any) -> int:
 
 
 def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
-    raise Unsupported("Anthropic has no embeddings; use another deployment, such as gemini or openai, for embed")
+    raise Unsupported(say("providers.no_embeddings"))
 
 
 def embed_answer(data: Any) -> list[list[float]]:
-    raise Unsupported("Anthropic has no embeddings")
+    raise Unsupported(say("providers.no_embeddings"))

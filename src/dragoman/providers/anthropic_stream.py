@@ -1,10 +1,11 @@
-"""Anthropic Messages, the way back: stream events and whole answers → our events and Response."""
+"""Anthropic Messages, responses: stream events and whole answers → our events and Response."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
@@ -54,13 +55,15 @@ class Decoder:
             case "message_start":
                 message = event["message"]
                 self._usage = dict(message.get("usage") or {})
-                return self._answer.start(message.get("id") or "", message.get("model") or "") + self._answer.use(read_usage(self._usage))
+                return self._answer.start(message.get("id") or "", message.get("model") or "") + self._answer.set_usage(
+                    read_usage(self._usage)
+                )
             case "message_delta":
                 delta = event.get("delta") or {}
                 self._stop = delta.get("stop_reason") or self._stop
                 self._detail = ((delta.get("stop_details") or {}).get("explanation")) or self._detail
                 self._usage.update({key: value for key, value in (event.get("usage") or {}).items() if value is not None})
-                return self._answer.use(read_usage(self._usage))
+                return self._answer.set_usage(read_usage(self._usage))
             case "message_stop":
                 self.ended = True
                 return []
@@ -74,16 +77,16 @@ class Decoder:
 
     def close(self) -> list[StreamEvent]:
         if not self.ended or not self._stop:
-            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.broke_off"), provider=self._to.deployment.name)
         if self._is_open and self._block.get("type") == "tool_use":
-            raise StreamBroken("the answer ended with a call still open", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.call_still_open"), provider=self._to.deployment.name)
         events = self._end_block(self._index) if self._is_open else []
         reason = FINISH.get(self._stop, FinishReason.OTHER)
         return [*events, *self._answer.close(reason, self._stop, self._detail)]
 
     def _begin_block(self, event: dict[str, Any]) -> list[StreamEvent]:
         if self._is_open:
-            raise StreamBroken("a content block began before the last one ended", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.block_in_block"), provider=self._to.deployment.name)
         self._is_open = True
         self._index = event.get("index")
         self._block = dict(event["content_block"])
@@ -94,9 +97,9 @@ class Decoder:
                 self._call_id, events = self._answer.begin_call(self._block.get("id") or "", self._block.get("name") or "")
                 return events
             case "text":
-                return self._answer.text(self._block["text"]) if self._block.get("text") else []
+                return self._answer.add_text(self._block["text"]) if self._block.get("text") else []
             case "thinking":
-                return self._answer.thought(self._block["thinking"]) if self._block.get("thinking") else []
+                return self._answer.add_thought(self._block["thinking"]) if self._block.get("thinking") else []
             case _:
                 self._arguments = []
                 return []
@@ -106,14 +109,14 @@ class Decoder:
         delta, block = event["delta"], self._block
         match delta.get("type"):
             case "text_delta":
-                return self._answer.text(delta["text"])
+                return self._answer.add_text(delta["text"])
             case "thinking_delta":
-                return self._answer.thought(delta["thinking"])
+                return self._answer.add_thought(delta["thinking"])
             case "input_json_delta":
                 self._arguments.append(delta["partial_json"])
                 if block.get("type") != "tool_use" or not delta["partial_json"]:
                     return []
-                return self._answer.argue(self._call_id, delta["partial_json"])
+                return self._answer.add_arguments(self._call_id, delta["partial_json"])
             case "signature_delta":
                 block["signature"] = (block.get("signature") or "") + delta["signature"]
                 return []
@@ -126,13 +129,13 @@ class Decoder:
 
     def _check_open(self, index: int | None) -> None:
         if not self._is_open or index != self._index:
-            raise StreamBroken("an event for a content block that is not open", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.block_not_open"), provider=self._to.deployment.name)
 
     def _end_block(self, index: int | None) -> list[StreamEvent]:
         self._check_open(index)
         self._is_open = False
         block = self._block
-        written = self._answer.written
+        written = self._answer.open_text
         match block.get("type"):
             case "text":
                 block["text"] = written
@@ -151,22 +154,22 @@ class Decoder:
 def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
     answer = AnswerBuilder(taken)
     answer.start(data.get("id") or "", data.get("model") or "")
-    answer.use(read_usage(data.get("usage") or {}))
+    answer.set_usage(read_usage(data.get("usage") or {}))
     for block in data.get("content") or ():
         match block.get("type"):
             case "text":
-                answer.text(block["text"])
+                answer.add_text(block["text"])
                 _keep_block(answer, block, to)
             case "thinking":
-                answer.thought(block["thinking"])
+                answer.add_thought(block["thinking"])
                 _keep_block(answer, block, to)
             case "tool_use":
-                answer.call(block.get("id") or "", block.get("name") or "", jsontext.dumps(block.get("input")))
+                answer.add_call(block.get("id") or "", block.get("name") or "", jsontext.dumps(block.get("input")))
             case _:
                 _keep_block(answer, block, to)
     stop = data.get("stop_reason") or ""
     if not stop:
-        raise StreamBroken("the answer does not say why it ended", provider=to.deployment.name)
+        raise StreamBroken(say("providers.no_finish_reason"), provider=to.deployment.name)
     detail = (data.get("stop_details") or {}).get("explanation") or ""
     return answer.finish(FINISH.get(stop, FinishReason.OTHER), stop, detail).response
 
@@ -184,19 +187,19 @@ def read_usage(usage: dict[str, Any]) -> Usage:
 
 
 def _keep_block(answer: AnswerBuilder, block: dict[str, Any], to: Destination) -> list[StreamEvent]:
-    """Seal the part just written, and keep whole what must go back whole."""
+    """Seal the part just written, and keep the blocks that must be sent back unchanged."""
     kind = block.get("type")
     if (kind == "text" and not block.get("citations")) or (kind == "thinking" and not block.get("signature")):
-        answer.seal()  # plain text; or thinking without a signature, which nobody would take back
+        answer.seal()  # plain text; or thinking without a signature, which the service would not take back
         return []
     opaque = Opaque(to.deployment.name, jsontext.dumps(block), to.model)
     if kind in ("text", "thinking"):
         answer.seal(opaque)
     else:
-        answer.private(opaque)  # redacted_thinking, server_tool_use, web_search_tool_result
+        answer.add_private(opaque)  # redacted_thinking, server_tool_use, web_search_tool_result
     if kind != "text":
         return []
-    return [event for citation in block["citations"] for event in answer.cite(_citation(citation, to))]
+    return [event for citation in block["citations"] for event in answer.add_citation(_citation(citation, to))]
 
 
 def _citation(citation: dict[str, Any], to: Destination) -> Citation:

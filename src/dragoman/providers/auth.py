@@ -1,77 +1,84 @@
-"""Authentication: API keys, token commands, Google credentials, or a token source of the embedder's own.
+"""Authentication: API keys, token commands, Google credentials, or a custom token source.
 
-Secrets travel in headers and nowhere else: not in URLs, not in messages, not in repr(). One Auth serves many requests at once, from
-several event loops and threads.
+Secrets go into headers only: never into URLs, messages or repr(). One Auth serves many requests at once, from several event loops and
+threads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import warnings
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import Any, Protocol
 
+from dragoman.base.turnstile import Turnstile
+from dragoman.base.words import say
 from dragoman.providers.redact import redact
+from dragoman.values.contracts import HttpRequest
 from dragoman.values.errors import ConfigError, Unauthorized
 from dragoman.values.profile import Deployment
-
-if TYPE_CHECKING:
-    import asyncio
 
 COMMAND_TIMEOUT_S = 30.0
 GOOGLE_TIMEOUT_S = 20.0
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 GOOGLE_CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 REMEMBERED = 32
-"""How many tokens, the last ones, are remembered so that they can be taken out of what is written down."""
+"""How many recent tokens are remembered, so that they can be redacted."""
 
 
 class Auth(Protocol):
-    """What a request must carry to be let in. Failures are Unauthorized, or ConfigError where something is not installed.
+    """The credentials of a request. Failures are Unauthorized, or ConfigError if something is not installed.
 
-    Everything here may be called by many at once, from several event loops and threads.
+    All methods may be called concurrently, from several event loops and threads.
     """
 
-    async def headers(self) -> dict[str, str]: ...
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
+        """`request` is what they will go with, for services that want it signed."""
+        ...
 
     async def refresh(self, refused: Mapping[str, str]) -> bool:
-        """After the service would not take `refused`, as `headers` gave it: True if other headers are at hand now, so that one more try
-        makes sense. A credential that somebody else has renewed meanwhile is not renewed again."""
+        """Renew the credentials after the service rejected the headers `refused`: True if there are other headers now, so that a retry
+        makes sense. A credential that another caller has renewed meanwhile is not renewed again."""
         ...
 
     def secrets(self) -> tuple[str, ...]:
-        """The secret values known so far, as many as are remembered, for whoever writes things down."""
+        """The secret values known so far (the most recent ones), for redaction."""
         ...
 
 
 def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = None) -> Auth:
-    """The auth a deployment's row asks for. `key` goes before the environment, the environment before a command."""
+    """The authentication a deployment asks for. `key` takes precedence over the environment, the environment over a command."""
     title = deployment.title or deployment.name
     if deployment.auth == "none":
         return NoAuth()
     header = "Authorization" if deployment.auth in {"bearer", "vertex"} else deployment.auth
     if key is not None and key.strip():
-        return KeyAuth(header, key, f"the key given for {title}")
+        return KeyAuth(header, key, lambda: say("providers.key_given", title=title))
     for name in deployment.key_env:
         if env.get(name, "").strip():
-            return KeyAuth(header, env[name], f"the key in {name}")
+            return KeyAuth(header, env[name], lambda name=name: say("providers.key_in_variable", name=name))
     if deployment.auth == "vertex":
         return _google_auth(deployment, env)
     if deployment.key_command:
         return CommandAuth(deployment.key_command, header, env)
     if deployment.key_optional or not deployment.key_env:
         return NoAuth()
-    from dragoman.base.text import either  # only where something is wrong already
 
-    raise Unauthorized(f"no key for {title}: set {either(deployment.key_env)}")
+    from dragoman.base.text import either
+
+    raise Unauthorized(say("providers.no_key", title=title, names=either(deployment.key_env)))
 
 
 # --- no key, a key ------------------------------------------------------------------------------------------------------------
 
 
 class NoAuth:
-    """For servers that let everyone in."""
+    """For servers that need no credentials."""
 
-    async def headers(self) -> dict[str, str]:
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
         return {}
 
     async def refresh(self, refused: Mapping[str, str]) -> bool:
@@ -85,13 +92,13 @@ class NoAuth:
 
 
 class KeyAuth:
-    """A key in a header; in `Authorization`, as a bearer token. `origin` names it in messages."""
+    """A key in a header; in `Authorization`, as a bearer token. `origin` names it in error messages."""
 
-    def __init__(self, header: str, key: str, origin: str = "the key") -> None:
+    def __init__(self, header: str, key: str, origin: Callable[[], str] = lambda: say("providers.the_key")) -> None:
         self._header = header
         self._key = checked_key(key, origin)
 
-    async def headers(self) -> dict[str, str]:
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
         return _in_header(self._header, self._key)
 
     async def refresh(self, refused: Mapping[str, str]) -> bool:
@@ -104,15 +111,15 @@ class KeyAuth:
         return f"KeyAuth({self._header!r}, …)"
 
 
-def checked_key(key: str, origin: str) -> str:
-    """The key without the blanks and newlines that come along when it is copied. The message never shows it."""
+def checked_key(key: str, origin: Callable[[], str]) -> str:
+    """The key without the surrounding white space of a copy and paste. Error messages never show it."""
     key = key.strip()
     if not key:
-        raise Unauthorized(f"{origin} is empty")
+        raise Unauthorized(say("providers.key_empty", origin=origin()))
     for position, character in enumerate(key, 1):
         if ord(character) > 255 or not character.isprintable():
-            kind = "a line break" if character in "\r\n" else "a character that cannot travel in a header"
-            raise Unauthorized(f"{origin} holds {kind} (position {position} of {len(key)}); copy it again")
+            problem = "providers.key_line_break" if character in "\r\n" else "providers.key_character"
+            raise Unauthorized(say(problem, origin=origin(), position=position, length=len(key)))
     return key
 
 
@@ -124,13 +131,13 @@ def _in_header(header: str, key: str) -> dict[str, str]:
 
 
 class CommandAuth:
-    """A command of the user's that prints a token. It runs without a shell, once, and once again when the token is refused."""
+    """A user's command that prints a token. It runs without a shell, once, and again when the token is rejected."""
 
     def __init__(
         self, argv: Sequence[str], header: str = "Authorization", env: Mapping[str, str] | None = None, timeout_s: float = COMMAND_TIMEOUT_S
     ) -> None:
         if not argv:
-            raise ConfigError("the key command is empty")
+            raise ConfigError(say("providers.key_command_empty"))
         self._argv = tuple(argv)
         self._header = header
         self._env = env
@@ -139,7 +146,7 @@ class CommandAuth:
         self._tokens = _Tokens()
         self._fetching = _OneFetch(self._fetch, timeout_s)
 
-    async def headers(self) -> dict[str, str]:
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
         if not self._token:
             await self._fetching.unless(lambda: bool(self._token))
         return _in_header(self._header, self._token)
@@ -159,7 +166,7 @@ class CommandAuth:
 
     @property
     def _shown(self) -> str:
-        """The program and its plain words: what follows an option may be a secret."""
+        """The program and its first plain arguments: what follows an option may be a secret."""
         words = [self._argv[0]]
         for word in self._argv[1:]:
             if not word.replace("-", "").isalpha() or word.startswith("-"):
@@ -173,23 +180,20 @@ class CommandAuth:
         self._token = token
 
     async def _run(self) -> str:
-        import asyncio
-        from asyncio.subprocess import DEVNULL, PIPE
-
         try:
             # A session of its own: the command cannot fight over the terminal, and whatever it starts can be ended with it.
             process = await asyncio.create_subprocess_exec(
                 *self._argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=self._env, start_new_session=True
             )
         except (OSError, ValueError) as error:
-            why = "no such program" if isinstance(error, FileNotFoundError) else str(error)
-            raise Unauthorized(f"the key command `{self._shown}` cannot be run: {why}; check key_command") from error
+            why = say("providers.no_such_program") if isinstance(error, FileNotFoundError) else str(error)
+            raise Unauthorized(say("providers.key_command_not_run", command=self._shown, reason=why)) from error
         try:
             async with asyncio.timeout(self._timeout_s):
                 output, complaint = await process.communicate()
         except TimeoutError as error:
             await _end(process)
-            raise Unauthorized(f"the key command `{self._shown}` printed no token within {self._timeout_s:g} s") from error
+            raise Unauthorized(say("providers.key_command_slow", command=self._shown, seconds=self._timeout_s)) from error
         except asyncio.CancelledError:
             await _end(process)
             raise
@@ -198,20 +202,19 @@ class CommandAuth:
     def _read(self, status: int | None, output: str, complaint: str) -> str:
         lines = complaint.strip().splitlines()
         last = redact(lines[-1].strip(), (output.strip(), *self.secrets()))[:300] if lines else ""
+        detail = say("providers.key_command_detail", text=last) if last else ""
         if status:
-            raise Unauthorized(f"the key command `{self._shown}` failed with status {status}{f': {last}' if last else ''}")
+            raise Unauthorized(say("providers.key_command_failed", command=self._shown, status=status, detail=detail))
         if not output.strip():
-            raise Unauthorized(f"the key command `{self._shown}` printed nothing{f': {last}' if last else ''}")
-        return checked_key(output, f"what the key command `{self._shown}` printed")
+            raise Unauthorized(say("providers.key_command_silent", command=self._shown, detail=detail))
+        return checked_key(output, lambda: say("providers.key_printed", command=self._shown))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill a command that did not end by itself, with all it started, and reap it."""
-    import asyncio
-
+    """Kill a command that did not end by itself, with everything it started, and reap it."""
+    # The group may outlive its leader: a child in the background can hold the pipe open.
     from dragoman.base.processes import kill_group
 
-    # The group may outlive its leader: a child in the background can hold the pipe open.
     kill_group(process.pid)
     try:
         async with asyncio.timeout(1):
@@ -221,9 +224,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class InjectedAuth:
-    """A token source of the embedder's own: a function, plain or async, asked before every request. It does its own caching.
+    """A custom token source: a function, sync or async, called before every request. It does its own caching.
 
-    It is asked by every event loop and thread that makes requests, and may be asked by several at once.
+    It is called from every event loop and thread that makes requests, possibly concurrently.
     """
 
     def __init__(self, source: Callable[[], str | Awaitable[str]], header: str = "Authorization") -> None:
@@ -231,11 +234,11 @@ class InjectedAuth:
         self._header = header
         self._tokens = _Tokens()
 
-    async def headers(self) -> dict[str, str]:
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
         token = self._source()
         if not isinstance(token, str):
             token = await token
-        token = checked_key(token, "the token given by the embedding program")
+        token = checked_key(token, lambda: say("providers.key_of_program"))
         self._tokens.add(token)
         return _in_header(self._header, token)
 
@@ -253,7 +256,7 @@ class InjectedAuth:
 
 
 class VertexAuth:
-    """Google credentials: the file named, else the application default ones. Through google-auth, in a thread: it blocks."""
+    """Google credentials: the given file, else the application default credentials. Uses google-auth, in a thread because it blocks."""
 
     def __init__(self, file: str = "", timeout_s: float = GOOGLE_TIMEOUT_S) -> None:
         self._file = file
@@ -263,7 +266,7 @@ class VertexAuth:
         self._lock = threading.Lock()
         self._fetching = _OneFetch(self._fetch, timeout_s)
 
-    async def headers(self) -> dict[str, str]:
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
         if not self._is_valid():
             await self._fetching.unless(self._is_valid)
         return self._applied()
@@ -285,19 +288,15 @@ class VertexAuth:
         return self._credentials is not None and self._credentials.valid
 
     def _applied(self) -> dict[str, str]:
-        """The token, and the project that pays, where the credentials name one."""
+        """The headers with the token, and with the quota project if the credentials name one."""
         headers: dict[str, str] = {}
         self._credentials.apply(headers)
         return headers
 
     async def _fetch(self) -> None:
-        import asyncio
-
         await asyncio.to_thread(self._fetch_blocking)
 
     def _fetch_blocking(self) -> None:
-        from functools import partial
-
         with self._lock:  # a fetch that nobody waits for any more may still be under way
             credentials = self._credentials or self._load()
             from google.auth.exceptions import GoogleAuthError
@@ -306,19 +305,18 @@ class VertexAuth:
             try:
                 credentials.refresh(partial(Request(), timeout=self._timeout_s))
             except GoogleAuthError as error:
-                raise Unauthorized(f"Google gave no access token: {_first_words(error, self.secrets())}; {self._remedy}") from error
+                reason = _first_words(error, self.secrets())
+                raise Unauthorized(say("providers.google_no_token", reason=reason, remedy=self._remedy)) from error
             self._tokens.add(credentials.token)
             self._credentials = credentials
 
     def _load(self) -> Any:
-        import warnings
-
         try:
             import google.auth
             import google.auth.transport.requests
             from google.auth.exceptions import GoogleAuthError
         except ImportError as error:
-            raise ConfigError("Vertex AI needs one more package: pip install 'dragoman[vertex]'") from error
+            raise ConfigError(say("providers.vertex_missing")) from error
         try:
             if not self._file:
                 return google.auth.default(scopes=[GOOGLE_SCOPE])[0]
@@ -327,19 +325,19 @@ class VertexAuth:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 return google.auth.load_credentials_from_file(self._file, scopes=[GOOGLE_SCOPE])[0]
         except (GoogleAuthError, OSError, ValueError) as error:
-            raise Unauthorized(f"no Google credentials: {_first_words(error)}; {self._remedy}") from error
+            raise Unauthorized(say("providers.google_no_credentials", reason=_first_words(error), remedy=self._remedy)) from error
 
     @property
     def _remedy(self) -> str:
         if self._file:
-            return f"check the file that {GOOGLE_CREDENTIALS} names"
-        return f"run `gcloud auth application-default login`, or set {GOOGLE_CREDENTIALS} to a service account's file"
+            return say("providers.google_check_file", variable=GOOGLE_CREDENTIALS)
+        return say("providers.google_log_in", variable=GOOGLE_CREDENTIALS)
 
 
 def _google_auth(deployment: Deployment, env: Mapping[str, str]) -> Auth:
-    """Credentials the user named are taken or fail: another identity never slips in for them.
+    """Credentials the user named are used or fail: we never fall back to another identity.
 
-    Without any, a key command that can be run goes before google-auth's own search, which ends in waiting for a metadata server.
+    Without any, a runnable key command takes precedence over google-auth's own search, which ends in waiting for a metadata server.
     """
     if env.get(GOOGLE_CREDENTIALS):
         return VertexAuth(env[GOOGLE_CREDENTIALS])
@@ -371,11 +369,9 @@ def _google_auth_installed() -> bool:
 
 
 class _OneFetch:
-    """Fetches something once for all who ask for it at once, whichever event loops and threads they ask from. A failure is theirs too."""
+    """Shares one fetch between concurrent callers from any event loop or thread. They share a failure too."""
 
     def __init__(self, fetch: Callable[[], Awaitable[None]], timeout_s: float) -> None:
-        from dragoman.base.turnstile import Turnstile
-
         self._fetch = fetch
         # Longer than any fetch takes: only an event loop that was stopped in the middle of one makes the others wait that long.
         self._turnstile = Turnstile(1, patience_s=2 * timeout_s + 5)
@@ -387,7 +383,7 @@ class _OneFetch:
         try:
             place = await self._turnstile.enter()
         except TimeoutError as error:
-            raise Unauthorized("no token: another request has begun to fetch it and does not go on") from error
+            raise Unauthorized(say("providers.token_stuck")) from error
         try:
             if is_there():
                 return
@@ -399,7 +395,7 @@ class _OneFetch:
             self._turnstile.leave(place)
 
     async def _fetch_once(self) -> None:
-        """Cancelled, it counts for nothing, and the next in the queue fetches."""
+        """If it is cancelled it does not count, and the next in the queue fetches."""
         try:
             await self._fetch()
         except Unauthorized as error:
@@ -411,7 +407,7 @@ class _OneFetch:
 
 
 class _Tokens:
-    """The tokens that were used last. A source may give a new one for each request, so they are not all kept."""
+    """The most recent tokens. A source may give a new one for each request, so not all are kept."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -430,7 +426,7 @@ class _Tokens:
 
 
 def _is_in(headers: Mapping[str, str], sent: Mapping[str, str]) -> bool:
-    """Whether these were among the headers sent. Names of headers are the same in upper and lower case."""
+    """Whether these were among the headers sent. Header names are case-insensitive."""
     values = {name.lower(): value for name, value in sent.items()}
     return all(values.get(name.lower()) == value for name, value in headers.items())
 

@@ -1,4 +1,4 @@
-"""The catalog: deployments and model profiles as data. Written as TOML, read as JSON, because start-up time is a feature.
+"""The catalog: deployments and model profiles as data. Written as TOML, read as JSON, which loads faster at start-up.
 
 `python -m dragoman.providers.catalog` makes catalog.json from catalog.toml; a test keeps them equal.
 """
@@ -9,20 +9,23 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
+from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
-from dragoman.values.profile import Deployment, Profile
+from dragoman.values.profile import SMALL_FIELDS, Deployment, Profile, ProtocolName
 
+PROTOCOLS = "dragoman.protocols"
+"""The entry points of protocols that other packages bring."""
 _HERE = os.path.dirname(__file__)
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest|\d{3})\Z")
 _VARIABLE = re.compile(r"\{([A-Z_][A-Z0-9_]*)(?::([^}]*))?\}")
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """Every deployment known, by name."""
+    """All known deployments, by name."""
 
     deployments: dict[str, Deployment]
 
@@ -30,10 +33,10 @@ class Catalog(msgspec.Struct, frozen=True):
         try:
             return self.deployments[name]
         except KeyError:
-            raise ConfigError(f"no deployment is called {name!r}{_nearest(name, self.deployments)}") from None
+            raise ConfigError(say("providers.unknown_deployment", name=name, hint=_suggestion(name, self.deployments))) from None
 
     def find(self, model: str) -> tuple[Deployment, str]:
-        """`deployment/model`, a deployment's name for its default model, or a model name only one deployment has."""
+        """Look up `deployment/model`, a deployment (for its default model), or a model name that only one deployment has."""
         name, slash, rest = model.partition("/")
         if slash and name in self.deployments:
             return self.deployments[name], rest or self._default(name)
@@ -44,41 +47,41 @@ class Catalog(msgspec.Struct, frozen=True):
             return homes[0], model
         if homes:
             choices = ", ".join(f"{home.name}/{model}" for home in homes)
-            raise ConfigError(f"{model!r} is served by several deployments: say which, {choices}")
+            raise ConfigError(say("providers.ambiguous_model", model=model, choices=choices))
         names = {f"{home.name}/{known}" for home in self.deployments.values() for known in home.models}
-        hint = _nearest(model, names | set(self.deployments))
-        raise ConfigError(f"no model is called {model!r}: models are named deployment/model{hint}")
+        hint = _suggestion(model, names | set(self.deployments))
+        raise ConfigError(say("providers.unknown_model", model=model, hint=hint))
 
     def with_rows(self, rows: Mapping[str, Any], source: str = "config") -> Catalog:
-        """The catalog with a user's rows over it: new deployments, new models, or single fields changed."""
+        """The catalog with a user's rows merged in: new deployments, new models, or changes to single fields."""
         merged = dict(self.deployments)
         for name, row in rows.items():
             if not isinstance(row, Mapping):
-                raise ConfigError(f"{source}: deployments.{name} must be a table")
+                raise ConfigError(say("providers.deployment_not_a_table", where=_where(source), name=name))
             base = msgspec.to_builtins(merged[name]) if name in merged else {}
-            merged[name] = _deployment(name, _over(base, row), source)
+            merged[name] = _read_deployment(name, _merge_tables(base, row), source)
         return Catalog(merged)
 
     def with_file(self, path: str | os.PathLike[str]) -> Catalog:
-        """The catalog with the `[deployments.NAME]` tables of a TOML file over it; whatever else the file holds is not looked at."""
+        """The catalog with the `[deployments.NAME]` tables of a TOML file merged in; the rest of the file is ignored."""
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} cannot be read: {error}") from error
-        rows = _parsed(text, str(path)).get("deployments", {})
+            raise ConfigError(say("providers.file_unreadable", path=path, reason=error)) from error
+        rows = _parse_toml(text, str(path)).get("deployments", {})
         if not isinstance(rows, Mapping):
-            raise ConfigError(f"{path}: deployments must be a table of tables, as [deployments.mine]")
+            raise ConfigError(say("providers.deployments_not_tables", path=path))
         return self.with_rows(rows, str(path))
 
     def _default(self, name: str) -> str:
         if model := self.deployments[name].default_model:
             return model
-        raise ConfigError(f"{name} has no default model: name one, as {name}/MODEL")
+        raise ConfigError(say("providers.no_default_model", deployment=name))
 
 
 def profile_for(deployment: Deployment, model: str) -> Profile:
-    """A model's profile: its own row, the row of the model it is a dated name of, or what the deployment takes strangers for."""
+    """A model's profile: its own row, the row without the date suffix of its name, or the deployment's default for unknown models."""
     found = deployment.models.get(model) or deployment.models.get(_DATED.sub("", model))
     return found or deployment.profile
 
@@ -90,13 +93,13 @@ def builtin_catalog() -> Catalog:
 
 
 def filled(template: str, env: Mapping[str, str], deployment: str) -> str:
-    """A base URL with its `{VARIABLE}` places filled from the environment."""
+    """A base URL with its `{VARIABLE}` placeholders filled from the environment."""
 
     def value(match: re.Match[str]) -> str:
         name, default = match.group(1), match.group(2)
         found = env.get(name, "").strip() or default
         if not found:
-            raise ConfigError(f"{deployment} needs {name}: set it in the environment")
+            raise ConfigError(say("providers.variable_missing", deployment=deployment, name=name))
         return found.rstrip("/")
 
     return _VARIABLE.sub(value, template)
@@ -104,48 +107,86 @@ def filled(template: str, env: Mapping[str, str], deployment: str) -> str:
 
 def from_toml(text: str, source: str = "catalog.toml") -> Catalog:
     """A catalog written as TOML: one table per deployment."""
-    rows = _parsed(text, source)
+    rows = _parse_toml(text, source)
     rows.pop("taken", None)
     return Catalog({}).with_rows(rows, source)
 
 
-def _parsed(text: str, source: str) -> dict[str, Any]:
+def _parse_toml(text: str, source: str) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source}: {error}") from error
+        raise ConfigError(say("providers.not_toml", where=_where(source), reason=error)) from error
 
 
-def _deployment(name: str, row: dict[str, Any], source: str) -> Deployment:
-    profile = {**(row.get("profile") or {}), "known": False}
+def _read_deployment(name: str, row: dict[str, Any], source: str) -> Deployment:
+    profile = _with_small({**(row.get("profile") or {}), "known": False})
     row = {**row, "name": name, "profile": profile}
+    if isinstance(models := row.get("models"), Mapping):
+        row["models"] = {model: _with_small(each) if isinstance(each, Mapping) else each for model, each in models.items()}
     try:
-        return msgspec.convert(row, Deployment)
+        deployment = msgspec.convert(row, Deployment)
+        _require_protocol(deployment.protocol)
+        return deployment
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: deployments.{name}: {error}{_nearest_field(str(error))}") from error
+        hint = _suggested_field(str(error))
+        raise ConfigError(say("providers.wrong_row", where=_where(source), name=name, reason=error, hint=hint)) from error
 
 
-def _over(base: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _require_protocol(name: str) -> None:
+    """One of ours, or one that an installed package brings. What `module:name` names is loaded when it is connected to."""
+    from dragoman.base.plugins import has_plugin
+
+    if name not in get_args(ProtocolName) and not has_plugin(name, PROTOCOLS):
+        known = ", ".join(get_args(ProtocolName))
+        raise msgspec.ValidationError(
+            f"Invalid protocol {name!r}, expected one of {known}, or one of an installed package - at `$.protocol`"
+        )
+
+
+def _where(source: str) -> str:
+    return f"{source}: " if source else ""
+
+
+def _with_small(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Move the fields of `small` into it: earlier versions of the configuration had them beside it."""
+    beside = {key: profile[key] for key in SMALL_FIELDS if key in profile}
+    if not beside:
+        return dict(profile)
+    rest = {key: value for key, value in profile.items() if key not in beside}
+    return {**rest, "small": {**(profile.get("small") or {}), **beside}}
+
+
+def _merge_tables(base: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in row.items():
         both_tables = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _over(merged[key], value) if both_tables else value
+        merged[key] = _merge_tables(merged[key], value) if both_tables else value
     return merged
 
 
-def _nearest(name: str, names: Any) -> str:
+def _suggestion(name: str, names: Any) -> str:
     from dragoman.base.text import closest
 
     close = closest(name, names, 3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return say("providers.did_you_mean", names=" or ".join(close)) if close else ""
 
 
-def _nearest_field(message: str) -> str:
+def _suggested_field(message: str) -> str:
     unknown = re.search(r"unknown field `([^`]+)`", message)
-    fields = {*Deployment.__struct_fields__, *Profile.__struct_fields__, "input", "output", "cache_read", "cache_write", "taken"}
-    return _nearest(unknown.group(1), fields) if unknown else ""
+    fields = {
+        *Deployment.__struct_fields__,
+        *Profile.__struct_fields__,
+        *SMALL_FIELDS,
+        "input",
+        "output",
+        "cache_read",
+        "cache_write",
+        "taken",
+    }
+    return _suggestion(unknown.group(1), fields) if unknown else ""
 
 
 if __name__ == "__main__":

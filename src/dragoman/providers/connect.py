@@ -1,4 +1,4 @@
-"""From a model's name to a provider that is ready to use."""
+"""Makes a ready-to-use provider from a model's name."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from dragoman.http.clients import HttpClient, open_transport
 from dragoman.providers.auth import Auth, auth_for
 from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
 from dragoman.providers.http_provider import HttpProvider
 from dragoman.providers.retry import Retry, RetryPolicy
+from dragoman.providers.wire import Wire
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore, Provider, Transport
+from dragoman.values.profile import ProtocolName
 
 if TYPE_CHECKING:
     from dragoman.local.provider import Find
@@ -37,21 +39,25 @@ def connect(
     weights: Find | None = None,
     kept: Callable[[], str] | None = None,
 ) -> Connection:
-    """A provider for `deployment/model`. Nothing is sent, and no connection opened, before the first request.
+    """A provider for `deployment/model`. Nothing is sent, and no connection is opened, before the first request.
 
-    `http` chooses the HTTP client where no transport is given. `weights` finds the file of a model that runs in this process, by its
-    name; `kept` names the folder where such a model keeps the beginnings of its prompts.
+    `http` chooses the HTTP client if no transport is given. `weights` finds the file of a model that runs in this process, by its
+    name; `kept` names the folder of such a model's prompt cache.
     """
     env = os.environ if env is None else env
     blobs = MemoryBlobs() if blobs is None else blobs
-    deployment, name = (catalog or builtin_catalog()).find(model)
+    catalog = catalog or builtin_catalog()
+    if "/" in model and model.partition("/")[0] not in catalog.deployments:
+        from dragoman.providers.outside import load_provider
+
+        if (brought := load_provider(model, catalog)) is not None:
+            return Connection(brought, model.partition("/")[2], retry)
+    deployment, name = catalog.find(model)
     if deployment.in_process and transport is None:
         from dragoman.local.provider import LocalProvider
 
-        return Connection(
-            LocalProvider(deployment, name, env, find=weights, blobs=blobs, kept=kept), name, retry, blobs, deployment.protocol
-        )
-    wire: Any = import_module(f"dragoman.providers.{deployment.protocol}")
+        return Connection(LocalProvider(deployment, name, env, find=weights, blobs=blobs, kept=kept), name, retry)
+    wire = _protocol(deployment.protocol)
     url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
     provider = HttpProvider(
         deployment,
@@ -64,16 +70,25 @@ def connect(
     profile = profile_for(deployment, name)
     if not profile.known:
         log.info("%s/%s is not in the catalog: taken for a model with %d tokens of context", deployment.name, name, profile.context_window)
-    return Connection(provider, name, retry, blobs, deployment.protocol)
+    return Connection(provider, name, retry)
+
+
+def _protocol(name: str) -> Wire:
+    if name in get_args(ProtocolName):
+        built_in: Any = import_module(f"dragoman.providers.{name}")
+        return built_in
+    from dragoman.providers.outside import load_protocol
+
+    return load_protocol(name)
 
 
 class Connection(Retry):
-    """A provider that tries again, the model it was connected for, and where it finds the bytes of images and files."""
+    """A provider with retries, and the model it was connected for."""
 
-    def __init__(
-        self, provider: Provider, model: str, policy: RetryPolicy | None = None, blobs: BlobStore | None = None, protocol: str = ""
-    ) -> None:
+    def __init__(self, provider: Provider, model: str, policy: RetryPolicy | None = None) -> None:
         super().__init__(provider, policy)
-        self.model = model
-        self.blobs = blobs
-        self.protocol = protocol
+        self._model = model
+
+    @property
+    def model(self) -> str:
+        return self._model

@@ -1,13 +1,16 @@
-"""What a service says when it will not answer → our errors: whose fault, whether to try again, when, and what to do."""
+"""Error responses of services → our errors: the kind, whether and when to retry, and what the user can do."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.providers.wire import Destination
 from dragoman.values.errors import (
     BadRequest,
@@ -46,38 +49,38 @@ _STATUS_OF = {
     "server_is_overloaded": 503,
     "overloaded_error": 529,
 }
-_OVERFLOW = re.compile(
-    r"prompt is too long|context_length_exceeded|exceed_context_size|maximum context length|context window|"
+# Compiled when an error is first read, not while a first request waits.
+_OVERFLOW = (
+    r"(?i)prompt is too long|context_length_exceeded|exceed_context_size|maximum context length|context window|"
     r"(input|prompt) token count .{0,40}exceeds|exceeds the maximum number of tokens|too many tokens|exceed context limit|"
     r"(exceeded|exceeds) (model token limit|the context length|max(imum)? context length)|maximum prompt length|available context size|"
     r"prompt exceeds max length|range of input length|longer than the (maximum model length|model's context length)|"
-    r"(greater than the|loaded with) context length|input is too long|tokens \+ .max_new_tokens. must be",
-    re.IGNORECASE,
+    r"(greater than the|loaded with) context length|input is too long|tokens \+ .max_new_tokens. must be"
 )
-# Not "exceeded your current quota, please check your plan": Gemini says so of every limit, a minute's too.
-_EMPTY_ACCOUNT = re.compile(r"insufficient.{0,3}(quota|balance|credit)|credit balance is too low", re.IGNORECASE)
-_BAD_KEY = re.compile(r"api.?key.{0,20}(not valid|invalid|expired)|API_KEY_INVALID", re.IGNORECASE)
+# Not "exceeded your current quota, please check your plan": Gemini says that for every limit, per-minute ones too.
+_EMPTY_ACCOUNT = r"(?i)insufficient.{0,3}(quota|balance|credit)|credit balance is too low"
+_BAD_KEY = r"(?i)api.?key.{0,20}(not valid|invalid|expired)|API_KEY_INVALID"
 
 
 def error_from_status(status: int, headers: Mapping[str, str], body: bytes, deployment: Deployment) -> ProviderError:
-    """The error an HTTP answer stands for."""
-    fault = _fault_in(body)
-    message = _message_of(fault) or _plain(body) or f"the service answered with status {status} and no explanation"
+    """The error for an HTTP status and body."""
+    fault = _read_fault(body)
+    message = _message_of(fault) or _page_text(body) or say("providers.status_without_text", status=status)
     return _error(status, message, fault, headers, deployment)
 
 
 def error_from_event(event: Any, to: Destination) -> ProviderError:
-    """An error event inside a 200 stream is treated like its status."""
-    fault = _inner(event)
+    """The error for an error event in a stream with status 200: treated like the HTTP status it corresponds to."""
+    fault = _fault_object(event)
     code = str(fault.get("code") or "")
     kind = str(fault.get("type") or "")
-    is_status = len(code) == 3 and code.isdecimal() and code[0] in "45"  # others have numbers of their own (GLM's 1302)
+    is_status = len(code) == 3 and code.isdecimal() and code[0] in "45"  # some services use their own numbers (GLM's 1302)
     status = int(code) if is_status else _STATUS_OF.get(code) or _STATUS_OF.get(kind) or 500
-    return _error(status, _message_of(fault) or "the service broke off with an error", fault, {}, to.deployment)
+    return _error(status, _message_of(fault) or say("providers.error_without_text"), fault, {}, to.deployment)
 
 
 def retry_after_s(headers: Mapping[str, str], fault: Mapping[str, Any], now: float | None = None) -> float | None:
-    """How long the server asks us to wait: the longest of what it says, so that no hint is undercut."""
+    """How long the server asks us to wait before a retry: the longest of its hints."""
     hints = [hint for hint in (*_header_hints(headers, time.time() if now is None else now), *_retry_infos(fault)) if hint is not None]
     return max(hints, default=None)
 
@@ -85,10 +88,11 @@ def retry_after_s(headers: Mapping[str, str], fault: Mapping[str, Any], now: flo
 def _error(status: int, message: str, fault: dict[str, Any], headers: Mapping[str, str], deployment: Deployment) -> ProviderError:
     code = str(fault.get("status") or fault.get("code") or fault.get("type") or "")
     words = f"{message} {code} {fault.get('type', '')}"
-    kind, advice = _classify(status, words, fault, deployment)
+    kind, advice = _classify(status, words, fault)
+    key = " or ".join(deployment.key_env) or say("providers.the_key")
     hint = retry_after_s(headers, fault) if kind in (RateLimited, Overloaded, ServerError) else None
     return kind(
-        f"{message}{advice}",
+        _add_advice(message, advice, key),
         provider=deployment.name,
         status=status,
         request_id=_request_id(headers),
@@ -98,30 +102,40 @@ def _error(status: int, message: str, fault: dict[str, Any], headers: Mapping[st
     )
 
 
-def _classify(status: int, words: str, fault: dict[str, Any], deployment: Deployment) -> tuple[type[ProviderError], str]:
-    """The kind of error, and what a person can do about it."""
-    key = " or ".join(deployment.key_env) or "the key"
+def _add_advice(message: str, advice: str, key: str) -> str:
+    """The service's message, with advice for the user."""
+    match advice:
+        case "":
+            return message
+        case "providers.check_key" | "providers.key_not_allowed":
+            return say(advice, message=message, key=key)
+        case _:
+            return say(advice, message=message)
+
+
+def _classify(status: int, words: str, fault: dict[str, Any]) -> tuple[type[ProviderError], str]:
+    """The kind of error, and the key of the sentence with advice for the user."""
     match status:
         case 401:
-            return Unauthorized, f" — check {key}"
+            return Unauthorized, "providers.check_key"
         case 402:
-            return QuotaExhausted, " — the account has no credit left"
+            return QuotaExhausted, "providers.no_credit"
         case 403:
-            return Forbidden, f" — {key} may not use this model or service"
-        case 400 | 413 | 422 | 500 if _OVERFLOW.search(words):
+            return Forbidden, "providers.key_not_allowed"
+        case 400 | 413 | 422 | 500 if re.search(_OVERFLOW, words):
             return ContextOverflow, ""
-        case 400 if _BAD_KEY.search(words):
-            return Unauthorized, f" — check {key}"
-        case 400 if _EMPTY_ACCOUNT.search(words):
-            return QuotaExhausted, " — check plan and billing"
+        case 400 if re.search(_BAD_KEY, words):
+            return Unauthorized, "providers.check_key"
+        case 400 if re.search(_EMPTY_ACCOUNT, words):
+            return QuotaExhausted, "providers.check_billing"
         case 404:
-            return NotFound, " — check the model's name and the base URL"
+            return NotFound, "providers.check_model"
         case 408:
             return TimedOut, ""
-        case 429 if _daily(fault):
-            return QuotaExhausted, " — the daily quota is used up; it is reset once a day, or choose another model"
-        case 429 if _EMPTY_ACCOUNT.search(words):
-            return QuotaExhausted, " — check plan and billing"
+        case 429 if _is_daily_quota(fault):
+            return QuotaExhausted, "providers.daily_quota"
+        case 429 if re.search(_EMPTY_ACCOUNT, words):
+            return QuotaExhausted, "providers.check_billing"
         case 429:
             return RateLimited, ""
         case 503 | 529:
@@ -135,14 +149,14 @@ def _classify(status: int, words: str, fault: dict[str, Any], deployment: Deploy
 # --- reading error bodies of many shapes ------------------------------------------------------------------------------------------
 
 
-def _fault_in(body: bytes) -> dict[str, Any]:
+def _read_fault(body: bytes) -> dict[str, Any]:
     try:
-        return _inner(jsontext.decode(body))
+        return _fault_object(jsontext.decode(body))
     except jsontext.NotJSON:
         return {}
 
 
-def _inner(value: Any) -> dict[str, Any]:
+def _fault_object(value: Any) -> dict[str, Any]:
     """The innermost object that describes the fault."""
     if isinstance(value, list) and value:  # Gemini streams wrap the error in an array
         value = value[0]
@@ -166,15 +180,13 @@ def _message_of(fault: Mapping[str, Any]) -> str:
     return ""
 
 
-def _plain(body: bytes) -> str:
-    """The text of an error page, without its markup."""
+def _page_text(body: bytes) -> str:
+    """The text of an HTML error page, without markup."""
     text = re.sub(r"<(script|style).*?</\1>|<[^<>]*>", " ", body[:20_000].decode(errors="replace"), flags=re.DOTALL | re.IGNORECASE)
     return _line(text)
 
 
 def _line(text: str) -> str:
-    from dragoman.base.text import one_line  # only where something is wrong already
-
     return one_line(text, MAX_MESSAGE_CHARS)
 
 
@@ -191,7 +203,7 @@ def _header_hints(headers: Mapping[str, str], now: float) -> Iterator[float | No
         yield seconds / 1000 if seconds is not None else None
     if value := headers.get("retry-after"):
         seconds = _number(value)
-        yield seconds if seconds is not None else _until(value, now)
+        yield seconds if seconds is not None else _seconds_until(value, now)
 
 
 def _number(text: str) -> float | None:
@@ -202,8 +214,7 @@ def _number(text: str) -> float | None:
     return value if 0 <= value < 1e9 else None
 
 
-def _until(date: str, now: float) -> float | None:
-    from datetime import UTC
+def _seconds_until(date: str, now: float) -> float | None:
     from email.utils import parsedate_to_datetime
 
     try:
@@ -227,6 +238,6 @@ def _retry_infos(fault: Mapping[str, Any]) -> Iterator[float | None]:
             yield _number(delay.removesuffix("s"))
 
 
-def _daily(fault: Mapping[str, Any]) -> bool:
+def _is_daily_quota(fault: Mapping[str, Any]) -> bool:
     violations = [item for detail in _details(fault) for item in detail.get("violations") or () if isinstance(item, dict)]
     return any("perday" in str(item.get("quotaId", "")).lower() for item in violations)

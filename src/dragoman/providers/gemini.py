@@ -1,18 +1,21 @@
-"""Gemini generateContent, on the Gemini API and on Vertex AI. Numbers in comments are the lines of docs/wire.md."""
+"""Gemini generateContent, on the Gemini API and on Vertex AI, requests. Numbers in comments refer to the rules in docs/wire.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.providers.gemini_schema import reduced
+from dragoman.base.words import say
+from dragoman.http.sse import SSEDecoder
+from dragoman.providers.gemini_schema import reduce_schema
 from dragoman.providers.gemini_stream import Decoder, read_answer
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, result_text, stand_in, user_pieces
+from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, media_placeholder, result_text, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
@@ -26,7 +29,7 @@ _LEVELS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
 class Rendered(msgspec.Struct, frozen=True):
     role: str
     parts: bytes
-    """Parts joined by commas; empty where nothing of the message can be said here."""
+    """Parts joined by commas; empty if nothing of the message can be sent to this service."""
 
 
 # --- one message → parts ------------------------------------------------------------------------------------------------------------
@@ -35,7 +38,7 @@ class Rendered(msgspec.Struct, frozen=True):
 def render(message: Message, to: Destination) -> Rendered:
     if message.role == "assistant":
         return Rendered("model", b",".join(_model_parts(message, to)))
-    results = [part for part in message.parts if isinstance(part, ToolResult)]  # (18) responses stand before any text
+    results = [part for part in message.parts if isinstance(part, ToolResult)]  # (18) function responses come before any text
     parts = [_response_part(result, to) for result in results]
     parts += [_media_part(part, to) for result in results for part in attachments(result)]
     parts += [piece for part in message.parts for piece in user_pieces(part, _text_part, lambda media: _media_part(media, to))]
@@ -47,34 +50,34 @@ def _model_parts(message: Message, to: Destination) -> Iterator[bytes]:
     for part in message.parts:
         match part:
             case Text(text=text, opaque=opaque) if text.strip() or to.own(opaque):
-                yield _signed(b'{"text":' + jsontext.encode(text) + b"}", to.own(opaque))
+                yield _add_signature(b'{"text":' + jsontext.encode(text) + b"}", to.own(opaque))
             case Thought(opaque=opaque) if own := to.own(opaque):
                 yield own.encode()
             case ToolCall(opaque=opaque):
                 signature = to.own(opaque) or ("" if signed else jsontext.dumps(SKIP_SIGNATURE))
                 signed = True  # (19) the first call of a turn carries it
-                yield _signed(_call_part(part, to), signature)
+                yield _add_signature(_call_part(part, to), signature)
             case _:
                 pass
 
 
-def _signed(part: bytes, signature: str) -> bytes:
-    """(19) The signature is a sibling on the part it came with."""
+def _add_signature(part: bytes, signature: str) -> bytes:
+    """(19) The signature is a sibling field on the part it came with."""
     return part[:-1] + b',"thoughtSignature":' + signature.encode() + b"}" if signature else part
 
 
 def _call_part(call: ToolCall, to: Destination) -> bytes:
-    head = _named(call.id, call.name, to)
+    head = _open_named_object(call.id, call.name, to)
     return b'{"functionCall":' + head + b',"args":' + arguments_object(call) + b"}}"
 
 
 def _response_part(result: ToolResult, to: Destination) -> bytes:
     answer = {"error" if result.is_error else "output": result_text(result)}  # (22)
-    return b'{"functionResponse":' + _named(result.call_id, result.name, to) + b',"response":' + jsontext.encode(answer) + b"}}"
+    return b'{"functionResponse":' + _open_named_object(result.call_id, result.name, to) + b',"response":' + jsontext.encode(answer) + b"}}"
 
 
-def _named(call_id: str, name: str, to: Destination) -> bytes:
-    """An open object: the closing brace is the caller's."""
+def _open_named_object(call_id: str, name: str, to: Destination) -> bytes:
+    """A JSON object with id and name, without its closing brace: the caller adds fields and closes it."""
     ids = {"id": call_id} if to.deployment.call_ids else {}
     return jsontext.encode({**ids, "name": wire_name(name)})[:-1]
 
@@ -84,7 +87,7 @@ def _text_part(text: str) -> bytes:
 
 
 def _media_part(part: Blob | FileRef, to: Destination) -> bytes:
-    if (text := stand_in(part, to, refused=("image/gif",), fetches=("",))) is not None:
+    if (text := media_placeholder(part, to, refused=("image/gif",), fetches=("",))) is not None:
         return _text_part(text)
     if isinstance(part, FileRef):
         return jsontext.encode({"fileData": {"mimeType": part.mime, "fileUri": part.uri}})
@@ -139,9 +142,9 @@ def _declaration(name: str, description: str, parameters: str, to: Destination) 
     head = jsontext.encode({"name": name, "description": description})[:-1]
     if to.profile.tool_schema == "json_schema":  # (20)
         return head + b',"parametersJsonSchema":' + tool_schema(parameters) + b"}"
-    schema = reduced(jsontext.decode(tool_schema(parameters)))
+    schema = reduce_schema(jsontext.decode(tool_schema(parameters)))
     if not schema.get("properties"):
-        return head + b"}"  # an object without properties is refused; no parameters at all is not
+        return head + b"}"  # an object without properties is rejected; leaving `parameters` out is not
     return head + b',"parameters":' + jsontext.encode(schema) + b"}"
 
 
@@ -152,8 +155,8 @@ def _tool_config(request: Request, to: Destination) -> dict[str, object]:
     if request.settings.tool_choice != "auto":
         config["functionCallingConfig"] = _tool_choice(request.settings.tool_choice)
     if request.settings.search:
-        if not to.profile.thought_signatures:  # the mark of Gemini 3 and later
-            raise Unsupported(f"{to.model} cannot search and call tools in one request; use a model of Gemini 3 or later")
+        if not to.profile.thought_signatures:  # true from Gemini 3 on
+            raise Unsupported(say("providers.no_search_with_tools", model=to.model))
         config["includeServerSideToolInvocations"] = True
     return config
 
@@ -175,11 +178,11 @@ def _generation(request: Request, to: Destination) -> dict[str, object]:
     if settings.response_mime or settings.response_schema:
         config["responseMimeType"] = settings.response_mime or "application/json"
         if request.tools and config["responseMimeType"] == "application/json" and not to.profile.thought_signatures:
-            raise Unsupported(f"{to.model} cannot answer in JSON and call tools in one request; use a model of Gemini 3 or later")
+            raise Unsupported(say("providers.no_json_with_tools", model=to.model))
     if settings.response_schema:
         schema = jsontext.decode(settings.response_schema)
         full = to.profile.tool_schema == "json_schema"
-        config["responseJsonSchema" if full else "responseSchema"] = schema if full else reduced(schema)
+        config["responseJsonSchema" if full else "responseSchema"] = schema if full else reduce_schema(schema)
     if settings.thinking is not None and (thinking := _thinking(settings.thinking, to)):
         config["thinkingConfig"] = thinking
     return config
@@ -200,7 +203,7 @@ def _thinking(asked: Thinking, to: Destination) -> dict[str, object] | None:
             return None
 
 
-# --- the other calls, and the way back ------------------------------------------------------------------------------------------------
+# --- the other calls, and responses ---------------------------------------------------------------------------------------------------
 
 
 def path(to: Destination, *, stream: bool) -> str:
@@ -209,14 +212,16 @@ def path(to: Destination, *, stream: bool) -> str:
 
 
 def _model_path(to: Destination) -> str:
-    from urllib.parse import quote
-
     version = "" if to.deployment.auth == "vertex" else "/v1beta"
     return f"{version}/models/{quote(to.model.removeprefix('models/'), safe='')}"
 
 
 def headers(to: Destination) -> dict[str, str]:
     return {}
+
+
+def framing() -> SSEDecoder:
+    return SSEDecoder()
 
 
 def decoder(to: Destination, taken: Taken) -> Decoder:

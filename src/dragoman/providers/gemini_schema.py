@@ -1,4 +1,4 @@
-"""JSON Schema reduced to the subset Gemini's `parameters` field accepts, for models without `parametersJsonSchema`. (20)"""
+"""JSON Schema reduce_schema to the subset Gemini's `parameters` field accepts, for models without `parametersJsonSchema`. (20)"""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _MAX_DEPTH = 16
 _MAX_REFERENCES = 5
 
 Path = tuple[str, ...]
-"""What was passed on the way down from the root: a reference, or "" for a step without one."""
+"""The steps from the root down to here: a reference, or "" for a step without one."""
 
 
-def reduced(schema: dict[str, Any]) -> dict[str, Any]:
-    """What the subset can say of a schema. It may allow more than the schema does, never less: arguments are validated here anyway."""
-    return _reduced(schema, schema, ())
+def reduce_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema as far as the subset can express it. It may allow more than the schema, never less: we validate arguments anyway."""
+    return _reduce(schema, schema, ())
 
 
-def _reduced(schema: Any, root: dict[str, Any], path: Path) -> dict[str, Any]:
+def _reduce(schema: Any, root: dict[str, Any], path: Path) -> dict[str, Any]:
     if not isinstance(schema, dict) or len(path) > _MAX_DEPTH:
         return {"type": "STRING"} if not isinstance(schema, dict) else {"type": "OBJECT"}
     path = (*path, str(schema.get("$ref", "")))
-    schema = _resolved(schema, root, path)
+    schema = _resolve(schema, root, path)
     out: dict[str, Any] = {key: value for key, value in schema.items() if key in _KEPT}
     types = _types(schema)
     if "null" in types:
@@ -36,25 +36,25 @@ def _reduced(schema: Any, root: dict[str, Any], path: Path) -> dict[str, Any]:
         types = [name for name in types if name != "null"]
     alternatives = [item for key in ("anyOf", "oneOf") for item in schema.get(key) or ()]
     if alternatives and not isinstance(schema.get("type"), str):
-        return _any_of(alternatives, out, root, path)
+        return _reduce_any_of(alternatives, out, root, path)
     out.pop("anyOf", None)
     if len(types) > 1:
         extra = {key: out[key] for key in ("description", "nullable") if key in out}
-        return _any_of([{**schema, "type": name} for name in types], extra, root, path)
-    return _typed(types[0] if types else "string", out, schema, root, path)
+        return _reduce_any_of([{**schema, "type": name} for name in types], extra, root, path)
+    return _reduce_typed(types[0] if types else "string", out, schema, root, path)
 
 
-def _typed(name: str, out: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
+def _reduce_typed(name: str, out: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
     out["type"] = name.upper()
     if name == "object":
         properties = schema.get("properties") or {}
-        out["properties"] = {key: _reduced(value, root, path) for key, value in properties.items() if not _endless(value, path)}
+        out["properties"] = {key: _reduce(value, root, path) for key, value in properties.items() if not _is_endless(value, path)}
         out["required"] = list(dict.fromkeys(key for key in schema.get("required") or () if key in out["properties"]))
     if name != "object" or not out.get("properties"):
         for key in ("properties", "required", "minProperties", "maxProperties"):
             out.pop(key, None)  # "only allowed for OBJECT type"
     if name == "array":
-        out["items"] = _reduced(schema.get("items") or {"type": "string"}, root, path)
+        out["items"] = _reduce(schema.get("items") or {"type": "string"}, root, path)
     else:
         for key in ("items", "minItems", "maxItems"):
             out.pop(key, None)
@@ -66,7 +66,7 @@ def _typed(name: str, out: dict[str, Any], schema: dict[str, Any], root: dict[st
 
 
 def _keep_enum(out: dict[str, Any]) -> None:
-    """Only strings may be enumerated, and none of them empty."""
+    """Only non-empty strings may be enumerated."""
     values = [value for value in out["enum"] if isinstance(value, str) and value]
     if out["type"] == "STRING" and values:
         out["enum"] = values
@@ -74,8 +74,8 @@ def _keep_enum(out: dict[str, Any]) -> None:
         del out["enum"]
 
 
-def _any_of(alternatives: list[Any], out: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
-    choices = [_reduced(item, root, path) for item in alternatives if not _is_null(item)]
+def _reduce_any_of(alternatives: list[Any], out: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
+    choices = [_reduce(item, root, path) for item in alternatives if not _is_null(item)]
     if len(choices) < len(alternatives):
         out["nullable"] = True
     extra = {key: out[key] for key in ("description", "nullable") if out.get(key) is not None}
@@ -103,8 +103,8 @@ def _types(schema: dict[str, Any]) -> list[str]:
     return []
 
 
-def _endless(schema: Any, path: Path) -> bool:
-    """Whether a property leads where the path has been twice: a schema that refers to itself is told one level deep, and no deeper."""
+def _is_endless(schema: Any, path: Path) -> bool:
+    """Whether a property leads to a reference already followed twice: a recursive schema is described one level deep only."""
     if not isinstance(schema, dict):
         return False
     inner = [schema, schema.get("items"), *(schema.get("anyOf") or ()), *(schema.get("oneOf") or ()), *(schema.get("allOf") or ())]
@@ -113,8 +113,8 @@ def _endless(schema: Any, path: Path) -> bool:
     return any(path.count(each) > 1 or followed >= _MAX_REFERENCES for each in references)
 
 
-def _resolved(schema: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Follow local references, and fold const and allOf into what the subset knows."""
+def _resolve(schema: dict[str, Any], root: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Follow local references, and turn const and allOf into keywords of the subset."""
     for _ in range(8):
         reference = schema.get("$ref")
         if not isinstance(reference, str):
@@ -123,7 +123,7 @@ def _resolved(schema: dict[str, Any], root: dict[str, Any], path: Path) -> dict[
         schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
     for part in schema.get("allOf") or ():
         if isinstance(part, dict) and len(path) <= _MAX_DEPTH:
-            inner = _resolved(part, root, (*path, ""))
+            inner = _resolve(part, root, (*path, ""))
             properties = {**(inner.get("properties") or {}), **(schema.get("properties") or {})}
             required = [*(schema.get("required") or ()), *(inner.get("required") or ())]
             schema = {**inner, **schema, **({"properties": properties, "required": required} if properties else {})}

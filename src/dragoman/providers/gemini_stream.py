@@ -1,10 +1,11 @@
-"""Gemini, the way back: chunks and whole answers have one shape → our events and Response."""
+"""Gemini, responses: chunks and whole answers, which have one shape → our events and Response."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
@@ -29,7 +30,7 @@ FINISH = {
     "MALFORMED_RESPONSE": FinishReason.MALFORMED_TOOL_CALL,
 }
 
-_TELLING = frozenset({"candidates", "promptFeedback", "usageMetadata"})
+_KNOWN_FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata"})
 
 
 class Decoder:
@@ -38,7 +39,7 @@ class Decoder:
         self._answer = AnswerBuilder(taken)
         self._grounding: dict[str, Any] = {}
         self._part_starts: list[int] = []
-        """Where each part begins in the answer's text, in bytes: what grounding says is counted from there."""
+        """Byte offset of each part in the answer's text: grounding offsets count from the start of a part."""
         self._part_kind = ""
         self._text_bytes = 0
         self._usage: dict[str, Any] = {}
@@ -58,7 +59,7 @@ class Decoder:
         chunk = jsontext.decode(data)
         if isinstance(chunk, list) or chunk.get("error"):
             raise error_from_event(chunk, self._to)
-        if not chunk.keys() & _TELLING:
+        if not chunk.keys() & _KNOWN_FIELDS:
             self.unknown_events += 1
             return None
         return self.read(chunk)
@@ -81,20 +82,20 @@ class Decoder:
         usage = chunk.get("usageMetadata")
         if usage and usage != self._usage:  # it comes with every chunk
             self._usage = usage
-            events += answer.use(read_usage(usage))
+            events += answer.set_usage(read_usage(usage))
         return events
 
     def close(self) -> list[StreamEvent]:
         if not self._finish:
-            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.broke_off"), provider=self._to.deployment.name)
         events: list[StreamEvent] = []
         if self._grounding:
-            events += self._cite(_counted_from_start(self._grounding, self._part_starts))
+            events += self._cite(_count_from_start(self._grounding, self._part_starts))
         reason = FinishReason.SAFETY if self._blocked else FINISH.get(self._finish, FinishReason.OTHER)
         return [*events, *self._answer.close(reason, self._finish, self._detail)]
 
     def _count(self, part: dict[str, Any], *, goes_on: bool) -> None:
-        """A stream sends a part in pieces: the first of a chunk may go on with the last of the chunk before."""
+        """Note where a part starts. A stream sends parts in pieces: the first of a chunk may continue the last of the previous chunk."""
         text = part.get("text") or ""
         kind = "other" if "text" not in part else "thought" if part.get("thought") else "text"
         if kind == "other" or not goes_on or kind != self._part_kind:
@@ -104,13 +105,13 @@ class Decoder:
             self._text_bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
     def _cite(self, grounding: dict[str, Any]) -> list[StreamEvent]:
-        """One citation for each source; what the service says of them rides, whole, on the first."""
+        """One citation per source; the first carries the service's whole grounding metadata."""
         pages = [_page(chunk) for chunk in _dicts(grounding.get("groundingChunks"))] or [("", "")]
         events: list[StreamEvent] = []
         for number, (uri, title) in enumerate(pages):
             opaque = None if number else self._opaque(jsontext.dumps(grounding))
             if opaque is not None or uri or title:
-                events += self._answer.cite(Citation(uri, title, opaque=opaque))
+                events += self._answer.add_citation(Citation(uri, title, opaque=opaque))
         return events
 
     def _part(self, part: dict[str, Any]) -> list[StreamEvent]:
@@ -118,28 +119,28 @@ class Decoder:
         opaque = self._opaque(jsontext.dumps(signature)) if signature else None
         if call := part.get("functionCall"):
             arguments = call.get("args")
-            return self._answer.call(
+            return self._answer.add_call(
                 call.get("id") or "", call.get("name") or "", jsontext.dumps({} if arguments is None else arguments), opaque
             )
         if (text := part.get("text")) is not None:
             return self._text(part, text, opaque)
         if part.keys() - {"thought"}:
-            self._answer.private(self._opaque(jsontext.dumps(part)))  # code it ran by itself, and its output
+            self._answer.add_private(self._opaque(jsontext.dumps(part)))  # code it ran by itself, and its output
         return []
 
     def _text(self, part: dict[str, Any], text: str, opaque: Opaque | None) -> list[StreamEvent]:
         if opaque is not None and (part.get("thought") or not text):
-            self._answer.seal()  # a signature that came alone: kept as the part it came in
-            events = self._answer.thought(text, *parse_thought(text)) if text else []
+            self._answer.seal()  # a signature without text: kept in the part it came in
+            events = self._answer.add_thought(text, *parse_thought(text)) if text else []
             self._answer.seal(self._opaque(jsontext.dumps(part)))
             return events
         if part.get("thought"):
-            return self._answer.thought(text, *parse_thought(text)) if text else []
+            return self._answer.add_thought(text, *parse_thought(text)) if text else []
         if not text:
             return []
         if opaque is not None:
             self._answer.seal()
-        events = self._answer.text(text)
+        events = self._answer.add_text(text)
         if opaque is not None:
             self._answer.seal(opaque)
         return events
@@ -154,19 +155,19 @@ def _page(chunk: dict[str, Any]) -> tuple[str, str]:
     return jsontext.valid_unicode(str(page.get("uri") or "")), jsontext.valid_unicode(str(page.get("title") or ""))
 
 
-def _counted_from_start(grounding: dict[str, Any], starts: list[int]) -> dict[str, Any]:
-    """Grounding whose offsets all count from the answer's beginning: parts are joined when they are read, and `partIndex` with them."""
+def _count_from_start(grounding: dict[str, Any], starts: list[int]) -> dict[str, Any]:
+    """The grounding with all offsets counted from the start of the answer instead of per part, because we join the parts."""
     supports = _dicts(grounding.get("groundingSupports"))
     if not any((support.get("segment") or {}).get("partIndex") for support in supports):
         return grounding
-    return grounding | {"groundingSupports": [_moved(support, starts) for support in supports]}
+    return grounding | {"groundingSupports": [_move_support(support, starts) for support in supports]}
 
 
-def _moved(support: dict[str, Any], starts: list[int]) -> dict[str, Any]:
+def _move_support(support: dict[str, Any], starts: list[int]) -> dict[str, Any]:
     segment: dict[str, Any] = dict(support.get("segment") or {})
     part = segment.get("partIndex") or 0
     if not isinstance(part, int) or not 0 <= part < len(starts):
-        return support  # it is passed over when the markers are set
+        return support  # it is skipped when the markers are placed
     segment.pop("partIndex", None)
     offsets = {name: starts[part] + (segment.get(name) or 0) for name in ("startIndex", "endIndex")}
     return support | {"segment": segment | offsets}

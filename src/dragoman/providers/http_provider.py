@@ -1,9 +1,10 @@
-"""A provider over HTTP: one deployment, one protocol, one attempt. Retrying is retry.py's business."""
+"""A provider over HTTP: one deployment, one protocol, one attempt. Retries are in retry.py."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, closing
@@ -12,14 +13,15 @@ from typing import Any
 from dragoman import __version__
 from dragoman.base import jsontext
 from dragoman.base.turnstile import Turnstile
+from dragoman.base.words import change_values, say
 from dragoman.http.deadline import Deadline
 from dragoman.http.pool import most_connections
-from dragoman.http.sse import SSEDecoder
 from dragoman.providers.auth import Auth, NoAuth
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.faults import error_from_event, error_from_status
-from dragoman.providers.wire import Destination, StreamDecoder, Wire
-from dragoman.values.contracts import Answer, BlobStore, Prepared, Transport
+from dragoman.providers.redact import redact
+from dragoman.providers.wire import Destination, Framing, StreamDecoder, Wire
+from dragoman.values.contracts import BlobStore, HttpRequest, HttpResponse, Provider, Transport
 from dragoman.values.errors import ConnectionFailed, ProviderError, StreamBroken, TimedOut, Unauthorized, Unsupported
 from dragoman.values.events import (
     ResponseFinished,
@@ -35,23 +37,21 @@ from dragoman.values.messages import PerMessage, Request, Response, Text, Though
 from dragoman.values.profile import Deployment, Profile
 
 TRAILING_S = 5.0
-"""How long to wait for what may still trail behind an answer that has said why it ended."""
+"""How long to wait for trailing events after the finish reason."""
 MAX_BODY_BYTES = 256 * 1024 * 1024
 WAIT_FOR_OTHERS_S = 600.0
 
 requests_under_way = Turnstile(most_connections, patience_s=WAIT_FOR_OTHERS_S)
-"""Of all agents of this process: each holds a connection, and the system allows so many."""
+"""Limits the concurrent requests of all agents of this process: each holds a connection, and the system limits those."""
 
 
 def user_agent() -> str:
     if sys.platform == "win32":
-        import platform  # slow to import, and elsewhere not needed
-
         return f"Dragoman/{__version__} ({sys.platform}; {platform.machine()})"
     return f"Dragoman/{__version__} ({sys.platform}; {os.uname().machine})"
 
 
-class HttpProvider:
+class HttpProvider(Provider):
     """Implements contracts.Provider. Rendered messages are kept per model, so a request costs what is new."""
 
     def __init__(
@@ -64,7 +64,7 @@ class HttpProvider:
         base_url: str = "",
         blobs: BlobStore | None = None,
     ) -> None:
-        self.deployment = deployment
+        self._deployment = deployment
         self.transport = transport
         self._wire = wire
         self._auth = auth or NoAuth()
@@ -74,39 +74,47 @@ class HttpProvider:
 
     @property
     def name(self) -> str:
-        return self.deployment.name
+        return self._deployment.name
+
+    @property
+    def deployment(self) -> Deployment:
+        return self._deployment
+
+    @property
+    def blobs(self) -> BlobStore | None:
+        return self._blobs
 
     def profile(self, model: str) -> Profile:
-        return profile_for(self.deployment, model)
+        return profile_for(self._deployment, model)
 
     # --- making a request
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> HttpRequest:
         return self._prepared(request, stream=True)
 
     def messages_rendered(self, model: str) -> int:
-        """How many messages have been rendered for a model so far: what requests really cost."""
+        """How many messages have been rendered for a model so far, cached ones not counted."""
         memo = self._memos.get(model)
         return memo.computed if memo else 0
 
-    def _prepared(self, request: Request, *, stream: bool) -> Prepared:
+    def _prepared(self, request: Request, *, stream: bool) -> HttpRequest:
         to = self._to(request.model)
         if request.tools and to.profile.tools == "text":
-            raise Unsupported(f"{self.name}/{to.model} takes no tools over this protocol; choose another model, or the same one elsewhere")
+            raise Unsupported(say("providers.no_tools", model=f"{self.name}/{to.model}"))
         body = self._wire.body(request, self._rendered(request, to), to, stream=stream)
         return self._post(self._wire.path(to, stream=stream), body, to)
 
-    def _post(self, path: str, body: bytes, to: Destination) -> Prepared:
+    def _post(self, path: str, body: bytes, to: Destination) -> HttpRequest:
         headers = {
             "content-type": "application/json",
             "user-agent": user_agent(),
             **self._wire.headers(to),
-            **self.deployment.headers,
+            **self._deployment.headers,
         }
-        return Prepared("POST", self._base_url + path, headers, body)
+        return HttpRequest("POST", self._base_url + path, headers, body)
 
     def _to(self, model: str) -> Destination:
-        return Destination(self.deployment, self.profile(model), model, self._blobs)
+        return Destination(self._deployment, self.profile(model), model, self._blobs)
 
     def _rendered(self, request: Request, to: Destination) -> list[Any]:
         memo = self._memos.get(request.model)
@@ -131,7 +139,7 @@ class HttpProvider:
                     yield event
                 return
             try:
-                async with aclosing(_decoded(answer, decoder, to.profile, deadline)) as events:
+                async with aclosing(_decoded(answer, decoder, self._wire.framing(), to.profile, deadline)) as events:
                     async for event in events:
                         yield event
             except ProviderError as error:
@@ -146,9 +154,9 @@ class HttpProvider:
         return self._read(self._wire.count_answer, data)
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        model = model or self.deployment.embed_model
+        model = model or self._deployment.embed_model
         if not model:
-            raise Unsupported(f"{self.name} has no embedding model in the catalog; name one: embed(texts, model=...)")
+            raise Unsupported(say("providers.no_embed_model", deployment=self.name))
         if not texts:
             return []
         to = self._to(model)
@@ -164,10 +172,10 @@ class HttpProvider:
     # --- sending
 
     @asynccontextmanager
-    async def _answered(self, prepared: Prepared, timeout_s: float) -> AsyncGenerator[tuple[Answer, float], None]:
-        """An answer with status 200 and until when it may take, or the error its status stands for.
+    async def _answered(self, prepared: HttpRequest, timeout_s: float) -> AsyncGenerator[tuple[HttpResponse, float], None]:
+        """An answer with status 200 and its deadline, or the error for its status.
 
-        Where as many requests are under way in this process as there may be, it waits for its turn first: that time is not the service's.
+        If this process has reached its limit of concurrent requests, it waits for its turn first; that wait does not count.
         """
         places = self._places()
         try:
@@ -193,16 +201,16 @@ class HttpProvider:
         """Where a request waits for its turn."""
         return requests_under_way
 
-    async def _open(self, prepared: Prepared, deadline: float) -> tuple[AbstractAsyncContextManager[Answer], Answer]:
-        """A refused credential is renewed once, where it can be."""
+    async def _open(self, prepared: HttpRequest, deadline: float) -> tuple[AbstractAsyncContextManager[HttpResponse], HttpResponse]:
+        """Send the request. A rejected credential is renewed once, if possible."""
         for attempt in (1, 2):
-            credentials = await self._auth.headers()
+            credentials = await self._auth.headers(prepared)
             context = self.transport.send(prepared.method, prepared.url, {**prepared.headers, **credentials}, prepared.body)
             try:
                 async with asyncio.timeout_at(deadline):
                     answer = await context.__aenter__()
             except TimeoutError:
-                raise self._timed_out("no answer") from None
+                raise self._timed_out("providers.no_answer_in_time") from None
             except ConnectionFailed as error:
                 error.provider = error.provider or self.name
                 raise
@@ -214,34 +222,34 @@ class HttpProvider:
                 body = b""
             finally:
                 await context.__aexit__(None, None, None)
-            error = error_from_status(answer.status, answer.headers, body, self.deployment)
+            error = error_from_status(answer.status, answer.headers, body, self._deployment)
             if attempt == 1 and isinstance(error, Unauthorized) and await self._auth.refresh(credentials):
                 continue
             self._take_secrets_out(error)
             raise error
         raise AssertionError("unreachable")
 
-    async def _json(self, prepared: Prepared, timeout_s: float) -> Any:
+    async def _json(self, prepared: HttpRequest, timeout_s: float) -> Any:
         async with self._answered(prepared, timeout_s) as (answer, deadline):
             try:
                 body = await _read_body(answer, deadline)
             except TimeoutError:
-                raise self._timed_out("no whole answer") from None
+                raise self._timed_out("providers.no_whole_answer_in_time") from None
             except ConnectionFailed as error:
-                raise StreamBroken("the connection was cut before the answer was whole", provider=self.name) from error
+                raise StreamBroken(say("providers.cut_before_end"), provider=self.name) from error
         try:
             return jsontext.decode(body)
         except jsontext.NotJSON as error:
-            raise StreamBroken(f"the answer is not JSON: {body[:80]!r}", provider=self.name) from error
+            raise StreamBroken(say("providers.answer_not_json", data=_shown(body)), provider=self.name) from error
 
-    async def _unstreamed(self, answer: Answer, request: Request, to: Destination) -> AsyncGenerator[StreamEvent, None]:
-        """A server that answers a streaming request with one JSON document: an error under status 200, or the whole answer."""
+    async def _unstreamed(self, answer: HttpResponse, request: Request, to: Destination) -> AsyncGenerator[StreamEvent, None]:
+        """The events of an answer that came as one JSON document instead of a stream: an error with status 200, or the whole answer."""
         deadline = asyncio.get_running_loop().time() + to.profile.first_event_s
         try:
             body = await _read_body(answer, deadline)
             data = jsontext.decode(body)
         except (TimeoutError, ConnectionFailed, jsontext.NotJSON) as error:
-            raise StreamBroken("the service sent neither a stream nor a whole answer", provider=self.name) from error
+            raise StreamBroken(say("providers.neither_stream_nor_answer"), provider=self.name) from error
         response = self._whole_answer(data, request, to)
         for event in _told(response):
             yield event
@@ -255,31 +263,31 @@ class HttpProvider:
         try:
             return reader(*data)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise StreamBroken(f"the answer has an unexpected shape ({type(error).__name__}: {error})", provider=self.name) from error
+            reason = f"{type(error).__name__}: {error}"
+            raise StreamBroken(say("providers.answer_shape", reason=reason), provider=self.name) from error
 
     def _take_secrets_out(self, error: ProviderError) -> None:
-        """Some services repeat the key in their complaint about it."""
-        from dragoman.providers.redact import redact
-
-        error.message = redact(error.message, self._auth.secrets)
+        """Redact the message: some services repeat the key in their error."""
+        message = change_values(error.message, lambda text: redact(text, self._auth.secrets))
+        redacted = redact(message, self._auth.secrets)
+        error.message = message if redacted == message else redacted
         error.args = (error.message,)
 
     def _too_many(self) -> TimedOut:
-        waited = f"{WAIT_FOR_OTHERS_S / 60:.0f} minutes"
-        return TimedOut(
-            f"{requests_under_way.inside} requests of this process are under way, and none ended within {waited}; run fewer agents at once",
-            provider=self.name,
-        )
+        message = say("providers.too_many_requests", count=requests_under_way.inside, minutes=WAIT_FOR_OTHERS_S / 60)
+        return TimedOut(message, provider=self.name)
 
-    def _timed_out(self, what: str) -> TimedOut:
-        return TimedOut(f"{what} from {self._base_url} in time; is the service up?", provider=self.name)
+    def _timed_out(self, key: str) -> TimedOut:
+        return TimedOut(say(key, url=self._base_url), provider=self.name)
 
 
-async def _decoded(answer: Answer, decoder: StreamDecoder, profile: Profile, deadline: float) -> AsyncGenerator[StreamEvent, None]:
+async def _decoded(
+    answer: HttpResponse, decoder: StreamDecoder, framing: Framing, profile: Profile, deadline: float
+) -> AsyncGenerator[StreamEvent, None]:
     """Bytes → events. Time is counted between events that mean something: pings and comments do not reset it."""
     with closing(Deadline(deadline)) as limit:
         async with aclosing(answer.chunks()) as chunks:
-            async with aclosing(_events(chunks, decoder, profile, limit)) as events:
+            async with aclosing(_events(chunks, decoder, framing, profile, limit)) as events:
                 async for event in events:
                     yield event
             for event in decoder.close():
@@ -288,11 +296,10 @@ async def _decoded(answer: Answer, decoder: StreamDecoder, profile: Profile, dea
 
 
 async def _events(
-    chunks: AsyncIterator[bytes], decoder: StreamDecoder, profile: Profile, limit: Deadline
+    chunks: AsyncIterator[bytes], decoder: StreamDecoder, framing: Framing, profile: Profile, limit: Deadline
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of a body, up to its end or the answer's."""
     clock = asyncio.get_running_loop().time
-    sse = SSEDecoder()
     chunk: bytes | None = b""
     while chunk is not None:
         try:
@@ -300,10 +307,10 @@ async def _events(
         except TimeoutError:
             if decoder.complete:
                 return
-            raise TimedOut("no event came in time: the service stalled") from None
+            raise TimedOut(say("providers.stalled")) from None
         except ConnectionFailed as error:
-            raise StreamBroken("the connection was cut in the middle of the answer") from error
-        for name, data in sse.feed(chunk) if chunk is not None else sse.close():
+            raise StreamBroken(say("providers.cut_in_stream")) from error
+        for name, data in framing.feed(chunk) if chunk is not None else framing.close():
             events = _fed(decoder, name, data)
             if events is None:
                 continue
@@ -319,13 +326,18 @@ def _fed(decoder: StreamDecoder, name: str, data: bytes) -> list[StreamEvent] | 
     try:
         return decoder.feed(name, data)
     except jsontext.NotJSON as error:
-        raise StreamBroken(f"the service sent an event that is not JSON: {data[:80]!r}") from error
+        raise StreamBroken(say("providers.event_not_json", data=_shown(data))) from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise StreamBroken(f"the service sent an event of unexpected shape: {data[:80]!r}") from error
+        raise StreamBroken(say("providers.event_shape", data=_shown(data))) from error
+
+
+def _shown(data: bytes) -> str:
+    """The beginning of what a service sent, for an error message."""
+    return data[:80].decode("utf-8", "backslashreplace")
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read the end of the body, so that the connection can serve the next request; a server that leaves it open is not waited for."""
+    """Read the end of the body, so that the connection can be reused; do not wait long for a server that leaves it open."""
     try:
         async with asyncio.timeout(0.25):
             async for _ in chunks:
@@ -334,7 +346,7 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
         pass
 
 
-async def _read_body(answer: Answer, deadline: float, limit: int = MAX_BODY_BYTES) -> bytes:
+async def _read_body(answer: HttpResponse, deadline: float, limit: int = MAX_BODY_BYTES) -> bytes:
     pieces: list[bytes] = []
     size = 0
     async with asyncio.timeout_at(deadline), aclosing(answer.chunks()) as chunks:
@@ -351,7 +363,7 @@ def _used_ids(request: Request) -> set[str]:
 
 
 def _told(response: Response) -> list[StreamEvent]:
-    """A whole answer as the events a stream of it would have had."""
+    """A whole answer as the events of an equivalent stream."""
     events: list[StreamEvent] = [ResponseStarted(response.response_id, response.model_version)]
     for part in response.message.parts:
         match part:

@@ -1,4 +1,4 @@
-"""Any provider, with a line in the log when a request starts, one when it ends, and figures for telemetry."""
+"""Logging and telemetry around any provider: a log line when a request starts and when it ends, and its figures."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.providers.redact import Secrets, known_secrets, redact
-from dragoman.values.contracts import Prepared, Provider
+from dragoman.values.contracts import Provider
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response
-from dragoman.values.profile import Profile
 from dragoman.values.usage import Usage
+from dragoman.values.wrapping import WrappingProvider
 
 BODY_LIMIT = 4_000
-"""Characters of a body that are logged."""
+"""How many characters of a body are logged."""
 
 logging.getLogger("dragoman").addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one request took."""
+    """Time, tokens and outcome of one request."""
 
     provider: str
     model: str
     kind: Literal["stream", "generate", "count_tokens", "embed"]
     outcome: Literal["finished", "failed", "cancelled"]
     finish: str = ""
-    """The finish reason, where there was an answer."""
+    """The finish reason, if there was an answer."""
     usage: Usage | None = None
     cost_usd: float | None = None
-    """None where the profile has no prices."""
+    """None if the profile has no prices."""
     first_event_s: float | None = None
-    """From the start to the first event of any attempt; None where none came, or nothing was streamed."""
+    """From the start to the first event of any attempt; None if there was no event, or nothing was streamed."""
     total_s: float = 0.0
     retries: int = 0
     messages: int = 0
@@ -49,11 +49,11 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 T = TypeVar("T")
 
 
-class Logged:
-    """A Provider around a Provider. Every event and exception passes through untouched.
+class Logged(WrappingProvider):
+    """Wraps a Provider. Every event and exception passes through unchanged.
 
-    INFO tells when a request starts and ends, WARNING when it fails, DEBUG adds bodies, cut short and without secrets.
-    With logging off and no `on_finished` the wrapped provider's own stream is handed out: it costs nothing.
+    INFO logs when a request starts and ends, WARNING when it fails, DEBUG adds bodies, truncated and with secrets redacted.
+    With logging off and no `on_finished`, the wrapped provider's own stream is returned, so it costs nothing.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Logged:
         secrets: Secrets = (),
         body_limit: int = BODY_LIMIT,
     ) -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._log = logger or logging.getLogger("dragoman.providers")
         self._clock = clock
         self._on_finished = on_finished
@@ -74,58 +74,42 @@ class Logged:
         self._body_limit = body_limit
         self._numbers = itertools.count(1)
 
-    @property
-    def name(self) -> str:
-        return self._provider.name
-
-    def profile(self, model: str) -> Profile:
-        return self._provider.profile(model)
-
-    def prepare(self, request: Request) -> Prepared:
-        return self._provider.prepare(request)
-
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        if not self._listening:
-            return self._provider.stream(request)
+        if not self._is_enabled:
+            return self.provider.stream(request)
         return self._stream(request)
 
     async def generate(self, request: Request) -> Response:
-        if not self._listening:
-            return await self._provider.generate(request)
+        if not self._is_enabled:
+            return await self.provider.generate(request)
         watch = self._watch("generate", request.model, request)
-        response = await self._timed(watch, self._provider.generate(request))
+        response = await self._await_logged(watch, self.provider.generate(request))
         watch.usage, watch.finish = response.usage, response.finish.value
-        self._finished(watch, response)
+        self._log_finish(watch, response)
         return response
 
     async def count_tokens(self, request: Request) -> int:
-        if not self._listening:
-            return await self._provider.count_tokens(request)
+        if not self._is_enabled:
+            return await self.provider.count_tokens(request)
         watch = self._watch("count_tokens", request.model, request)
-        tokens = await self._timed(watch, self._provider.count_tokens(request))
+        tokens = await self._await_logged(watch, self.provider.count_tokens(request))
         watch.finish = f"{tokens} tokens"
-        self._finished(watch)
+        self._log_finish(watch)
         return tokens
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        if not self._listening:
-            return await self._provider.embed(texts, model)
+        if not self._is_enabled:
+            return await self.provider.embed(texts, model)
         watch = self._watch("embed", model, None)
         watch.messages = len(texts)
-        vectors = await self._timed(watch, self._provider.embed(texts, model))
+        vectors = await self._await_logged(watch, self.provider.embed(texts, model))
         watch.finish = f"{len(vectors)} vectors"
-        self._finished(watch)
+        self._log_finish(watch)
         return vectors
-
-    async def preconnect(self) -> None:
-        await self._provider.preconnect()
-
-    async def aclose(self) -> None:
-        await self._provider.aclose()
 
     async def _stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         watch = self._watch("stream", request.model, request)
-        events = self._provider.stream(request)
+        events = self.provider.stream(request)
         response: Response | None = None
         try:
             async for event in events:
@@ -140,63 +124,63 @@ class Logged:
                     watch.usage, watch.finish = response.usage, event.reason.value
                 yield event
         except BaseException as error:
-            # A consumer that lets go once the answer is complete has not cancelled anything.
+            # A consumer that stops reading once the answer is complete has not cancelled anything.
             if response is not None and not isinstance(error, Exception):
-                self._finished(watch, response)
+                self._log_finish(watch, response)
             else:
-                self._failed(watch, error)
+                self._log_failure(watch, error)
             raise
         else:
-            self._finished(watch, response)
+            self._log_finish(watch, response)
         finally:
             await events.aclose()
 
-    async def _timed(self, watch: _Watch, work: Awaitable[T]) -> T:
+    async def _await_logged(self, watch: _RunningRequest, work: Awaitable[T]) -> T:
         try:
             return await work
         except BaseException as error:
-            self._failed(watch, error)
+            self._log_failure(watch, error)
             raise
 
-    # --- telling it
+    # --- logging
 
     @property
-    def _listening(self) -> bool:
+    def _is_enabled(self) -> bool:
         return self._on_finished is not None or self._log.isEnabledFor(logging.WARNING)
 
-    def _watch(self, kind: Literal["stream", "generate", "count_tokens", "embed"], model: str, request: Request | None) -> _Watch:
-        watch = _Watch(kind, f"{self.name} {model} #{next(self._numbers)}", model, self._clock())
+    def _watch(self, kind: Literal["stream", "generate", "count_tokens", "embed"], model: str, request: Request | None) -> _RunningRequest:
+        watch = _RunningRequest(kind, f"{self.name} {model} #{next(self._numbers)}", model, self._clock())
         if request is not None:
             watch.messages, watch.tools = len(request.messages), len(request.tools)
         if self._log.isEnabledFor(logging.INFO):
-            self._started(watch, request)
-            watch.started = self._clock()  # what logging itself took is not the service's time
+            self._log_start(watch, request)
+            watch.started = self._clock()  # do not count the time logging took
         return watch
 
-    def _started(self, watch: _Watch, request: Request | None) -> None:
+    def _log_start(self, watch: _RunningRequest, request: Request | None) -> None:
         body = self._body(request)
         size = "unknown" if body is None else f"{len(body):,}"
         self._log.info("%s: %s, %d messages, %s bytes, %d tools", watch.label, watch.kind, watch.messages, size, watch.tools)
         if body and self._log.isEnabledFor(logging.DEBUG):
-            self._log.debug("%s: sends %s", watch.label, self._shown(body))
+            self._log.debug("%s: sends %s", watch.label, self._excerpt(body))
 
-    def _finished(self, watch: _Watch, response: Response | None = None) -> None:
+    def _log_finish(self, watch: _RunningRequest, response: Response | None = None) -> None:
         figures = self._figures(watch, "finished")
-        self._log.info("%s: %s", watch.label, _Later(_told, figures))
+        self._log.info("%s: %s", watch.label, _LazyText(_describe, figures))
         if response is not None and self._log.isEnabledFor(logging.DEBUG):
-            self._log.debug("%s: answered %s", watch.label, self._shown(jsontext.encode(response)))
+            self._log.debug("%s: answered %s", watch.label, self._excerpt(jsontext.encode(response)))
         self._report(figures)
 
-    def _failed(self, watch: _Watch, error: BaseException) -> None:
+    def _log_failure(self, watch: _RunningRequest, error: BaseException) -> None:
         cancelled = not isinstance(error, Exception)
         figures = self._figures(watch, "cancelled" if cancelled else "failed", "" if cancelled else type(error).__name__)
         if cancelled:
-            self._log.info("%s: cancelled, %s", watch.label, _Later(_told, figures))
+            self._log.info("%s: cancelled, %s", watch.label, _LazyText(_describe, figures))
         else:
-            self._log.warning("%s: %s: %s; %s", watch.label, figures.error, _Later(self._message, error), _Later(_told, figures))
+            self._log.warning("%s: %s: %s; %s", watch.label, figures.error, _LazyText(self._message, error), _LazyText(_describe, figures))
         self._report(figures)
 
-    def _figures(self, watch: _Watch, outcome: Literal["finished", "failed", "cancelled"], error: str = "") -> Figures:
+    def _figures(self, watch: _RunningRequest, outcome: Literal["finished", "failed", "cancelled"], error: str = "") -> Figures:
         return Figures(
             provider=self.name,
             model=watch.model,
@@ -213,12 +197,12 @@ class Logged:
             error=error,
         )
 
-    def _cost(self, watch: _Watch) -> float | None:
+    def _cost(self, watch: _RunningRequest) -> float | None:
         if watch.usage is None:
             return None
         try:
-            prices = self._provider.profile(watch.model).prices
-        except Exception:  # an unpriced request is no reason to fail it
+            prices = self.provider.profile(watch.model).prices
+        except Exception:  # a missing price must not fail the request
             return None
         return prices.cost_usd(watch.usage) if prices else None
 
@@ -234,15 +218,15 @@ class Logged:
         if request is None:
             return None
         try:
-            return self._provider.prepare(request).body
-        except Exception:  # the request itself is about to say so
+            return self.provider.prepare(request).body
+        except Exception:  # the request itself will raise it
             return None
 
     def _message(self, error: BaseException) -> str:
         return redact(" ".join(str(error).split()), self._secrets)[:1_000]
 
-    def _shown(self, body: bytes) -> str:
-        # Cut after redacting, so that no half of a secret is left at the end; and before, so that a long body costs little.
+    def _excerpt(self, body: bytes) -> str:
+        # Truncated after redacting, so that no half of a secret is left at the end; and before, so that a long body costs little.
         secrets = known_secrets(self._secrets)
         start = body[: 4 * self._body_limit + 6 * max([1_000, *map(len, secrets)])]
         text = redact(start.decode("utf-8", "replace"), secrets)
@@ -251,7 +235,7 @@ class Logged:
         return f"{text[: self._body_limit]}… ({len(body):,} bytes)"
 
 
-class _Watch:
+class _RunningRequest:
     """A request while it runs."""
 
     def __init__(self, kind: Literal["stream", "generate", "count_tokens", "embed"], label: str, model: str, started: float) -> None:
@@ -265,8 +249,8 @@ class _Watch:
         self.finish = ""
 
 
-class _Later:
-    """Text that is made only if the line is written."""
+class _LazyText:
+    """Text that is computed only if the line is logged."""
 
     def __init__(self, make: Callable[..., str], *args: Any) -> None:
         self._make, self._args = make, args
@@ -275,18 +259,18 @@ class _Later:
         return self._make(*self._args)
 
 
-def _told(figures: Figures) -> str:
+def _describe(figures: Figures) -> str:
     usage = figures.usage
-    told = [figures.finish]
+    words = [figures.finish]
     if usage is not None:
         cache = f" ({usage.cache_read_tokens} read from cache, {usage.cache_write_tokens} written)"
-        told.append(f"{usage.input_tokens} tokens in{cache if usage.cache_read_tokens or usage.cache_write_tokens else ''}")
-        told.append(f"{usage.output_tokens} out")
+        words.append(f"{usage.input_tokens} tokens in{cache if usage.cache_read_tokens or usage.cache_write_tokens else ''}")
+        words.append(f"{usage.output_tokens} out")
     if figures.cost_usd is not None:
-        told.append(f"${figures.cost_usd:.6f}")
+        words.append(f"${figures.cost_usd:.6f}")
     if figures.first_event_s is not None:
-        told.append(f"first event {figures.first_event_s:.3f} s")
-    told.append(f"total {figures.total_s:.3f} s")
+        words.append(f"first event {figures.first_event_s:.3f} s")
+    words.append(f"total {figures.total_s:.3f} s")
     if figures.retries:
-        told.append(f"{figures.retries} {'retry' if figures.retries == 1 else 'retries'}")
-    return ", ".join(filter(None, told))
+        words.append(f"{figures.retries} {'retry' if figures.retries == 1 else 'retries'}")
+    return ", ".join(filter(None, words))

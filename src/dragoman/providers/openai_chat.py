@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and the many services compatible with it. Numbers in comments are the lines of docs/wire.md."""
+"""OpenAI Chat Completions and compatible services, requests. Numbers in comments refer to the rules in docs/wire.md."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
+from dragoman.http.sse import SSEDecoder
 from dragoman.providers.openai_chat_stream import Decoder, read_answer
-from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, response_format, sampling, told_format
+from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, format_instruction, response_format, sampling
 from dragoman.providers.wire import Destination, Taken, joined, merged_object
 from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
 from dragoman.providers.wire_content import (
@@ -18,9 +20,9 @@ from dragoman.providers.wire_content import (
     attachments,
     base64,
     blob_data,
-    note,
+    media_note,
+    media_placeholder,
     result_text,
-    stand_in,
     user_pieces,
 )
 from dragoman.providers.wire_schemas import tool_schema
@@ -29,9 +31,9 @@ from dragoman.values.messages import Blob, FileRef, Message, Request, Response, 
 
 MAX_ID = 40
 BRIDGE = "Understood."
-"""Said for the assistant where a user may not speak right after a tool."""
+"""An assistant message inserted where a user message may not directly follow a tool result."""
 NO_REASONING = "(none)"
-"""Kimi takes an empty reasoning field for a missing one."""
+"""Kimi treats an empty reasoning field as missing."""
 
 
 _AUDIO = {"audio/mpeg": b"mp3", "audio/mp3": b"mp3", "audio/wav": b"wav", "audio/x-wav": b"wav", "audio/wave": b"wav"}
@@ -40,7 +42,7 @@ _AUDIO = {"audio/mpeg": b"mp3", "audio/mp3": b"mp3", "audio/wav": b"wav", "audio
 class Rendered(msgspec.Struct, frozen=True):
     role: str
     results: bytes = b""
-    """Whole `tool` messages joined by commas; they stand before anything else the message says."""
+    """Whole `tool` messages joined by commas; they come before the rest of the message."""
     content: bytes = b""
     """The inside of a JSON string, or content blocks joined by commas: the profile decides which, never the message."""
     reasoning: bytes | None = None
@@ -58,7 +60,7 @@ def render(message: Message, to: Destination) -> Rendered:
     said = [piece for part in message.parts for piece in user_pieces(part, lambda text: _text(text, to), lambda media: _media(media, to))]
     shown = [piece for result in results for part in attachments(result) for piece in _attachment(part, result, to)]
     content = shown + said or ([] if results else [_text(EMPTY_MESSAGE, to)])
-    return Rendered("user", b",".join(_result_message(result, to) for result in results), _joined(content, to))
+    return Rendered("user", b",".join(_result_message(result, to) for result in results), _join_pieces(content, to))
 
 
 def _render_assistant(message: Message, to: Destination) -> Rendered:
@@ -66,16 +68,16 @@ def _render_assistant(message: Message, to: Destination) -> Rendered:
     calls = b",".join(_call(part, to) for part in message.parts if isinstance(part, ToolCall))
     if not texts and not calls:
         return Rendered("assistant")
-    return Rendered("assistant", b"", _inside("\n\n".join(texts)), _reasoning(message, bool(calls), to), calls)
+    return Rendered("assistant", b"", _escape("\n\n".join(texts)), _reasoning(message, bool(calls), to), calls)
 
 
 def _reasoning(message: Message, has_calls: bool, to: Destination) -> bytes | None:
-    """(12) Thinking goes back where the profile says so; where it must stand and there was none, it says so."""
+    """(12) Thinking is sent back where the profile says so, with a placeholder if the field is required and there was no thinking."""
     profile = to.profile
     if profile.reasoning_back == "never" or (profile.reasoning_back == "calls" and not has_calls):
         return None
     thoughts = [part.text for part in message.parts if isinstance(part, Thought) and part.text]
-    return _inside("\n\n".join(thoughts) or NO_REASONING)
+    return _escape("\n\n".join(thoughts) or NO_REASONING)
 
 
 def _call(call: ToolCall, to: Destination) -> bytes:
@@ -85,7 +87,7 @@ def _call(call: ToolCall, to: Destination) -> bytes:
 
 
 def _result_message(result: ToolResult, to: Destination) -> bytes:
-    text = result_text(result)  # (14) a silent command says so
+    text = result_text(result)  # (14) never empty
     if result.is_error and not text.lower().startswith("error"):
         text = f"Error: {text}"  # the protocol has no field for it
     return jsontext.encode({"role": "tool", "tool_call_id": _id(result.call_id, to), "content": text})
@@ -96,14 +98,14 @@ def _id(call_id: str, to: Destination) -> str:
 
 
 def _attachment(part: Blob | FileRef, result: ToolResult, to: Destination) -> Iterator[bytes]:
-    """What a tool message cannot hold follows in the user's name, and says where it came from."""
+    """Media that a tool message cannot hold: sent in a user message, with a note of which tool returned it."""
     yield _text(f"[{part.mime} from {result.name}]", to)
     yield _media(part, to)
 
 
 def _media(part: Blob | FileRef, to: Destination) -> bytes:
     images_only = ("https://", "http://") if part.mime in IMAGE_TYPES else ()
-    if (text := stand_in(part, to, fetches=images_only)) is not None:
+    if (text := media_placeholder(part, to, fetches=images_only)) is not None:
         return _text(text, to)
     if isinstance(part, FileRef):
         return b'{"type":"image_url","image_url":{"url":' + jsontext.encode(part.uri) + b"}}"
@@ -115,36 +117,36 @@ def _media(part: Blob | FileRef, to: Destination) -> bytes:
         return b'{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,' + encoded + b'"}}'
     kind = _AUDIO.get(part.mime)
     if kind is None:
-        return _text(note(part, "this service cannot play it"), to)
+        return _text(media_note(part, "this service cannot play it"), to)
     return b'{"type":"input_audio","input_audio":{"data":"' + encoded + b'","format":"' + kind + b'"}}'
 
 
-def _in_blocks(to: Destination) -> bool:
-    """Models that take more than text are sent content blocks, the others plain strings: templates choke on blocks."""
+def _uses_blocks(to: Destination) -> bool:
+    """Whether content is sent as blocks. Text-only models get plain strings, because their chat templates fail on blocks."""
     return to.profile.images or to.profile.pdfs or to.profile.audio
 
 
 def _text(text: str, to: Destination) -> bytes:
-    return b'{"type":"text","text":' + jsontext.encode(text) + b"}" if _in_blocks(to) else _inside(text)
+    return b'{"type":"text","text":' + jsontext.encode(text) + b"}" if _uses_blocks(to) else _escape(text)
 
 
-def _joined(pieces: list[bytes], to: Destination) -> bytes:
-    return (b"," if _in_blocks(to) else b"\\n\\n").join(pieces)
+def _join_pieces(pieces: list[bytes], to: Destination) -> bytes:
+    return (b"," if _uses_blocks(to) else b"\\n\\n").join(pieces)
 
 
-def _inside(text: str) -> bytes:
+def _escape(text: str) -> bytes:
     return jsontext.encode(text)[1:-1]
 
 
-# --- the messages in a row --------------------------------------------------------------------------------------------------------
+# --- the list of messages ---------------------------------------------------------------------------------------------------------
 
 
 def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destination) -> Iterator[bytes]:
-    system = [text for text in (request.system, told_format(request.settings, to.profile)) if text.strip()]
+    system = [text for text in (request.system, format_instruction(request.settings, to.profile)) if text.strip()]
     if system:
         yield jsontext.encode({"role": to.profile.system_role, "content": "\n\n".join(system)})
     after_tool = False
-    for item in _merged(rendered, to) if to.profile.strict_template else rendered:
+    for item in _merge_runs(rendered, to) if to.profile.strict_template else rendered:
         if item.results:
             yield item.results
             after_tool = True
@@ -156,7 +158,7 @@ def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destinati
             if after_tool and to.profile.strict_template:
                 yield _assistant_message(_bridge(to), to)
             after_tool = False
-            yield b'{"role":"user","content":' + (b"[" + item.content + b"]" if _in_blocks(to) else b'"' + item.content + b'"') + b"}"
+            yield b'{"role":"user","content":' + (b"[" + item.content + b"]" if _uses_blocks(to) else b'"' + item.content + b'"') + b"}"
 
 
 def _assistant_message(item: Rendered, to: Destination) -> bytes:
@@ -170,18 +172,18 @@ def _assistant_message(item: Rendered, to: Destination) -> bytes:
 
 
 def _bridge(to: Destination) -> Rendered:
-    reasoning = _inside(NO_REASONING) if to.profile.reasoning_back == "always" else None
-    return Rendered("assistant", content=_inside(BRIDGE), reasoning=reasoning)
+    reasoning = _escape(NO_REASONING) if to.profile.reasoning_back == "always" else None
+    return Rendered("assistant", content=_escape(BRIDGE), reasoning=reasoning)
 
 
-def _merged(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rendered]:
-    """(13) Runs of one role as one message. A message with calls ends a run: its results come next."""
+def _merge_runs(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rendered]:
+    """(13) Merge consecutive messages of one role. A message with calls ends a run, because its results come next."""
     last: Rendered | None = None
     for item in rendered:
         if not (item.results or item.content or item.calls):
             continue
         if last is not None and last.role == item.role and not last.calls and not item.results:
-            last = _both(last, item, to)
+            last = _merge_two(last, item, to)
             continue
         if last is not None:
             yield last
@@ -190,11 +192,11 @@ def _merged(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rendered]
         yield last
 
 
-def _both(first: Rendered, second: Rendered, to: Destination) -> Rendered:
-    separator = b"," if _in_blocks(to) and first.role == "user" else b"\\n\\n"
+def _merge_two(first: Rendered, second: Rendered, to: Destination) -> Rendered:
+    separator = b"," if _uses_blocks(to) and first.role == "user" else b"\\n\\n"
     content = separator.join(piece for piece in (first.content, second.content) if piece)
     thoughts = [piece for piece in (first.reasoning, second.reasoning) if piece is not None]
-    kept = [piece for piece in thoughts if piece != _inside(NO_REASONING)] or thoughts[:1]
+    kept = [piece for piece in thoughts if piece != _escape(NO_REASONING)] or thoughts[:1]
     reasoning = b"\\n\\n".join(kept) if thoughts else None
     return Rendered(first.role, first.results, content, reasoning, second.calls)
 
@@ -204,7 +206,7 @@ def _both(first: Rendered, second: Rendered, to: Destination) -> Rendered:
 
 def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, stream: bool) -> bytes:
     if request.settings.search:
-        raise Unsupported(f"{to.deployment.name} cannot search by itself over Chat Completions; use responses/, gemini/ or anthropic/")
+        raise Unsupported(say("providers.no_search", deployment=to.deployment.name))
     head = b'{"model":' + jsontext.encode(to.model)
     if request.tools:
         head += b',"tools":[' + b",".join(_tool(tool.name, tool.description, tool.parameters) for tool in request.tools) + b"]"
@@ -237,7 +239,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     return tail | to.deployment.extra_body
 
 
-# --- the other calls, and the way back ----------------------------------------------------------------------------------------------
+# --- the other calls, and responses -------------------------------------------------------------------------------------------------
 
 
 def path(to: Destination, *, stream: bool) -> str:
@@ -246,6 +248,10 @@ def path(to: Destination, *, stream: bool) -> str:
 
 def headers(to: Destination) -> dict[str, str]:
     return {}
+
+
+def framing() -> SSEDecoder:
+    return SSEDecoder()
 
 
 def decoder(to: Destination, taken: Taken) -> Decoder:
@@ -257,11 +263,23 @@ def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
 
 
 def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
-    raise Unsupported("Chat Completions cannot count tokens; the estimate is all there is")
+    raise Unsupported(say("providers.no_count"))
 
 
 def count_answer(data: Any) -> int:
-    raise Unsupported("Chat Completions cannot count tokens")
+    raise Unsupported(say("providers.no_count"))
 
 
-__all__ = ["body", "count_answer", "count_request", "decoder", "embed_answer", "embed_request", "from_wire", "headers", "path", "render"]
+__all__ = [
+    "body",
+    "count_answer",
+    "count_request",
+    "decoder",
+    "embed_answer",
+    "embed_request",
+    "framing",
+    "from_wire",
+    "headers",
+    "path",
+    "render",
+]

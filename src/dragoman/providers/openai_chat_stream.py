@@ -1,10 +1,11 @@
-"""OpenAI Chat Completions, the way back: chunks and whole answers → our events and Response."""
+"""OpenAI Chat Completions, responses: chunks and whole answers → our events and Response."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
@@ -72,12 +73,12 @@ class Decoder:
         for choice in choices or ():
             events += self._choice(choice)
         if usage:
-            events += self._answer.use(read_usage(usage))
+            events += self._answer.set_usage(read_usage(usage))
         return events
 
     def close(self) -> list[StreamEvent]:
         if not self._finish:
-            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.broke_off"), provider=self._to.deployment.name)
         events: list[StreamEvent] = []
         for call in self._calls:
             if not call.call_id:
@@ -90,25 +91,25 @@ class Decoder:
         delta = choice.get("delta") or {}
         events: list[StreamEvent] = []
         if thinking := delta.get(_REASONING[0]) or delta.get(_REASONING[1]):
-            events += self._answer.thought(thinking)
+            events += self._answer.add_thought(thinking)
         if content := delta.get("content"):
             events += self._content(content)
         if refusal := delta.get("refusal"):
             self._refused.append(refusal)
-            events += self._answer.text(refusal)
+            events += self._answer.add_text(refusal)
         for piece in delta.get("tool_calls") or ():
             events += self._call_delta(piece)
         for annotation in delta.get("annotations") or ():
             events += _cite(self._answer, annotation, self._to)
         if usage := choice.get("usage"):  # Kimi
-            events += self._answer.use(read_usage(usage))
+            events += self._answer.set_usage(read_usage(usage))
         self._finish = choice.get("finish_reason") or self._finish
         return events
 
     def _content(self, content: Any) -> list[StreamEvent]:
         if isinstance(content, str):
-            return self._answer.text(content)
-        return [event for kind, text in content_pieces(content) for event in getattr(self._answer, kind)(text)]
+            return self._answer.add_text(content)
+        return [event for kind, text in content_pieces(content) for event in getattr(self._answer, f"add_{kind}")(text)]
 
     def _call_delta(self, piece: dict[str, Any]) -> list[StreamEvent]:
         function = piece.get("function") or {}
@@ -122,14 +123,14 @@ class Decoder:
         if not arguments:
             return events
         call.pieces.append(arguments)
-        return [*events, *self._answer.argue(call.call_id, arguments)] if call.call_id else events
+        return [*events, *self._answer.add_arguments(call.call_id, arguments)] if call.call_id else events
 
     def _call_for(self, piece: dict[str, Any], arguments: str) -> _Call:
-        """Which call a delta belongs to: by index, else by id; with neither it goes on with the last call begun.
+        """Which call a delta belongs to: by index, else by id; with neither, it continues the last call.
 
-        An id that differs begins a new call even under the same index: some servers give every call index 0, and some no id
-        either, so a name begins another call where the last one's arguments are whole. Where such calls are interleaved and a
-        delta does not say which it means, the stream is broken rather than guessed at.
+        A different id begins a new call even under the same index: some servers give every call index 0, and some no id either, so
+        a name begins another call if the last one's arguments are complete. If such calls are interleaved and a delta does not say
+        which one it means, the stream counts as broken: we do not guess.
         """
         index, wire_id = piece.get("index"), piece.get("id") or ""
         alike = [call for call in self._calls if index is None or call.index == index]
@@ -138,37 +139,37 @@ class Decoder:
             waiting = next((call for call in alike if not call.wire_id), None) if index is not None else None
             found = found or waiting
         else:
-            found = alike[-1] if alike and not (index is None and _names(piece) and alike[-1].name) else None
+            found = alike[-1] if alike and not (index is None and _name_in(piece) and alike[-1].name) else None
             if found is not None and not all(map(_is_whole, alike[:-1])):
-                raise self._ambiguous()
+                raise self._ambiguous_error()
         if found is None:
-            return self._new(index)
-        name, begins = _names(piece), arguments.lstrip().startswith(("{", "["))
+            return self._new_call(index)
+        name, begins = _name_in(piece), arguments.lstrip().startswith(("{", "["))
         renamed = bool(name and found.name and name != found.name)
         if not (name or begins) or not _is_whole(found):
             if renamed:
-                raise self._ambiguous()
+                raise self._ambiguous_error()
             return found
         if name and (index is None or begins or renamed):
-            return self._new(index)
+            return self._new_call(index)
         if begins:
-            raise self._ambiguous()
+            raise self._ambiguous_error()
         return found
 
-    def _ambiguous(self) -> StreamBroken:
-        return StreamBroken("a piece of a tool call that could belong to several", provider=self._to.deployment.name)
+    def _ambiguous_error(self) -> StreamBroken:
+        return StreamBroken(say("providers.ambiguous_call"), provider=self._to.deployment.name)
 
-    def _new(self, index: object) -> _Call:
+    def _new_call(self, index: object) -> _Call:
         self._calls.append(_Call(index))
         return self._calls[-1]
 
     def _begin(self, call: _Call) -> list[StreamEvent]:
-        """Tell of a call whose name is known now, and of the arguments that came before it."""
+        """The events of a call whose name is known now, and of the arguments that came before the name."""
         call.call_id, events = self._answer.begin_call(call.wire_id, call.name)
-        return events + [event for piece in call.pieces for event in self._answer.argue(call.call_id, piece)]
+        return events + [event for piece in call.pieces for event in self._answer.add_arguments(call.call_id, piece)]
 
 
-def _names(piece: dict[str, Any]) -> str:
+def _name_in(piece: dict[str, Any]) -> str:
     return (piece.get("function") or {}).get("name") or ""
 
 
@@ -180,7 +181,7 @@ def _arguments(function: dict[str, Any]) -> str:
 
 
 def _is_whole(call: _Call) -> bool:
-    """Whether a call's arguments are complete, so that what follows must be another's."""
+    """Whether a call's arguments are complete, so that what follows must belong to another call."""
     if not call.whole and call.pieces and call.pieces[-1].rstrip().endswith(("}", "]")):
         call.whole = _is_json("".join(call.pieces))
     return call.whole
@@ -197,27 +198,27 @@ def _is_json(text: str) -> bool:
 def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
     answer = AnswerBuilder(taken)
     answer.start(data.get("id") or "", data.get("model") or "")
-    answer.use(read_usage(data.get("usage") or {}))
+    answer.set_usage(read_usage(data.get("usage") or {}))
     choice = data["choices"][0]
     message = choice.get("message") or {}
     if thinking := message.get(_REASONING[0]) or message.get(_REASONING[1]):
-        answer.thought(thinking)
+        answer.add_thought(thinking)
     content = message.get("content")
     for kind, text in content_pieces(content) if isinstance(content, list) else [("text", content or "")]:
         if text:
-            getattr(answer, kind)(text)
+            getattr(answer, f"add_{kind}")(text)
     if refusal := message.get("refusal"):
-        answer.text(refusal)
+        answer.add_text(refusal)
     for annotation in message.get("annotations") or ():
         _cite(answer, annotation, to)
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else jsontext.dumps(arguments or {})
-        answer.call(call.get("id") or "", function.get("name") or "", text)
+        answer.add_call(call.get("id") or "", function.get("name") or "", text)
     finish = choice.get("finish_reason") or ""
     if not finish:
-        raise StreamBroken("the answer does not say why it ended", provider=to.deployment.name)
+        raise StreamBroken(say("providers.no_finish_reason"), provider=to.deployment.name)
     reason = FinishReason.REFUSAL if refusal else FINISH.get(finish, FinishReason.OTHER)
     return answer.finish(reason, finish, refusal or "").response
 
@@ -235,7 +236,7 @@ def read_usage(usage: dict[str, Any]) -> Usage:
 
 
 def content_pieces(content: list[Any]) -> list[tuple[str, str]]:
-    """Content in blocks (Mistral): text, and thinking made of blocks of its own."""
+    """Content in blocks (Mistral): text, and thinking that itself consists of blocks."""
     pieces: list[tuple[str, str]] = []
     for block in content:
         if block.get("type") == "thinking":
@@ -250,4 +251,4 @@ def content_pieces(content: list[Any]) -> list[tuple[str, str]]:
 def _cite(answer: AnswerBuilder, annotation: dict[str, Any], to: Destination) -> list[StreamEvent]:
     found = annotation.get("url_citation") or {}
     opaque = Opaque(to.deployment.name, jsontext.dumps(annotation), to.model)
-    return answer.cite(Citation(found.get("url") or "", found.get("title") or "", "", opaque))
+    return answer.add_citation(Citation(found.get("url") or "", found.get("title") or "", "", opaque))

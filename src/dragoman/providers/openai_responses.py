@@ -1,4 +1,4 @@
-"""OpenAI Responses, without server-side state: every request carries the whole conversation. Numbers: the lines of docs/wire.md."""
+"""OpenAI Responses, requests, without server-side state: each carries the whole conversation. Numbers: the rules in docs/wire.md."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.http.sse import SSEDecoder
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
-from dragoman.providers.openai_settings import effort, embed_answer, embed_request, named_schema, sampling, told_format
+from dragoman.providers.openai_settings import effort, embed_answer, embed_request, format_instruction, named_schema, sampling
 from dragoman.providers.wire import Destination, Taken, joined, merged_object
 from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, IMAGE_TYPES, attachments, base64, blob_data, result_text, stand_in, user_pieces
+from dragoman.providers.wire_content import (
+    EMPTY_MESSAGE,
+    IMAGE_TYPES,
+    attachments,
+    base64,
+    blob_data,
+    media_placeholder,
+    result_text,
+    user_pieces,
+)
 from dragoman.providers.wire_schemas import tool_schema
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 
@@ -44,25 +54,25 @@ def _assistant_items(message: Message, to: Destination) -> Iterator[bytes]:
     reasoning: list[bytes] = []
     for part in message.parts:
         match part:
-            case Thought(opaque=opaque) if own := to.own(opaque, same_model=True):  # (17) nobody else can decrypt it
+            case Thought(opaque=opaque) if own := to.own(opaque, same_model=True):  # (17) no other model can decrypt it
                 reasoning.append(own.encode())
                 continue
             case Text(text=text) if text.strip():
-                item = _said(part, to)
+                item = _text_item(part, to)
             case ToolCall():
                 call = {"type": "function_call", "call_id": wire_id(part.id, MAX_ID), "name": wire_name(part.name)}
                 item = jsontext.encode({**call, "arguments": arguments_string(part)})
             case _:
                 continue
-        yield from reasoning  # (16) reasoning stands before the item it led to, or not at all
+        yield from reasoning  # (16) reasoning must come before the item it led to, or be left out
         reasoning = []
         yield item
 
 
-def _said(part: Text, to: Destination) -> bytes:
+def _text_item(part: Text, to: Destination) -> bytes:
     item = jsontext.encode({"type": "message", "role": "assistant", "content": part.text})
     if own := to.own(part.opaque, same_model=True):
-        return item[:-1] + b"," + own[1:].encode()  # fields of the service's own, such as the phase
+        return item[:-1] + b"," + own[1:].encode()  # service-specific fields, such as the phase
     return item
 
 
@@ -81,7 +91,7 @@ def _text_block(text: str) -> bytes:
 
 
 def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
-    if (text := stand_in(part, to, refused=("audio/",), fetches=("https://", "http://"))) is not None:
+    if (text := media_placeholder(part, to, refused=("audio/",), fetches=("https://", "http://"))) is not None:
         return _text_block(text)
     image = part.mime in IMAGE_TYPES
     if isinstance(part, FileRef):
@@ -112,7 +122,7 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
     if tools:
         head += b',"tools":[' + b",".join(tools) + b"]"
     items = [item.items for item in rendered if item.items]
-    if said := told_format(request.settings, to.profile):  # the instructions do not count as having said it
+    if said := format_instruction(request.settings, to.profile):  # `instructions` does not count
         items.insert(0, jsontext.encode({"type": "message", "role": "developer", "content": said}))
     return [head, b',"input":[', *joined(items), b"]"]
 
@@ -148,7 +158,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     return tail | to.deployment.extra_body
 
 
-# --- the other calls, and the way back ------------------------------------------------------------------------------------------------
+# --- the other calls, and responses ---------------------------------------------------------------------------------------------------
 
 
 def path(to: Destination, *, stream: bool) -> str:
@@ -157,6 +167,10 @@ def path(to: Destination, *, stream: bool) -> str:
 
 def headers(to: Destination) -> dict[str, str]:
     return {}
+
+
+def framing() -> SSEDecoder:
+    return SSEDecoder()
 
 
 def decoder(to: Destination, taken: Taken) -> Decoder:
@@ -175,4 +189,16 @@ def count_answer(data: Any) -> int:
     return int(data["input_tokens"])
 
 
-__all__ = ["body", "count_answer", "count_request", "decoder", "embed_answer", "embed_request", "from_wire", "headers", "path", "render"]
+__all__ = [
+    "body",
+    "count_answer",
+    "count_request",
+    "decoder",
+    "embed_answer",
+    "embed_request",
+    "framing",
+    "from_wire",
+    "headers",
+    "path",
+    "render",
+]

@@ -1,10 +1,11 @@
-"""OpenAI Responses, the way back: stream events and whole answers → our events and Response."""
+"""OpenAI Responses, responses: stream events and whole answers → our events and Response."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
@@ -54,17 +55,17 @@ class Decoder:
         match event.get("type") or name:
             case "response.output_text.delta" | "response.refusal.delta":
                 self._written.add(index)
-                return self._answer.text(event["delta"])
+                return self._answer.add_text(event["delta"])
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._written.add(index)
-                return self._answer.thought(event["delta"])
+                return self._answer.add_thought(event["delta"])
             case "response.reasoning_summary_part.added":
                 first = event.get("summary_index") in (None, 0)
-                return [] if first else self._answer.thought("\n\n")
+                return [] if first else self._answer.add_thought("\n\n")
             case "response.function_call_arguments.delta":
                 call = self._calls[event.get("item_id") if index is None else index]
                 call.pieces.append(event["delta"])
-                return self._answer.argue(call.call_id, event["delta"])
+                return self._answer.add_arguments(call.call_id, event["delta"])
             case "response.output_item.added":
                 return self._begin_item(index, event["item"])
             case "response.output_item.done":
@@ -75,26 +76,26 @@ class Decoder:
             case "response.completed" | "response.incomplete":
                 final = self._final = event["response"]
                 started = self._answer.start(final.get("id") or "", final.get("model") or "")
-                return started + self._answer.use(read_usage(final.get("usage") or {}))
+                return started + self._answer.set_usage(read_usage(final.get("usage") or {}))
             case "response.failed" | "error":
                 raise error_from_event(event, self._to)
             case str(kind) if kind.startswith("response."):
-                return []  # progress of a kind that needs nothing of us: done events, searches under way
+                return []  # progress events we have no use for: done events, searches under way
             case _:
                 self.unknown_events += 1
                 return None
 
     def close(self) -> list[StreamEvent]:
         if self._final is None:
-            raise StreamBroken("the answer broke off before its end", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.broke_off"), provider=self._to.deployment.name)
         events: list[StreamEvent] = []
-        if not self._items:  # a server that streams nothing but the whole
+        if not self._items:  # a server that streams only the final event
             for index, item in enumerate(self._final.get("output") or ()):
                 events += self._end_item(index, item)
         reason, raw = read_finish(self._final)
         for call in self._calls.values():
             if reason is FinishReason.STOP:
-                raise StreamBroken(f"the answer ended with a call still open: {call.call_id}", provider=self._to.deployment.name)
+                raise StreamBroken(say("providers.call_still_open"), provider=self._to.deployment.name)
             events += self._answer.end_call(call.call_id, call.name, "".join(call.pieces))
         return [*events, *self._answer.close(FinishReason.REFUSAL if self._refused else reason, raw, self._refused)]
 
@@ -104,7 +105,7 @@ class Decoder:
             return []
         key = item.get("id") if index is None else index
         if key in self._calls:
-            raise StreamBroken("a call began where another is still open", provider=self._to.deployment.name)
+            raise StreamBroken(say("providers.call_in_call"), provider=self._to.deployment.name)
         call_id, events = self._answer.begin_call(item.get("call_id") or "", item.get("name") or "")
         self._calls[key] = _Call(call_id, item.get("name") or "")
         return events
@@ -120,7 +121,7 @@ class Decoder:
         streamed = index in self._written
         self._written.discard(index)
         self._refused = self._refused or _refusal(item)
-        return _keep_item(self._answer, item, self._to, told=streamed)
+        return _keep_item(self._answer, item, self._to, is_streamed=streamed)
 
 
 def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
@@ -128,14 +129,14 @@ def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
         raise error_from_event({"response": data}, to)
     answer = AnswerBuilder(taken)
     answer.start(data.get("id") or "", data.get("model") or "")
-    answer.use(read_usage(data.get("usage") or {}))
+    answer.set_usage(read_usage(data.get("usage") or {}))
     refused = ""
     for item in data["output"]:
         if item.get("type") == "function_call":
-            answer.call(item.get("call_id") or "", item.get("name") or "", item.get("arguments") or "")
+            answer.add_call(item.get("call_id") or "", item.get("name") or "", item.get("arguments") or "")
             continue
         refused = refused or _refusal(item)
-        _keep_item(answer, item, to, told=False)
+        _keep_item(answer, item, to, is_streamed=False)
     reason, raw = read_finish(data)
     return answer.finish(FinishReason.REFUSAL if refused else reason, raw, refused).response
 
@@ -158,31 +159,31 @@ def read_usage(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _keep_item(answer: AnswerBuilder, item: dict[str, Any], to: Destination, *, told: bool) -> list[StreamEvent]:
-    """A finished item: its text, unless the deltas have told it already, and what the service wants back with it."""
+def _keep_item(answer: AnswerBuilder, item: dict[str, Any], to: Destination, *, is_streamed: bool) -> list[StreamEvent]:
+    """Keep a finished item: its text, unless the deltas brought it already, and what the service wants sent back with it."""
     events: list[StreamEvent] = []
     match item.get("type"):
         case "message":
             content = item.get("content") or ()
-            for block in content if not told else ():
+            for block in content if not is_streamed else ():
                 text = block.get("text") or block.get("refusal")
-                events += answer.text(text) if text else []
-            phase = item.get("phase") if answer.written else None
+                events += answer.add_text(text) if text else []
+            phase = item.get("phase") if answer.open_text else None
             answer.seal(Opaque(to.deployment.name, jsontext.dumps({"phase": phase}), to.model) if phase else None)
             for block in content:
                 for annotation in block.get("annotations") or ():
-                    events += answer.cite(_citation(annotation, block.get("text") or "", to))
+                    events += answer.add_citation(_citation(annotation, block.get("text") or "", to))
         case "reasoning":
-            if not told:
+            if not is_streamed:
                 summary = [block.get("text") or "" for block in item.get("summary") or item.get("content") or ()]
-                events += answer.thought("\n\n".join(summary)) if any(summary) else []
-            answer.seal(_whole(item, to) if item.get("encrypted_content") else None)
+                events += answer.add_thought("\n\n".join(summary)) if any(summary) else []
+            answer.seal(_opaque_item(item, to) if item.get("encrypted_content") else None)
         case _:
-            answer.private(_whole(item, to))
+            answer.add_private(_opaque_item(item, to))
     return events
 
 
-def _whole(item: dict[str, Any], to: Destination) -> Opaque:
+def _opaque_item(item: dict[str, Any], to: Destination) -> Opaque:
     return Opaque(to.deployment.name, jsontext.dumps({key: value for key, value in item.items() if value is not None}), to.model)
 
 
@@ -191,7 +192,7 @@ def _refusal(item: dict[str, Any]) -> str:
 
 
 def _citation(annotation: dict[str, Any], text: str, to: Destination) -> Citation:
-    """Its offsets are counted in its own block; the text there says where that is when blocks are joined."""
+    """The citation with the cited text: its offsets count within one block, so they are useless once blocks are joined."""
     opaque = Opaque(to.deployment.name, jsontext.dumps(annotation), to.model)
     start, end = annotation.get("start_index"), annotation.get("end_index")
     cited = text[start:end] if isinstance(start, int) and isinstance(end, int) and 0 <= start < end else ""

@@ -1,4 +1,4 @@
-"""Generation settings in the words of OpenAI's two protocols and of the services that speak the first with an accent."""
+"""Generation settings for OpenAI's two protocols, and for the services that vary Chat Completions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sampling(settings: Settings, profile: Profile) -> dict[str, object]:
 
 
 def effort(thinking: Thinking | None, profile: Profile) -> str | None:
-    """`reasoning_effort`, or None where nothing should be said."""
+    """The value of `reasoning_effort`; None to leave it out."""
     if thinking is None or profile.thinking != "effort":
         return None
     if thinking.effort != "off":
@@ -60,8 +60,8 @@ def response_format(settings: Settings, profile: Profile) -> dict[str, object] |
     return None
 
 
-def told_format(settings: Settings, profile: Profile) -> str:
-    """What the model must be told where the service knows JSON only as such: it refuses `json_object` unless someone says the word."""
+def format_instruction(settings: Settings, profile: Profile) -> str:
+    """An instruction for services without JSON Schema output: they reject `json_object` unless the prompt says "JSON"."""
     if response_format(settings, profile) != {"type": "json_object"}:
         return ""
     return f"Answer with one JSON object{f' that fits this schema: {settings.response_schema}' if settings.response_schema else '.'}"

@@ -1,12 +1,13 @@
-"""Taking secrets out of what is written down: logs, cassettes, messages.
+"""Redacts secrets in logs, cassettes and messages.
 
-Too much is better than too little: a harmless word that looks like a key may go, a key may not stay.
+Better too much than too little: a harmless word that looks like a key may be removed, a key must not stay.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import quote, quote_plus
 
 REDACTED = "REDACTED"
 """One plain word: valid in a URL, a header and a JSON string alike."""
@@ -14,28 +15,26 @@ REDACTED = "REDACTED"
 SECRET_HEADERS = frozenset(
     {"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "set-cookie", "proxy-authorization", "x-amz-security-token"}
 )
-"""Headers whose value is never written down."""
+"""Headers whose value is always redacted."""
 
 SHORTEST_SECRET = 8
-"""Shorter values (a local server's `none` or `ollama`) are no secrets, and replacing them would garble everything."""
+"""Shorter values (a local server's `none` or `ollama`) are not secret, and replacing them would garble everything."""
 
 Secrets = Iterable[str] | Callable[[], Iterable[str]]
-"""Values that must not be written down; a callable where they are known later, as with tokens that are fetched."""
+"""Values to redact; a callable if they are only known later, as with tokens that are fetched."""
 
-# Each pattern's group 1 is what goes. The look-behind keeps out of the middle of words and of base64.
-_LOOKS_SECRET = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rb"(?<![A-Za-z0-9])((?:sk|rk|pk)-[A-Za-z0-9_-]{8,})",  # OpenAI, Anthropic, DeepSeek, Kimi, OpenRouter
-        rb"(?<![A-Za-z0-9])(AIza[A-Za-z0-9_-]{20,})",  # Google API keys
-        rb"(?<![A-Za-z0-9])(ya29\.[A-Za-z0-9_.-]{8,})",  # Google access tokens
-        rb"(?<![A-Za-z0-9])((?:gsk_|xai-|hf_|ghp_|gho_|github_pat_|glpat-|AKIA|ASIA)[A-Za-z0-9_-]{16,})",
-        rb"(?<![A-Za-z0-9])(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",  # JSON web tokens
-        rb"(?i:\bbearer)(?:\s|\\t|%20|\+)+([A-Za-z0-9._~+/=-]{8,})",
-        rb"(?i:[?&][A-Za-z0-9_.-]*(?:key|token|secret|password|signature|sig)=)([^&#\s\"'<>\\]+)",
-        rb"(?i:https?|socks5h?)://[^\s/?#@:\"'\\]*:([^\s/?#@\"'\\]+)@",  # a password in a URL
-        rb"(-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=\s]|\\[rn])*(?:-----END [A-Z ]*PRIVATE KEY-----)?)",
-    )
+# Group 1 of each pattern is redacted. The look-behind avoids matches in the middle of words and of base64. Compiled when something is first
+# redacted, not while a first request waits.
+_LOOKS_SECRET = (
+    rb"(?<![A-Za-z0-9])((?:sk|rk|pk)-[A-Za-z0-9_-]{8,})",  # OpenAI, Anthropic, DeepSeek, Kimi, OpenRouter
+    rb"(?<![A-Za-z0-9])(AIza[A-Za-z0-9_-]{20,})",  # Google API keys
+    rb"(?<![A-Za-z0-9])(ya29\.[A-Za-z0-9_.-]{8,})",  # Google access tokens
+    rb"(?<![A-Za-z0-9])((?:gsk_|xai-|hf_|ghp_|gho_|github_pat_|glpat-|AKIA|ASIA)[A-Za-z0-9_-]{16,})",
+    rb"(?<![A-Za-z0-9])(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",  # JSON web tokens
+    rb"(?i:\bbearer)(?:\s|\\t|%20|\+)+([A-Za-z0-9._~+/=-]{8,})",
+    rb"(?i:[?&][A-Za-z0-9_.-]*(?:key|token|secret|password|signature|sig)=)([^&#\s\"'<>\\]+)",
+    rb"(?i:https?|socks5h?)://[^\s/?#@:\"'\\]*:([^\s/?#@\"'\\]+)@",  # a password in a URL
+    rb"(-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=\s]|\\[rn])*(?:-----END [A-Z ]*PRIVATE KEY-----)?)",
 )
 
 
@@ -48,7 +47,7 @@ def redact_bytes(data: bytes, secrets: Secrets = ()) -> bytes:
 
 
 def redact_chunks(chunks: Sequence[bytes], secrets: Secrets = ()) -> list[bytes]:
-    """The same chunks without secrets. One that was cut in two by a chunk's end is found all the same."""
+    """The same chunks with secrets redacted, including a secret that is split between two chunks."""
     data = b"".join(chunks)
     spans = _spans(data, secrets)
     if not spans:
@@ -56,7 +55,7 @@ def redact_chunks(chunks: Sequence[bytes], secrets: Secrets = ()) -> list[bytes]
     cleaned: list[bytes] = []
     start = 0
     for chunk in chunks:
-        cleaned.append(_without(data, spans, start, start + len(chunk)))
+        cleaned.append(_replace_spans(data, spans, start, start + len(chunk)))
         start += len(chunk)
     return cleaned
 
@@ -72,8 +71,8 @@ def known_secrets(secrets: Secrets) -> tuple[str, ...]:
 
 
 def _spans(data: bytes, secrets: Secrets) -> list[tuple[int, int]]:
-    """Where secrets stand, in order and without overlap."""
-    found = [match.span(1) for pattern in _LOOKS_SECRET for match in pattern.finditer(data)]
+    """Start and end of each secret, in order and without overlap."""
+    found = [match.span(1) for pattern in _LOOKS_SECRET for match in re.finditer(pattern, data)]
     for secret in known_secrets(secrets):
         for form in _forms(secret):
             start = data.find(form)
@@ -89,8 +88,8 @@ def _spans(data: bytes, secrets: Secrets) -> list[tuple[int, int]]:
     return merged
 
 
-def _without(data: bytes, spans: Sequence[tuple[int, int]], start: int, end: int) -> bytes:
-    """data[start:end] with every span replaced. The replacement stands where the span begins."""
+def _replace_spans(data: bytes, spans: Sequence[tuple[int, int]], start: int, end: int) -> bytes:
+    """data[start:end] with every span replaced. A span that crosses chunks is replaced in the chunk where it begins."""
     pieces: list[bytes] = []
     at = start
     for first, last in spans:
@@ -103,11 +102,10 @@ def _without(data: bytes, spans: Sequence[tuple[int, int]], start: int, end: int
 
 
 def _forms(secret: str) -> set[bytes]:
-    """The ways a value is written: as it is, inside JSON with and without ASCII escapes, inside a URL."""
+    """The ways a value may be written: plain, in JSON with and without ASCII escapes, in a URL."""
     if secret.isascii() and secret.isalnum():
         return {secret.encode()}
     import json
-    from urllib.parse import quote, quote_plus
 
     raw = secret.encode("utf-8", "surrogatepass")
     plain = json.dumps(secret, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

@@ -1,19 +1,21 @@
-"""Trying again: bounded, announced, and never sooner than the server asked."""
+"""Retries: bounded, announced by an event, and never sooner than the server asked."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from dragoman.values.contracts import Prepared, Provider
+from dragoman.base.words import say
+from dragoman.values.contracts import Provider
 from dragoman.values.errors import ProviderError, RateLimited
 from dragoman.values.events import Retrying, StreamEvent
 from dragoman.values.messages import Request, Response
-from dragoman.values.profile import Profile
+from dragoman.values.wrapping import WrappingProvider
 
 
 def is_retryable(error: ProviderError) -> bool:
@@ -27,19 +29,19 @@ def _draw() -> float:
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How often and how long. The defaults are the seed's; a server's hint goes before the backoff and may exceed its cap."""
+    """How often to retry and how long to wait. A server's hint replaces the backoff and may exceed its cap."""
 
     attempts: int = 3
     first_delay_s: float = 5.0
     max_delay_s: float = 30.0
     jitter: float = 0.3
     deadline_s: float = 60.0
-    """Longest total time spent waiting. A hint beyond it fails at once and names the time to come back."""
+    """Longest total wait. A hint beyond it fails at once with the time at which to try again."""
     retry_on_error: Callable[[ProviderError], bool] = is_retryable
     retry_on_content: Callable[[Response], bool] | None = None
-    """Asked of whole answers: True means the answer is no good and another should be had."""
+    """Called with whole answers: True means the answer is unusable and should be requested again."""
     on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
-    """Asked once for each request of which every attempt was rate limited: the model to go on with, or None to give up."""
+    """Called once per request if every attempt was rate limited: returns the fallback model, or None to give up."""
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
     draw: Callable[[], float] = _draw
 
@@ -51,22 +53,12 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         return max(0.0, backoff * (1 + self.jitter * (2 * self.draw() - 1)))
 
 
-class Retry:
-    """A Provider around a Provider. A stream that is tried again says so with a Retrying event: what was shown before it is void."""
+class Retry(WrappingProvider):
+    """Wraps a Provider. A stream that is retried sends a Retrying event: discard what was shown before it."""
 
     def __init__(self, provider: Provider, policy: RetryPolicy | None = None) -> None:
-        self.provider = provider
+        super().__init__(provider)
         self.policy = policy or RetryPolicy()
-
-    @property
-    def name(self) -> str:
-        return self.provider.name
-
-    def profile(self, model: str) -> Profile:
-        return self.provider.profile(model)
-
-    def prepare(self, request: Request) -> Prepared:
-        return self.provider.prepare(request)
 
     async def generate(self, request: Request) -> Response:
         attempts = _Attempts(self.policy)
@@ -77,7 +69,7 @@ class Retry:
             except ProviderError as error:
                 request, wait_s = await attempts.after(error, request)
             else:
-                if wants_another is None or not wants_another(response) or attempts.exhausted:
+                if wants_another is None or not wants_another(response) or attempts.is_exhausted:
                     return response
                 wait_s = attempts.after_content()
             await self.policy.sleep(wait_s)
@@ -97,18 +89,12 @@ class Retry:
             await self.policy.sleep(wait_s)
 
     async def count_tokens(self, request: Request) -> int:
-        return await self._again(lambda: self.provider.count_tokens(request), request)
+        return await self._retry(lambda: self.provider.count_tokens(request), request)
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        return await self._again(lambda: self.provider.embed(texts, model), Request(model, ()))
+        return await self._retry(lambda: self.provider.embed(texts, model), Request(model, ()))
 
-    async def preconnect(self) -> None:
-        await self.provider.preconnect()
-
-    async def aclose(self) -> None:
-        await self.provider.aclose()
-
-    async def _again(self, call: Callable[[], Awaitable[Any]], request: Request) -> Any:
+    async def _retry(self, call: Callable[[], Awaitable[Any]], request: Request) -> Any:
         attempts = _Attempts(self.policy)
         while True:
             try:
@@ -128,19 +114,19 @@ class _Attempts:
         self._switched = False
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         return self.failures + 1 >= self.policy.attempts
 
     async def after(self, error: ProviderError, request: Request) -> tuple[Request, float]:
-        """The request to send next and how long to wait before; raises the error where there is no next."""
+        """The request to send next and how long to wait before; raises the error if there is no further attempt."""
         if not self.policy.retry_on_error(error):
             raise error
-        if self.exhausted:
+        if self.is_exhausted:
             return await self._switch_model(error, request), 0.0
         self.failures += 1
         wait_s = self.policy.delay_s(self.failures, error)
         if self._waited_s + wait_s > self.policy.deadline_s:
-            raise _too_long(error, self.policy.deadline_s) from error
+            raise _wait_too_long(error, self.policy.deadline_s) from error
         self._waited_s += wait_s
         return request, wait_s
 
@@ -159,16 +145,15 @@ class _Attempts:
         return msgspec.structs.replace(request, model=model)
 
 
-def _too_long(error: ProviderError, deadline_s: float) -> ProviderError:
+def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
     hint = error.retry_after_s
     if hint is None:
         return error
-    from datetime import datetime, timedelta
 
     reset = datetime.now().astimezone() + timedelta(seconds=hint)
     when = reset.strftime("%H:%M:%S" if hint < 12 * 3600 else "%Y-%m-%d %H:%M")
     return type(error)(
-        f"{error.message} — it asks to wait {hint:.0f} s, until {when}; that is longer than the limit of {deadline_s:.0f} s",
+        say("providers.wait_too_long", message=error.message, seconds=hint, time=when, limit=deadline_s),
         provider=error.provider,
         status=error.status,
         request_id=error.request_id,

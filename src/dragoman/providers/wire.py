@@ -15,7 +15,7 @@ from dragoman.values.profile import Deployment, Profile
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """Where a message is going: all that rendering may depend on besides the message itself."""
+    """Where a message is sent: everything that rendering may depend on besides the message itself."""
 
     deployment: Deployment
     profile: Profile
@@ -23,10 +23,20 @@ class Destination(msgspec.Struct, frozen=True):
     blobs: BlobStore | None = None
 
     def own(self, opaque: Opaque | None, *, same_model: bool = False) -> str:
-        """What this destination made itself, as JSON text; empty for what is another's."""
+        """The payload as JSON text if this destination made it, else empty."""
         if opaque is None or opaque.provider != self.deployment.name or (same_model and opaque.model != self.model):
             return ""
         return opaque.json
+
+
+class Framing(Protocol):
+    """Bytes in, wire events out, each with its name and data. Sans-IO: `SSEDecoder` is one."""
+
+    def feed(self, chunk: bytes) -> Iterable[tuple[str, bytes]]: ...
+
+    def close(self) -> Iterable[tuple[str, bytes]]:
+        """The body has ended."""
+        ...
 
 
 class StreamDecoder(Protocol):
@@ -43,7 +53,7 @@ class StreamDecoder(Protocol):
         ...
 
     def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
-        """None where the event is a ping or of an unknown type: no sign of progress."""
+        """None for a ping or an event of unknown type: these are not progress."""
         ...
 
     def close(self) -> list[StreamEvent]:
@@ -52,7 +62,7 @@ class StreamDecoder(Protocol):
 
 
 Taken = Callable[[], set[str]]
-"""The call ids a conversation has already used; asked for only when an answer holds a call."""
+"""Returns the call ids a conversation has already used; called only if an answer contains a call."""
 
 
 class Wire(Protocol):
@@ -65,6 +75,10 @@ class Wire(Protocol):
     def path(self, to: Destination, *, stream: bool) -> str: ...
 
     def headers(self, to: Destination) -> dict[str, str]: ...
+
+    def framing(self) -> Framing:
+        """How the body of a streamed answer is parted into events: a fresh one for each answer."""
+        ...
 
     def decoder(self, to: Destination, taken: Taken) -> StreamDecoder: ...
 
@@ -80,11 +94,11 @@ class Wire(Protocol):
 
 
 def joined(items: Iterable[bytes]) -> list[bytes]:
-    """Items with commas between, still in pieces: a body of megabytes is put together once, at the end."""
+    """Items with commas between, not joined yet: a body of megabytes is joined once, at the end."""
     pieces = [piece for item in items for piece in (b",", item)]
     return pieces[1:]
 
 
 def merged_object(pairs: Mapping[str, object]) -> bytes:
-    """`,"a":1,"b":2`: settings, as they are spliced in behind the messages."""
+    """`,"a":1,"b":2`: settings as they are appended after the messages."""
     return b"".join(b"," + jsontext.encode(key) + b":" + jsontext.encode(value) for key, value in pairs.items())

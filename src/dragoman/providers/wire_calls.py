@@ -1,8 +1,9 @@
-"""Calls and tools as services take them: ids, names, arguments. Each is a function of the id, name or text alone."""
+"""Calls and tools as services take them: ids, names, arguments. Each result depends on the id, name or text alone."""
 
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
 import msgspec
 
@@ -10,7 +11,7 @@ from dragoman.base import jsontext
 from dragoman.values.messages import Request, ToolCall, ToolSpec
 
 MAX_ARGUMENTS_BYTES = 4 * 1024 * 1024
-"""Arguments longer than this are named in later requests, not repeated: no service takes them back."""
+"""Longer arguments are replaced by a note of their size in later requests: no service accepts them."""
 MAX_CACHE_KEY = 64
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
@@ -19,7 +20,7 @@ _ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def wire_id(call_id: str, max_length: int) -> str:
-    """An id every service accepts. Good ids pass as they are; the others become a digest, so that no two collide."""
+    """An id every service accepts. Valid ids pass unchanged; others become a digest, so that no two collide."""
     if len(call_id) <= max_length and not call_id.startswith("dx-") and _ID.match(call_id):
         return call_id
     return "dx-" + _digest(call_id).hex()[: min(max_length, 40) - 3]
@@ -34,7 +35,7 @@ def mistral_id(call_id: str) -> str:
 
 
 def wire_name(name: str) -> str:
-    """A tool name every service accepts. Models invent names with paths, spaces and escape codes; history keeps them."""
+    """A tool name every service accepts. Models invent names with paths, spaces and escape codes; the history keeps those."""
     if _NAME.match(name):
         return name
     letters = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:48].strip("_") or "unnamed"
@@ -42,18 +43,16 @@ def wire_name(name: str) -> str:
 
 
 def _digest(text: str) -> bytes:
-    from hashlib import sha256
-
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def cache_key(request: Request) -> str:
-    """The conversation's key, at the length OpenAI takes."""
+    """The prompt cache key of the conversation, at a length OpenAI accepts."""
     return request.cache_key if len(request.cache_key) <= MAX_CACHE_KEY else wire_id(request.cache_key, MAX_CACHE_KEY)
 
 
 def declared_tools(request: Request) -> tuple[ToolSpec, ...]:
-    """The tools to declare. Some services want those of old calls declared even where none may be called any more."""
+    """The tools to declare. Some services require the tools of earlier calls to be declared even when none may be called any more."""
     if request.tools:
         return request.tools
     names = {wire_name(part.name) for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
@@ -61,12 +60,12 @@ def declared_tools(request: Request) -> tuple[ToolSpec, ...]:
 
 
 def arguments_object(call: ToolCall) -> bytes:
-    """The arguments as a JSON object, spliced in as the model wrote them where they are one."""
+    """The arguments as a JSON object: as the model wrote them if they are one, else wrapped in one."""
     text = call.arguments.strip() or "{}"
     data = jsontext.clean(text).encode("utf-8", "replace")
     if len(data) > MAX_ARGUMENTS_BYTES:
         return jsontext.encode({"_omitted": f"{len(data)} bytes of arguments"})
-    if data.startswith(b"{") and not jsontext.is_too_deep(data) and _parses(data):
+    if data.startswith(b"{") and not jsontext.is_too_deep(data) and _is_json(data):
         return data
     return jsontext.encode({"_arguments": text})
 
@@ -77,12 +76,12 @@ def arguments_string(call: ToolCall) -> str:
     if len(text) > MAX_ARGUMENTS_BYTES:
         return jsontext.dumps({"_omitted": f"{len(text)} characters of arguments"})
     data = text.encode("utf-8", "replace")
-    if not jsontext.is_too_deep(data) and _parses(data):
+    if not jsontext.is_too_deep(data) and _is_json(data):
         return text
-    return jsontext.dumps({"_arguments": text})  # templates of local servers parse the string and fail on what is not JSON
+    return jsontext.dumps({"_arguments": text})  # local servers' chat templates parse the string and fail on invalid JSON
 
 
-def _parses(data: bytes) -> bool:
+def _is_json(data: bytes) -> bool:
     try:
         msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

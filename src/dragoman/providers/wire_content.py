@@ -1,4 +1,4 @@
-"""What a service is shown, and what stands in for what it cannot be shown."""
+"""Images and files as services take them, and the placeholder text for those they cannot take."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _IMAGE_HEADS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
-def stand_in(part: Blob | FileRef, to: Destination, *, refused: tuple[str, ...] = (), fetches: tuple[str, ...] = ()) -> str | None:
-    """What is said in place of media the destination cannot be shown, or None where it can.
+def media_placeholder(part: Blob | FileRef, to: Destination, *, refused: tuple[str, ...] = (), fetches: tuple[str, ...] = ()) -> str | None:
+    """The text sent in place of media that the destination cannot take; None where it can take it.
 
-    refused: media types this service does not take whatever the model. fetches: beginnings of the addresses it can fetch.
+    refused: media types this service rejects for every model. fetches: URL prefixes it can fetch.
     """
     if isinstance(part, FileRef):
-        if not takes(part, to.profile) or part.mime.startswith(refused):
-            return note(part, "this model cannot be shown it")
-        return None if part.uri.startswith(fetches) else note(part, "this service cannot fetch it")
+        if not can_take(part, to.profile) or part.mime.startswith(refused):
+            return media_note(part, "this model cannot be shown it")
+        return None if part.uri.startswith(fetches) else media_note(part, "this service cannot fetch it")
     data = blob_data(part, to)
     if not data:
-        return note(part, "its content is no longer there")
+        return media_note(part, "its content is no longer there")
     if part.mime.startswith("text/"):
         return jsontext.valid_unicode(data.decode(errors="replace"))
-    if not takes(part, to.profile) or part.mime.startswith(refused):
-        return note(part, "this model cannot be shown it")
+    if not can_take(part, to.profile) or part.mime.startswith(refused):
+        return media_note(part, "this model cannot be shown it")
     return None
 
 
 def user_pieces(part: Part, text: Callable[[str], bytes], media: Callable[[Blob | FileRef], bytes]) -> list[bytes]:
-    """What a part of a user message comes to, in the words of a protocol: nothing, for blank text and for what only providers read."""
+    """A part of a user message, rendered for a protocol. Blank text and parts that only providers read render to nothing."""
     match part:
         case Text(text=said):
             return [text(said)] if said.strip() else []
@@ -47,12 +47,12 @@ def user_pieces(part: Part, text: Callable[[str], bytes], media: Callable[[Blob 
 
 
 def blob_data(blob: Blob, to: Destination) -> bytes:
-    """The blob's bytes; none where they are lost."""
+    """The blob's bytes; empty if they are lost."""
     return (to.blobs.get(blob.sha256) or b"") if to.blobs is not None else b""
 
 
 def image_type(data: bytes, mime: str) -> str:
-    """What the first bytes say an image is, whatever it was called; `mime` where they say nothing."""
+    """The media type according to the image's first bytes, whatever it was labelled; `mime` if they are not recognised."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((found for head, found in _IMAGE_HEADS.items() if data.startswith(head)), mime)
@@ -62,13 +62,13 @@ def base64(data: bytes) -> bytes:
     return b64encode(data)
 
 
-def note(part: Blob | FileRef, why: str) -> str:
+def media_note(part: Blob | FileRef, why: str) -> str:
     what = part.uri if isinstance(part, FileRef) else f"{part.size} bytes"
     return f"[{part.mime}, {what}: {why}]"
 
 
-def takes(part: Blob | FileRef, profile: Profile) -> bool:
-    """Whether the model can be shown this kind of thing at all."""
+def can_take(part: Blob | FileRef, profile: Profile) -> bool:
+    """Whether the model accepts this media type at all."""
     if part.mime in IMAGE_TYPES:
         return profile.images
     if part.mime == "application/pdf":
@@ -77,7 +77,7 @@ def takes(part: Blob | FileRef, profile: Profile) -> bool:
 
 
 def result_text(result: ToolResult) -> str:
-    """What a result says in words, whatever else it holds."""
+    """The text of a result, or a sentence where it has only media or nothing."""
     text = text_of(result.content)
     if text.strip():
         return text

@@ -1,4 +1,4 @@
-"""JSON Schemas as services take them: what they refuse is put in other words, the rest passes as it is written."""
+"""JSON Schemas as services take them: what they reject is rewritten, the rest passes unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.base import jsontext
 
 @lru_cache(maxsize=1024)
 def tool_schema(parameters: str) -> bytes:
-    """A tool's schema as every service takes it: an object at the root, no alternatives beside it. Others pass as they are written."""
+    """A tool's schema as every service takes it: an object at the root, without anyOf, oneOf or allOf there. Such ones pass unchanged."""
     text = jsontext.clean(parameters)  # (24)
     schema = jsontext.decode(text)
     combined = {key: [part for part in schema.get(key) or () if isinstance(part, dict)] for key in ("anyOf", "oneOf", "allOf")}
@@ -26,7 +26,7 @@ def tool_schema(parameters: str) -> bytes:
 
 
 def closed_schema(schema: Any) -> Any:
-    """The schema with every object closed that does not say otherwise: Anthropic takes no other."""
+    """The schema with `additionalProperties: false` on every object, which Anthropic requires."""
     match schema:
         case dict():
             closed = {key: closed_schema(value) for key, value in schema.items()}
@@ -38,7 +38,7 @@ def closed_schema(schema: Any) -> Any:
 
 
 def is_strict_schema(schema: Any) -> bool:
-    """Whether OpenAI's strict mode would take the schema: every object closed, every property required."""
+    """Whether OpenAI's strict mode accepts the schema: no additional properties, every property required."""
     match schema:
         case dict():
             if "properties" in schema:

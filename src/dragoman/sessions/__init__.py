@@ -1,1 +1,1 @@
-"""WHAT HAPPENED. Sessions on disk: written ahead, recovered, listed, forked, exported, imported, undone."""
+"""Sessions on disk: the write-ahead log, recovery, listing, search, fork, export, import and undo."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 
 from dragoman.base.atomic import replace_file
 from dragoman.base.private import make_directory, open_file, sync_directory
+from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault
 from dragoman.values.messages import Blob
 
@@ -15,14 +17,14 @@ _HEX = frozenset("0123456789abcdef")
 class FileBlobs:
     """A contracts.BlobStore. A file appears under its name whole or not at all.
 
-    Faults do not raise: what cannot be written is kept in memory for as long as this store lives, `on_fault` is told, and every later
-    `put` tries again. `get` gives back the very bytes that were put, or None: a damaged file is as good as none.
+    Faults do not raise: a blob that cannot be written stays in memory for as long as this store lives, `on_fault` is called, and every
+    later `put` tries again. `get` returns exactly the bytes that were put, or None: a damaged file counts as missing.
     """
 
     def __init__(self, directory: str | os.PathLike[str], on_fault: OnFault | None = None) -> None:
         self.directory = os.path.abspath(directory)
         self.fault = ""
-        """What keeps blobs from being saved; empty while nothing does."""
+        """Why blobs cannot be saved at the moment; empty while they can."""
         self._on_fault = on_fault
         self._on_disk: set[str] = set()
         self._waiting: dict[str, bytes] = {}
@@ -37,34 +39,34 @@ class FileBlobs:
     def get(self, sha256: str) -> bytes | None:
         if not is_digest(sha256):
             return None
-        waiting = self._waiting.get(sha256)  # asked once: checkpoints write from a thread, and may be done with it in between
+        waiting = self._waiting.get(sha256)  # looked up once: checkpoints write from another thread and may remove it in between
         if waiting is not None:
             return waiting
         data = self._read(sha256)
         return data if data is not None and _sha256(data) == sha256 else None
 
     def path_of(self, sha256: str) -> str:
-        """Where a blob lies, for whoever reads it in pieces. Raises ValueError for what is no SHA-256."""
+        """The path of a blob, for callers that read it in pieces. Raises ValueError if `sha256` is not a SHA-256."""
         if not is_digest(sha256):
             raise ValueError(f"not a SHA-256: {sha256!r}")
         return os.path.join(self.directory, sha256)
 
     def retry(self) -> bool:
-        """Write what is waiting. Returns whether everything is on disk."""
+        """Write the blobs that are waiting. Returns whether everything is on disk."""
         try:
             for digest, data in list(self._waiting.items()):
                 self._write(digest, data)
                 self._on_disk.add(digest)
                 self._waiting.pop(digest, None)
         except OSError as error:
-            self._note(error.strerror or str(error))
+            self._set_fault(error.strerror or str(error))
             return False
-        self._note("")
+        self._set_fault("")
         return True
 
     def _write(self, digest: str, data: bytes) -> None:
         changed = make_directory(self.directory)
-        if self._read(digest) != data:  # there already: from this session, or another of the same folder
+        if self._read(digest) != data:  # may exist already: from this session, or another of the same folder
             replace_file(self.path_of(digest), data)
         for directory in changed:
             sync_directory(directory)
@@ -76,7 +78,7 @@ class FileBlobs:
         except (OSError, ValueError):
             return None
 
-    def _note(self, fault: str) -> None:
+    def _set_fault(self, fault: str) -> None:
         if fault == self.fault:
             return
         self.fault = fault
@@ -84,22 +86,18 @@ class FileBlobs:
             return
         count = len(self._waiting)
         try:
-            self._on_fault(
-                f"Files of this session (images, documents, undo) are NOT being saved: {fault} ({self.directory}). "
-                f"{count} kept in memory, and written as soon as they can be."
-                if fault
-                else f"Files of this session are being saved again in {self.directory}."
-            )
+            if fault:
+                self._on_fault(say("sessions.files_not_saved", reason=fault, folder=self.directory, count=count))
+            else:
+                self._on_fault(say("sessions.files_saved_again", folder=self.directory))
         except Exception:
-            pass  # whoever listens, a blob is kept
+            pass  # a listener's error must not lose a blob
 
 
 def is_digest(text: str) -> bool:
-    """Whether a text can be the name of a blob: 64 hexadecimal digits, and so never a path."""
+    """Whether a text can be a blob's name: 64 hexadecimal digits, and so never a path."""
     return len(text) == 64 and _HEX.issuperset(text)
 
 
 def _sha256(data: bytes) -> str:
-    from hashlib import sha256
-
     return sha256(data).hexdigest()

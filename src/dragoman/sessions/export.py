@@ -1,6 +1,6 @@
-"""A session for others to read: Markdown, HTML and JSON, and the ConversationRecord that gemini-cli reads.
+"""Export a session as Markdown, HTML, JSON, or the ConversationRecord that gemini-cli reads.
 
-What was said is content and stays so. In Markdown it stands in a quotation, or in a fence longer than any inside it; in HTML it is escaped.
+Messages stay plain content: Markdown quotes them, or fences them with a fence longer than any inside; HTML escapes them.
 """
 
 from __future__ import annotations
@@ -9,22 +9,44 @@ import base64
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.sessions.export_words import LABELS, facts_of, heading, note_words, outcome_words, shown, time_of
+from dragoman.base.words import say
+from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of
 from dragoman.sessions.html_page import to_html
-from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Transcript, read_transcript
+from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, Transcript, read_transcript
+from dragoman.sessions.upgrade import upgrade
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
 from dragoman.values.parts import call_in_words
-from dragoman.values.record import Compressed, Entry, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.values.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+    decode_entry,
+    encode_entry,
+)
 from dragoman.values.usage import Usage
 
-__all__ = ["FORMAT", "Package", "from_json", "is_json_export", "to_conversation_record", "to_html", "to_json", "to_markdown"]
+__all__ = ["FORMAT", "SessionExport", "from_json", "is_json_export", "to_conversation_record", "to_html", "to_json", "to_markdown"]
 
 FORMAT = "dragoman-session"
 
@@ -32,7 +54,7 @@ _OUR_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"format"\s*:\s*"%b"' % FORMAT
 _BACKTICKS = re.compile("`+")
 _PUNCTUATION = re.compile(r"([\\`*_\[\]<>#|~&!$])")
 _ACTIVE = ("<", "](", "]:")
-"""What Markdown needs for raw HTML, links and images: text without any of it may be rendered, quoted."""
+"""What Markdown needs for raw HTML, links and images: text without any of these may be rendered inside a quotation."""
 
 
 # --- Markdown
@@ -41,93 +63,96 @@ _ACTIVE = ("<", "](", "]:")
 def to_markdown(entries: Iterable[Entry]) -> str:
     """The whole session. Nothing in it can end its quotation or fence, load an image or become HTML."""
     transcript = read_transcript(entries)
-    blocks = [f"# {_escaped(heading(transcript))}", _facts(transcript)]
+    blocks = [f"# {_escape(heading(transcript))}", _facts(transcript)]
     for step in transcript.steps:
         match step:
             case Prompt():
-                label = "setup" if step.is_setup else "told" if step.is_note else "prompt"
-                blocks += _titled(LABELS[label], "", step.timestamp_ms, taken_back=step.taken_back)
-                blocks += [_fenced(step.text) if step.is_setup else _quoted(step.text), *_attached(step.parts)]
+                kind = "setup" if step.is_setup else "told" if step.is_note else "prompt"
+                blocks += _step_head(label(kind), "", step.timestamp_ms, taken_back=step.taken_back)
+                blocks += [_fence(step.text) if step.is_setup else _quote(step.text), *_attachments(step.parts)]
             case Reply():
                 blocks += _reply(step)
-            case Call():
+            case ToolCallStep():
                 blocks += _call(step)
             case Note():
                 words, detail = note_words(step)
-                blocks += [f"*{_escaped(words)}*", *([_fenced(detail)] if detail else [])]
+                blocks += [f"*{_escape(words)}*", *([_fence(detail)] if detail else [])]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def _facts(transcript: Transcript) -> str:
-    return "\n".join(f"- {name}: {_code(value)}" for name, value in facts_of(transcript).items() if value)
+    return "\n".join(f"- {name}: {_code_span(value)}" for name, value in facts_of(transcript).items() if value)
 
 
 def _reply(step: Reply) -> list[str]:
-    blocks = _titled(LABELS["answer"], step.model, step.timestamp_ms, taken_back=step.taken_back)
+    blocks = _step_head(label("answer"), step.model, step.timestamp_ms, taken_back=step.taken_back)
     if step.rejected or step.broken_off:
-        blocks.append(f"*{_escaped(outcome_words(step))}*")
+        blocks.append(f"*{_escape(outcome_words(step))}*")
     for thought in step.thoughts:
-        blocks += [f"*{LABELS['thought']}*", _fenced(thought)]
-    blocks += [_quoted(step.text), *_attached(step.parts)]
+        blocks += [f"*{label('thought')}*", _fence(thought)]
+    blocks += [_quote(step.text), *_attachments(step.parts)]
     sources = dict.fromkeys(" ".join(filter(None, (each.title, each.uri))) for each in step.citations)
-    return [*blocks, "\n".join(f"- {LABELS['source']}: {_code(source)}" for source in sources if source)]
+    return [*blocks, "\n".join(f"- {label('source')}: {_code_span(source)}" for source in sources if source)]
 
 
-def _call(step: Call) -> list[str]:
-    marks = f", {LABELS['taken_back']}" if step.taken_back else ""
-    blocks = [f"**{LABELS['call']}** {_code(call_in_words(step.call))}: {outcome_words(step)}{marks}", _fenced(step.call.arguments, "json")]
+def _call(step: ToolCallStep) -> list[str]:
+    marks = f", {label('taken_back')}" if step.taken_back else ""
+    blocks = [
+        f"**{label('call')}** {_code_span(call_in_words(step.call))}: {outcome_words(step)}{marks}",
+        _fence(step.call.arguments, "json"),
+    ]
     output = step.output or step.display
-    return [*blocks, _fenced(output) if output else "", *_attached(step.content)]
+    return [*blocks, _fence(output) if output else "", *_attachments(step.content)]
 
 
-def _titled(label: str, model: str, timestamp_ms: int, *, taken_back: bool) -> list[str]:
-    about_it = [_code(text) for text in (model, time_of(timestamp_ms)) if text]
-    marks = f" ({LABELS['taken_back']})" if taken_back else ""
-    return [f"## {label}{marks}", " · ".join(about_it)]
+def _step_head(title: str, model: str, timestamp_ms: int, *, taken_back: bool) -> list[str]:
+    about_it = [_code_span(text) for text in (model, time_of(timestamp_ms)) if text]
+    marks = f" ({label('taken_back')})" if taken_back else ""
+    return [f"## {title}{marks}", " · ".join(about_it)]
 
 
-def _attached(parts: Iterable[Part]) -> list[str]:
+def _attachments(parts: Iterable[Part]) -> list[str]:
     found = [each for each in parts if isinstance(each, Blob | FileRef)]
-    return ["\n".join(f"- {LABELS['attached']}: {_code(_named(each))}" for each in found)] if found else []
+    return ["\n".join(f"- {label('attached')}: {_code_span(_describe_file(each))}" for each in found)] if found else []
 
 
-def _named(part: Blob | FileRef) -> str:
+def _describe_file(part: Blob | FileRef) -> str:
     return f"{part.mime}, {part.size:,} bytes" if isinstance(part, Blob) else f"{part.mime} {part.uri}"
 
 
-def _quoted(text: str) -> str:
-    """Rendered where that can do nothing but look like something; else as it stands."""
-    text = shown(text)
+def _quote(text: str) -> str:
+    """As a quotation where rendering it is harmless; otherwise fenced verbatim."""
+    text = escape_controls(text)
     if not text.strip():
         return ""
     if any(sign in text for sign in _ACTIVE):
-        return _fenced(text)
+        return _fence(text)
     return "\n".join(f"> {line}" for line in text.split("\n"))
 
 
-def _fenced(text: str, language: str = "") -> str:
-    text = shown(text)
+def _fence(text: str, language: str = "") -> str:
+    text = escape_controls(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(longest + 1, 3)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _code(text: str) -> str:
-    """A code span on one line, whatever is in it."""
-    line = " ".join(shown(text).split())
+def _code_span(text: str) -> str:
+    """A code span on one line, whatever the text contains."""
+    line = " ".join(escape_controls(text).split())
     longest = max((len(run) for run in _BACKTICKS.findall(line)), default=0)
     fence, space = "`" * (longest + 1), " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{space}{line}{space}{fence}" if line else ""
 
 
-def _escaped(text: str) -> str:
-    return _PUNCTUATION.sub(r"\\\1", " ".join(shown(text).split()))
+def _escape(text: str) -> str:
+    return _PUNCTUATION.sub(r"\\\1", " ".join(escape_controls(text).split()))
 
 
 # --- our own JSON
 
 
-class Package(msgspec.Struct, frozen=True):
+class SessionExport(msgspec.Struct, frozen=True):
     """A session and the bytes its messages refer to."""
 
     entries: tuple[Entry, ...]
@@ -135,8 +160,8 @@ class Package(msgspec.Struct, frozen=True):
     """SHA-256 → MIME type and bytes."""
 
 
-class _Wrapped(msgspec.Struct, frozen=True):
-    """The JSON form: an entry per line, as in the log."""
+class _JsonExport(msgspec.Struct, frozen=True):
+    """The JSON export: one entry per line, as in the log."""
 
     format: str
     entries: list[msgspec.Raw]
@@ -145,42 +170,42 @@ class _Wrapped(msgspec.Struct, frozen=True):
 
 
 def to_json(entries: Iterable[Entry], blobs: BlobStore | None = None) -> str:
-    """Every entry as it is kept, and the attachments, so that `from_json` gives the same session back.
+    """Every entry as stored, and the attachments, so that `from_json` returns the same session.
 
-    Bytes of files that tools changed are not in it: undoing is for the machine the files are on.
+    The bytes of files that tools changed are not included: undo only makes sense on the machine that has the files.
     """
     entries = list(entries)
-    carried = {sha256: (mime, base64.b64encode(data).decode()) for sha256, (mime, data) in _carried(entries, blobs).items()}
+    carried = {sha256: (mime, base64.b64encode(data).decode()) for sha256, (mime, data) in _collect_blobs(entries, blobs).items()}
     head = f'{{"format":"{FORMAT}","version":1,"blobs":{jsontext.dumps(carried)},"entries":[\n'
     return head + ",\n".join(encode_entry(entry).decode() for entry in entries) + "\n]}\n"
 
 
 def is_json_export(data: bytes) -> bool:
-    """Whether a file that begins so is one of ours, laid out anew or not."""
+    """Whether a file that begins like this is one of our exports, reformatted or not."""
     return _OUR_HEAD.match(data) is not None
 
 
-def from_json(data: bytes | str) -> Package:
-    """Raises InputError where it is no such export."""
+def from_json(data: bytes | str) -> SessionExport:
+    """Read a JSON export. Raises InputError if it is not one."""
     try:
-        wrapped = msgspec.json.decode(data, type=_Wrapped)
+        wrapped = msgspec.json.decode(data, type=_JsonExport)
         if wrapped.format != FORMAT:
-            raise InputError(f"this is not a session of ours: its format is {wrapped.format[:40]!r}")
-        entries = tuple(decode_entry(_on_one_line(bytes(raw))) for raw in wrapped.entries)
+            raise InputError(say("sessions.export_other_format", format=wrapped.format[:40]))
+        entries = tuple(upgrade(decode_entry(_on_one_line(bytes(raw))) for raw in wrapped.entries))
         blobs = {sha256: (mime, base64.b64decode(text, validate=True)) for sha256, (mime, text) in wrapped.blobs.items()}
     except (msgspec.DecodeError, jsontext.NotJSON, UnicodeError, ValueError) as error:
-        raise InputError(f"the export cannot be read: {error}") from error
+        raise InputError(say("sessions.export_unreadable", reason=error)) from error
     if any(later.seq <= earlier.seq for earlier, later in pairwise(entries)):
-        raise InputError("the export cannot be read: its entries are not in order")
-    return Package(entries, blobs)
+        raise InputError(say("sessions.export_out_of_order"))
+    return SessionExport(entries, blobs)
 
 
 def _on_one_line(entry: bytes) -> bytes:
-    """An entry that somebody laid out over several lines must not become several lines of a log."""
+    """An entry that was reformatted over several lines must not become several lines of a log."""
     return msgspec.json.format(entry, indent=-1) if b"\n" in entry or b"\r" in entry else entry
 
 
-def _carried(entries: Iterable[Entry], blobs: BlobStore | None) -> dict[str, tuple[str, bytes]]:
+def _collect_blobs(entries: Iterable[Entry], blobs: BlobStore | None) -> dict[str, tuple[str, bytes]]:
     carried: dict[str, tuple[str, bytes]] = {}
     if blobs is None:
         return carried
@@ -197,15 +222,31 @@ def _parts_of(entry: Entry) -> Iterable[Part]:
                 yield from part.content if isinstance(part, ToolResult) else (part,)
         case ToolFinished(result=result):
             yield from result.content
-        case _:
+        case (
+            Started()
+            | Configured()
+            | AnswerRejected()
+            | ToolStarted()
+            | FilesChanged()
+            | FilesRestored()
+            | Pruned()
+            | NotCompressed()
+            | Spent()
+            | ModelChanged()
+            | Rewound()
+            | Titled()
+            | Unknown()
+        ):
             pass
+        case _:
+            assert_never(entry)
 
 
-# --- the seed's ConversationRecord
+# --- gemini-cli's ConversationRecord
 
 
 def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = None) -> dict[str, Any]:
-    """S003 1: what stands, as gemini-cli keeps it. Rejected answers, what was taken back and the setup message are left out."""
+    """The current conversation in gemini-cli's format. Rejected answers, rewound messages and the setup message are left out."""
     transcript = read_transcript(entries)
     messages: list[dict[str, Any]] = []
     for step in transcript.steps:
@@ -216,9 +257,9 @@ def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = N
             case Prompt(parts=parts):
                 messages.append({**stamp, "type": "user", "content": _wire_parts(parts, blobs)})
             case Reply(rejected=""):
-                messages.append({**stamp, "type": "gemini"} | _answered(step, blobs))
-            case Call() if messages and messages[-1]["id"] == stamp["id"]:
-                messages[-1].setdefault("toolCalls", []).append(_called(step, blobs))
+                messages.append({**stamp, "type": "gemini"} | _reply_fields(step, blobs))
+            case ToolCallStep() if messages and messages[-1]["id"] == stamp["id"]:
+                messages[-1].setdefault("toolCalls", []).append(_call_record(step, blobs))
             case _:
                 pass
     return {
@@ -230,43 +271,43 @@ def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = N
     }
 
 
-def _answered(step: Reply, blobs: BlobStore | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"content": _wire_parts(step.parts, blobs)}
+def _reply_fields(step: Reply, blobs: BlobStore | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {"content": _wire_parts(step.parts, blobs)}
     if step.thoughts:
-        told["thoughts"] = [{**_thought(text), "timestamp": _iso(step.timestamp_ms)} for text in step.thoughts]
+        fields["thoughts"] = [{**_thought(text), "timestamp": _iso(step.timestamp_ms)} for text in step.thoughts]
     if step.usage is not None:
-        told["tokens"] = _tokens(step.usage)
-    return told | ({"model": step.model} if step.model else {})
+        fields["tokens"] = _tokens(step.usage)
+    return fields | ({"model": step.model} if step.model else {})
 
 
-def _called(step: Call, blobs: BlobStore | None) -> dict[str, Any]:
+def _call_record(step: ToolCallStep, blobs: BlobStore | None) -> dict[str, Any]:
     call = step.call
     result = {"functionResponse": {"id": call.id, "name": call.name, "response": {"output": step.output}}}
     status = {"finished": "success", "failed": "error"}.get(step.outcome, "cancelled")
     attached = _wire_parts((part for part in step.content if not isinstance(part, Text)), blobs)
-    told: dict[str, Any] = {"id": call.id, "name": call.name, "args": call.args or {}, "result": [result, *attached], "status": status}
-    return told | {"timestamp": _iso(step.finished_ms or step.timestamp_ms), "resultDisplay": step.display or step.output}
+    fields: dict[str, Any] = {"id": call.id, "name": call.name, "args": call.args or {}, "result": [result, *attached], "status": status}
+    return fields | {"timestamp": _iso(step.finished_ms or step.timestamp_ms), "resultDisplay": step.display or step.output}
 
 
 def _wire_parts(parts: Iterable[Part], blobs: BlobStore | None) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
+    wire: list[dict[str, Any]] = []
     for part in parts:
         match part:
             case Text(text=text):
-                told.append({"text": text})
+                wire.append({"text": text})
             case FileRef(mime=mime, uri=uri):
-                told.append({"fileData": {"mimeType": mime, "fileUri": uri}})
+                wire.append({"fileData": {"mimeType": mime, "fileUri": uri}})
             case Blob(mime=mime):
                 data = blobs.get(part.sha256) if blobs is not None else None
                 inline = {"inlineData": {"mimeType": mime, "data": base64.b64encode(data or b"").decode()}}
-                told.append(inline if data is not None else {"text": f"[{_named(part)}]"})
+                wire.append(inline if data is not None else {"text": f"[{_describe_file(part)}]"})
             case _:
                 pass
-    return told
+    return wire
 
 
 def _thought(text: str) -> dict[str, str]:
-    """Gemini heads a thought with its subject in bold."""
+    """Gemini starts a thought with its subject in bold."""
     _, bold, rest = text.partition("**")
     subject, closing, description = rest.partition("**")
     if not bold or not closing or not text.startswith("**") or "\n" in subject:

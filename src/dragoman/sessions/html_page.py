@@ -1,4 +1,4 @@
-"""A session as one HTML page: self-contained, without scripts, and with a policy that lets a browser load nothing at all."""
+"""A session as one HTML page: self-contained, without scripts, and with a content security policy that forbids loading anything."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from html import escape
 
 from dragoman.base.text import clip
-from dragoman.sessions.export_words import LABELS, facts_of, heading, note_words, outcome_words, shown, time_of
-from dragoman.sessions.transcript import Call, Note, Prompt, Reply, Step, Transcript, read_transcript
+from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of
+from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript, read_transcript
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, Part
 from dragoman.values.parts import call_in_words
 from dragoman.values.record import Entry
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""Kinds that hold pixels and nothing else; an SVG is a document of its own."""
+"""Image types that hold only pixels; an SVG is a document that can contain scripts."""
 _ABOUT_CHARS = 160
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
 _STYLE = """\
@@ -50,13 +50,13 @@ img { display: block; max-width: 100%; max-height: 30rem; margin: .4rem 0; borde
 
 
 def to_html(entries: Iterable[Entry], blobs: BlobStore | None = None) -> str:
-    """One page that needs nothing else and runs nothing. Images are in it where `blobs` has them."""
+    """One page that loads nothing and runs nothing. Images are embedded if `blobs` has them."""
     transcript = read_transcript(entries)
-    title = _safe(" ".join(heading(transcript).split()))
+    title = _escape(" ".join(heading(transcript).split()))
     body = "\n".join(_section(step, blobs) for step in transcript.steps)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_safe(_POLICY)}">\n<meta name="referrer" content="no-referrer">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_escape(_POLICY)}">\n<meta name="referrer" content="no-referrer">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
         f'<h1 dir="auto">{title}</h1>\n{_facts(transcript)}\n{body}\n</body>\n</html>\n'
@@ -66,8 +66,8 @@ def to_html(entries: Iterable[Entry], blobs: BlobStore | None = None) -> str:
 def _facts(transcript: Transcript) -> str:
     usage = transcript.usage
     spent = f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else ""
-    facts = facts_of(transcript) | {"Tokens": spent}
-    rows = (f"<dt>{name}</dt><dd>{_safe(value)}</dd>" for name, value in facts.items() if value)
+    facts = facts_of(transcript) | {label("tokens"): spent}
+    rows = (f"<dt>{name}</dt><dd>{_escape(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{''.join(rows)}</dl>"
 
 
@@ -75,71 +75,71 @@ def _section(step: Step, blobs: BlobStore | None) -> str:
     gone = " gone" if step.taken_back else ""
     match step:
         case Prompt(is_setup=True) | Prompt(is_note=True):
-            folded = _folded(LABELS["setup" if step.is_setup else "told"], step.text)
+            folded = _details(label("setup" if step.is_setup else "told"), step.text)
             return f'<section class="setup{gone}">{folded}</section>'
         case Prompt():
-            inside = f"{_head(LABELS['prompt'], step)}{_text(step.text)}{_attached(step.parts, blobs)}"
+            inside = f"{_head(label('prompt'), step)}{_text(step.text)}{_attachments(step.parts, blobs)}"
             return f'<section class="prompt{gone}">{inside}</section>'
         case Reply():
             return f'<section class="answer{gone}">{_reply(step, blobs)}</section>'
-        case Call():
+        case ToolCallStep():
             return f'<section class="call{gone}">{_call(step, blobs)}</section>'
         case Note():
             words, detail = note_words(step)
-            inside = _folded(words, detail) if detail else f'<span class="note">{_safe(words)}</span>'
+            inside = _details(words, detail) if detail else f'<span class="note">{_escape(words)}</span>'
             return f'<section class="note{gone}">{inside}</section>'
 
 
 def _reply(step: Reply, blobs: BlobStore | None) -> str:
     marks = outcome_words(step)
-    thoughts = "".join(_folded(LABELS["thought"], thought) for thought in step.thoughts)
+    thoughts = "".join(_details(label("thought"), thought) for thought in step.thoughts)
     sources = dict.fromkeys(" ".join(filter(None, (each.title, each.uri))) for each in step.citations)
-    listed = "".join(f"<li>{LABELS['source']}: {_safe(source)}</li>" for source in sources if source)
+    listed = "".join(f"<li>{label('source')}: {_escape(source)}</li>" for source in sources if source)
     return (
-        f"{_head(LABELS['answer'], step, step.model)}"
-        + (f'<div class="bad">{_safe(marks)}</div>' if marks else "")
-        + f"{thoughts}{_text(step.text)}{_attached(step.parts, blobs)}"
+        f"{_head(label('answer'), step, step.model)}"
+        + (f'<div class="bad">{_escape(marks)}</div>' if marks else "")
+        + f"{thoughts}{_text(step.text)}{_attachments(step.parts, blobs)}"
         + (f"<ul>{listed}</ul>" if listed else "")
     )
 
 
-def _call(step: Call, blobs: BlobStore | None) -> str:
+def _call(step: ToolCallStep, blobs: BlobStore | None) -> str:
     line = " ".join(call_in_words(step.call).split())
     line = clip(line, _ABOUT_CHARS)
-    words = f"{outcome_words(step)}{', ' + LABELS['taken_back'] if step.taken_back else ''}"
+    words = f"{outcome_words(step)}{', ' + label('taken_back') if step.taken_back else ''}"
     state = "" if step.outcome == "finished" else ' class="bad"'
     output = step.output or step.display
-    inside = _text(step.call.arguments, "code") + (_text(output, "code") if output else "") + _attached(step.content, blobs)
-    return f"<details><summary><bdi>{_safe(line)}</bdi> <span{state}>{_safe(words)}</span></summary>{inside}</details>"
+    inside = _text(step.call.arguments, "code") + (_text(output, "code") if output else "") + _attachments(step.content, blobs)
+    return f"<details><summary><bdi>{_escape(line)}</bdi> <span{state}>{_escape(words)}</span></summary>{inside}</details>"
 
 
-def _head(label: str, step: Step, model: str = "") -> str:
-    about_it = [model, time_of(step.timestamp_ms), LABELS["taken_back"] if step.taken_back else ""]
-    return f"<h2>{label} <small>{_safe(' · '.join(filter(None, about_it)))}</small></h2>"
+def _head(title: str, step: Step, model: str = "") -> str:
+    about_it = [model, time_of(step.timestamp_ms), label("taken_back") if step.taken_back else ""]
+    return f"<h2>{title} <small>{_escape(' · '.join(filter(None, about_it)))}</small></h2>"
 
 
-def _folded(label: str, text: str) -> str:
-    return f"<details><summary>{_safe(label)}</summary>{_text(text, 'code')}</details>"
+def _details(title: str, text: str) -> str:
+    return f"<details><summary>{_escape(title)}</summary>{_text(text, 'code')}</details>"
 
 
 def _text(text: str, kind: str = "") -> str:
-    # Not <pre>: a browser drops the first line end there.
-    return f'<div class="text{" " + kind if kind else ""}" dir="auto">{_safe(text)}</div>' if text.strip() else ""
+    # Not <pre>: a browser drops the first newline there.
+    return f'<div class="text{" " + kind if kind else ""}" dir="auto">{_escape(text)}</div>' if text.strip() else ""
 
 
-def _attached(parts: Iterable[Part], blobs: BlobStore | None) -> str:
-    told: list[str] = []
+def _attachments(parts: Iterable[Part], blobs: BlobStore | None) -> str:
+    blocks: list[str] = []
     for part in parts:
         if isinstance(part, Blob):
             data = blobs.get(part.sha256) if blobs is not None and part.mime in _IMAGES else None
             if data is None:
-                told.append(f"<ul><li>{LABELS['attached']}: {_safe(part.mime)}, {part.size:,} bytes</li></ul>")
+                blocks.append(f"<ul><li>{label('attached')}: {_escape(part.mime)}, {part.size:,} bytes</li></ul>")
             else:
-                told.append(f'<img alt="{_safe(part.mime)}" src="data:{part.mime};base64,{base64.b64encode(data).decode()}">')
+                blocks.append(f'<img alt="{_escape(part.mime)}" src="data:{part.mime};base64,{base64.b64encode(data).decode()}">')
         elif isinstance(part, FileRef):
-            told.append(f"<ul><li>{LABELS['attached']}: {_safe(part.mime)} {_safe(part.uri)}</li></ul>")
-    return "".join(told)
+            blocks.append(f"<ul><li>{label('attached')}: {_escape(part.mime)} {_escape(part.uri)}</li></ul>")
+    return "".join(blocks)
 
 
-def _safe(text: str) -> str:
-    return escape(shown(text), quote=True)
+def _escape(text: str) -> str:
+    return escape(escape_controls(text), quote=True)

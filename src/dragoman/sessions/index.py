@@ -1,6 +1,6 @@
-"""What is known of all sessions without reading them: a table beside the logs that may be thrown away at any time.
+"""An index of all sessions, so that listing them does not read every log: an SQLite table beside the logs that may be deleted at any time.
 
-A row holds for as long as its file has the same inode, size and time; a file that grew is read from where it ended. Whatever goes
+A row is valid while its file has the same inode, size and time; a file that grew is read from where the last read ended. If anything is
 wrong with the table (missing, damaged, of another version, locked, on a full disk), the answer comes from the files.
 """
 
@@ -17,41 +17,41 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.sessions.projects import is_log_name
 from dragoman.sessions.search_text import excerpt, fold, trigrams, words_of
-from dragoman.sessions.summary import Scanned, Spoken, Summary, open_log, scan
+from dragoman.sessions.summary import LogScan, SpokenText, Summary, open_log, scan
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 VERSION = 1
-"""Of the table. Another one found is thrown away."""
+"""The table's version. A table of another version is deleted."""
 _LOCKED_FOR_S = 2.0
 _MAX_TEXT_CHARS = 1_000_000
 _MAX_SEQ = 1 << 32
 _AT_ONCE = 50
-"""Logs whose texts are written in one go: fewer are slower, more keep other processes waiting."""
+"""How many logs' texts are written in one transaction: fewer are slower, more keep other processes waiting."""
 
 _T = TypeVar("_T")
 _summary_decoder = msgspec.json.Decoder(Summary)
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A session in which something was found."""
+    """A session that matches a search."""
 
     summary: Summary
     matches: int
-    """In how many of its prompts, answers and titles."""
+    """In how many of its prompts, answers and titles it matches."""
     seq: int
-    """The entry of the last of them."""
+    """The entry of the last match."""
     role: str
     """`user`, `assistant` or `title`."""
     excerpt: str
 
 
 class _File(msgspec.Struct, frozen=True):
-    """A log as the folder shows it."""
+    """A log file as the directory lists it."""
 
     place: str
-    """`<project>/<name>`: what a row is found by."""
+    """`<project>/<name>`: the key of its row."""
     path: str
     inode: int
     size: int
@@ -61,9 +61,9 @@ class _File(msgspec.Struct, frozen=True):
 class _Row(msgspec.Struct):
     id: int
     file: tuple[int, int, int]
-    scanned: Scanned
+    scanned: LogScan
     searched: int
-    """How far its texts were read for searching."""
+    """Up to which byte its texts were indexed for searching."""
 
 
 class Index:
@@ -72,31 +72,31 @@ class Index:
         self.path = os.path.join(root, "index.sqlite")
 
     def summaries(self, project: str | None = None) -> list[Summary]:
-        """Every session of a project, or of all of them: the one that was used last comes first."""
+        """Every session of a project, or of all projects, most recently used first."""
         files = self._files(project)
         if not files:
             return []
-        rows = self._using(lambda table: _refreshed(table, files, project))
+        rows = self._with_table(lambda table: _refresh_rows(table, files, project))
         return _newest_first(row.scanned.summary for row in rows.values())
 
     def search(self, query: str, project: str | None = None, limit: int = 50) -> list[Hit]:
-        """Sessions with a prompt, an answer or a title that holds every word of the query, the one used last first."""
+        """Sessions with a prompt, an answer or a title that contains every word of the query, most recently used first."""
         words, files = words_of(jsontext.valid_unicode(query)), self._files(project)
         if not words or not files:
             return []
 
         def work(table: Connection) -> list[Hit]:
-            rows = _refreshed(table, files, project)
+            rows = _refresh_rows(table, files, project)
             _read_texts(table, files, rows)
             return _hits(table, {row.id: row.scanned.summary for row in rows.values()}, words, limit)
 
-        return self._using(work)
+        return self._with_table(work)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Nothing of these sessions is left in the table: who deletes one wants its words gone."""
+        """Remove these sessions from the table: when a session is deleted its text must go too."""
         places = [os.path.relpath(path, self._root) for path in paths]
         if places and os.path.lexists(self.path):
-            self._using(lambda table: _forget(table, places))
+            self._with_table(lambda table: _forget(table, places))
 
     # --- the files
 
@@ -116,7 +116,7 @@ class Index:
             try:
                 about = entry.stat(follow_symlinks=False)
             except OSError:
-                continue  # it went away while we looked
+                continue  # deleted while we were listing
             if stat.S_ISREG(about.st_mode):
                 place = os.path.join(project, entry.name)
                 found.append(_File(place, entry.path, about.st_ino, about.st_size, about.st_mtime_ns))
@@ -124,15 +124,15 @@ class Index:
 
     # --- the table
 
-    def _using(self, work: Callable[[Connection], _T]) -> _T:
-        """Work with the table on disk; with a new one where it is damaged; with one in memory where neither can be had."""
+    def _with_table(self, work: Callable[[Connection], _T]) -> _T:
+        """Run `work` on the table on disk; on a new one if that is damaged; on one in memory if neither works."""
         import sqlite3
 
         for throw_away in (False, True):
             try:
                 if throw_away:
-                    self._throw_away()
-                with closing(self._opened()) as table:
+                    self._delete_table()
+                with closing(self._open_table()) as table:
                     return work(table)
             except sqlite3.DatabaseError as error:
                 if not _is_damage(error):
@@ -143,10 +143,10 @@ class Index:
             _make_tables(table)
             return work(table)
 
-    def _opened(self) -> Connection:
+    def _open_table(self) -> Connection:
         import sqlite3
 
-        # Made here, so that it is for the user's eyes alone; what SQLite puts beside it takes over its mode.
+        # Created here so that only the user can read it; the files SQLite puts beside it inherit its mode.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         table = sqlite3.connect(self.path, timeout=_LOCKED_FOR_S)
         try:
@@ -163,7 +163,7 @@ class Index:
             raise
         return table
 
-    def _throw_away(self) -> None:
+    def _delete_table(self) -> None:
         for end in ("", "-wal", "-shm", "-journal"):
             try:
                 os.unlink(self.path + end)
@@ -196,24 +196,24 @@ def _make_tables(table: Connection) -> None:
             "CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, place TEXT UNIQUE NOT NULL, inode INTEGER, size INTEGER,"
             " mtime_ns INTEGER, offset INTEGER, tail BLOB, searched INTEGER NOT NULL DEFAULT 0, summary BLOB)"
         )
-        try:  # trigrams without their places: a third of the size, and what is found is checked anyway
+        try:  # trigrams without positions: a third of the size, and every match is checked anyway
             table.execute(
                 "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(folded, original UNINDEXED, role UNINDEXED,"
                 " tokenize='trigram', detail=none)"
             )
-        except sqlite3.OperationalError:  # an SQLite without them: every search reads every text
+        except sqlite3.OperationalError:  # an SQLite without trigrams: every search reads every text
             table.execute("CREATE TABLE IF NOT EXISTS texts (rowid INTEGER PRIMARY KEY, folded TEXT, original TEXT, role TEXT)")
         table.execute(f"PRAGMA user_version={VERSION}")
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether a new table would help: not where this one is locked, or the disk is full or cannot be written."""
+    """Whether a new table would help: not if this one is locked, or the disk is full or read-only."""
     code = getattr(error, "sqlite_errorcode", 1) & 0xFF
     return code in (1, 11, 17, 20, 24, 25, 26)  # ERROR, CORRUPT, SCHEMA, MISMATCH, FORMAT, RANGE, NOTADB
 
 
-def _refreshed(table: Connection, files: dict[str, _File], project: str | None) -> dict[str, _Row]:
-    """A true row for every file; the table follows suit."""
+def _refresh_rows(table: Connection, files: dict[str, _File], project: str | None) -> dict[str, _Row]:
+    """An up-to-date row for every file; the table is updated to match."""
     rows = _rows(table, project)
     stale = [file for file in files.values() if file.place not in rows or rows[file.place].file != (file.inode, file.size, file.mtime_ns)]
     gone = rows.keys() - files.keys()
@@ -231,21 +231,21 @@ def _refreshed(table: Connection, files: dict[str, _File], project: str | None) 
 
 def _rows(table: Connection, project: str | None) -> dict[str, _Row]:
     where, values = ("", ())
-    if project is not None:  # a range and not LIKE: a folder may be called anything
+    if project is not None:  # a range and not LIKE: a folder may have any name
         where, values = " WHERE place >= ? AND place < ?", (f"{project}/", f"{project}0")
     rows: dict[str, _Row] = {}
     asked = f"SELECT place, id, inode, size, mtime_ns, searched, offset, tail, summary FROM sessions{where}"
     for place, id, inode, size, mtime_ns, searched, offset, tail, summary in table.execute(asked, values):
         try:
-            scanned = Scanned(_summary_decoder.decode(summary), offset, tail)
+            scanned = LogScan(_summary_decoder.decode(summary), offset, tail)
         except (msgspec.DecodeError, TypeError, UnicodeError):
-            continue  # written anew, as if it were missing
+            continue  # rewritten as if it were missing
         rows[place] = _Row(id, (inode, size, mtime_ns), scanned, searched)
     return rows
 
 
-def _scan(file: _File, row: _Row | None) -> tuple[Scanned, bool] | None:
-    """The log, read from where it ended last time if it is still the same one; and whether it was read anew. None: it cannot be read."""
+def _scan(file: _File, row: _Row | None) -> tuple[LogScan, bool] | None:
+    """Read the log, from where the last read ended if it is the same file; and whether it was read from the start. None: unreadable."""
     try:
         with open_log(file.path) as log:
             if row is not None and row.file[0] == file.inode:
@@ -258,7 +258,7 @@ def _scan(file: _File, row: _Row | None) -> tuple[Scanned, bool] | None:
         return None
 
 
-def _write(table: Connection, file: _File, scanned: Scanned, is_anew: bool) -> None:
+def _write(table: Connection, file: _File, scanned: LogScan, is_anew: bool) -> None:
     if is_anew:
         _remove(table, [file.place])
     table.execute(
@@ -283,7 +283,7 @@ def _forget(table: Connection, places: list[str]) -> None:
         table.execute("BEGIN IMMEDIATE")
         _remove(table, places)
         try:
-            table.execute("INSERT INTO texts (texts) VALUES ('optimize')")  # what was deleted stays in old segments until they are merged
+            table.execute("INSERT INTO texts (texts) VALUES ('optimize')")  # deleted text stays in old segments until they are merged
         except sqlite3.OperationalError:
             pass  # a plain table has no segments
     table.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -293,20 +293,20 @@ def _forget(table: Connection, places: list[str]) -> None:
 
 
 def _read_texts(table: Connection, files: dict[str, _File], rows: dict[str, _Row]) -> None:
-    """Bring the texts up to where the rows are. Only a search needs them, so only a search reads them."""
-    behind = [(files[place], row) for place, row in rows.items() if row.searched < row.scanned.offset]
-    for start in range(0, len(behind), _AT_ONCE):
+    """Bring the indexed texts up to date with the rows. Only a search needs them, so only a search reads them."""
+    unread = [(files[place], row) for place, row in rows.items() if row.searched < row.scanned.offset]
+    for start in range(0, len(unread), _AT_ONCE):
         with table:
             table.execute("BEGIN IMMEDIATE")
-            for file, row in behind[start : start + _AT_ONCE]:
+            for file, row in unread[start : start + _AT_ONCE]:
                 _add_texts(table, file, row)
 
 
 def _add_texts(table: Connection, file: _File, row: _Row) -> None:
-    spoken: list[Spoken] = []
+    spoken: list[SpokenText] = []
     try:
         with open_log(file.path) as log:
-            end = scan(log, file.path, Scanned(Summary(""), row.searched), spoken).offset
+            end = scan(log, file.path, LogScan(Summary(""), row.searched), spoken).offset
     except OSError:
         return
     table.executemany(
@@ -316,7 +316,7 @@ def _add_texts(table: Connection, file: _File, row: _Row) -> None:
     table.execute("UPDATE sessions SET searched = ? WHERE id = ?", (end, row.id))
 
 
-def _texts(spoken: Spoken) -> tuple[str, str]:
+def _texts(spoken: SpokenText) -> tuple[str, str]:
     text = jsontext.valid_unicode(spoken.text[:_MAX_TEXT_CHARS])
     return fold(text), text
 

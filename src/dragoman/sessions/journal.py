@@ -1,7 +1,7 @@
-"""A journal in a file: every entry is one write at once, on disk when `sync` returns, and nothing half is ever left behind.
+"""A journal in a file: every entry is one write, it is on disk when `sync` returns, and no partial line is ever left behind.
 
-Faults do not raise. What cannot be written waits in memory, in order, and is written as soon as it can be; meanwhile `fault` says what
-is wrong, and whoever is listening is told when it begins and when it ends.
+Faults do not raise. Entries that cannot be written wait in memory, in order, and are written as soon as possible; meanwhile `fault` says
+what is wrong, and `on_fault` is called when the fault begins and when it ends.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 
 from dragoman.base.private import sync_directory, sync_file, write_whole
+from dragoman.base.words import say
 from dragoman.sessions.log import encode_line
 from dragoman.values.record import Entry
 
@@ -22,8 +23,8 @@ class SessionJournal:
     """A contracts.Journal over an open, locked log. It owns the descriptor, and with it the lock.
 
     `size` is where the next line goes: everything before it is on disk. `directories` are synced with the first lines, so that a new
-    file is found after a crash. `prepare` is what must have succeeded before the first line is written: it is tried at once, and raises
-    OSError until it succeeds. One event loop at a time may use it.
+    file is found after a crash. `prepare` must succeed before the first line is written: it is called at once, and raises OSError until
+    it succeeds. Only one event loop at a time may use the journal.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class SessionJournal:
     ) -> None:
         self.path = path
         self.fault = ""
-        """What keeps entries from being saved, in a few words; empty while nothing does."""
+        """Why entries cannot be saved at the moment, in a few words; empty while they can."""
         self.lost = 0
         """How many entries can never be written: a gap in the log."""
         self._descriptor = descriptor
@@ -47,38 +48,38 @@ class SessionJournal:
         self._prepare = prepare
         self._synced_bytes = size
         self._lines: list[bytes] = []
-        """Everything that is not known to be on disk. Lines are dropped after a sync only: when that fails, what was written before it
-        may be gone although a later sync succeeds, and has to be written again."""
+        """Everything not known to be on disk. Lines are dropped only after a sync: when one fails, earlier writes may be gone even though
+        a later sync succeeds, and have to be written again."""
         self._written = 0
         """How many of the lines are in the file."""
         self._unclean = False
-        """Whether the file may hold something after the lines that are in it."""
+        """Whether the file may hold something after the lines counted as written."""
         self._appended = 0
         self._tried = 0
-        """How many of all that were ever appended the last sync was for, whether it succeeded or not."""
+        """How many of all entries ever appended the last sync covered, whether it succeeded or not."""
         self._syncing: asyncio.Task[None] | None = None
         self._write()
 
     @property
-    def saved(self) -> bool:
-        """Whether the log holds everything that was appended, as far as is known: the session can be resumed whole."""
+    def is_saved(self) -> bool:
+        """Whether the log holds everything that was appended, as far as is known, so that the session can be resumed completely."""
         return not self.fault and not self.lost and self._written == len(self._lines)
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._descriptor < 0
 
     def append(self, entry: Entry) -> None:
-        """Write an entry. It is kept once `sync` has returned and `fault` is empty."""
+        """Write an entry. It is durable once `sync` has returned and `fault` is empty."""
         try:
             line = encode_line(entry)
         except Exception as error:  # whatever is wrong with an entry, the conversation goes on
             self.lost += 1
-            self._tell(f"Entry {entry.seq} of this session cannot be saved ({error}): it will be missing when the session is resumed.")
+            self._report(say("sessions.entry_not_saved", entry=entry.seq, reason=error))
             return
-        if self.closed:
+        if self.is_closed:
             self.lost += 1
-            self._stop_saving("the session was closed")
+            self._stop_saving(say("sessions.closed"))
             return
         self._lines.append(line)
         self._appended += 1
@@ -87,13 +88,13 @@ class SessionJournal:
     async def sync(self) -> None:
         """Returns when everything appended is on disk, or is known not to be: then `fault` says why.
 
-        Callers share the work: those who come while the disk is busy wait for the next turn together. A caller that is cancelled leaves
-        it going.
+        Callers share the work: those that arrive while the disk is busy wait for the next sync together. If a caller is cancelled, the
+        sync continues.
         """
-        if self.closed or not (self._lines or self._directories or self.fault):
+        if self.is_closed or not (self._lines or self._directories or self.fault):
             return
         upto = self._appended
-        while not self.closed:
+        while not self.is_closed:
             if self._syncing is None or self._syncing.get_loop() is not asyncio.get_running_loop():
                 self._syncing = asyncio.create_task(self._sync())
             await asyncio.shield(self._syncing)
@@ -101,22 +102,22 @@ class SessionJournal:
                 return
 
     def close(self) -> None:
-        """Write and sync what is left, and give the lock up. Blocks for as long as the disk takes; does not raise."""
-        if self.closed:
+        """Write and sync what is left, and release the lock. Blocks for as long as the disk takes; does not raise."""
+        if self.is_closed:
             return
         self._write()
         if self._lines or self._directories or self.fault:
-            self._settle(self._written, self._try_to_sync())
+            self._finish_sync(self._written, self._try_to_sync())
         descriptor, self._descriptor = self._descriptor, -1
         try:
             os.close(descriptor)
         except OSError as error:
-            self._stop_saving(_in_words(error))
+            self._stop_saving(_reason_of(error))
 
     # --- writing
 
     def _write(self) -> None:
-        """Bring the file up to date with the lines, as far as it goes. After a fault no part of a line stays in it."""
+        """Write the lines that are not in the file yet, as far as possible. After a fault no partial line stays in the file."""
         if self._written == len(self._lines) and not self._unclean and self._prepare is None:
             return
         try:
@@ -124,26 +125,26 @@ class SessionJournal:
                 self._prepare()
                 self._prepare = None
             if self._unclean:
-                self._cut_back()
+                self._truncate()
             while self._written < len(self._lines):
-                self._unclean = True  # until it is counted: an interrupt here may come before, within or after the write
+                self._unclean = True  # until it is counted: an interrupt may come before, during or after the write
                 write_whole(self._descriptor, self._lines[self._written])
                 self._written += 1
                 self._unclean = False
         except OSError as error:
-            self._stop_saving(_in_words(error))
-            if self._unclean and self._prepare is None:  # before that, what follows the lines is not ours to cut
-                self._try_to_cut_back()
+            self._stop_saving(_reason_of(error))
+            if self._unclean and self._prepare is None:  # before that, what follows the lines is not ours to truncate
+                self._try_to_truncate()
 
-    def _cut_back(self) -> None:
+    def _truncate(self) -> None:
         os.ftruncate(self._descriptor, self._synced_bytes + sum(map(len, self._lines[: self._written])))
         self._unclean = False
 
-    def _try_to_cut_back(self) -> None:
+    def _try_to_truncate(self) -> None:
         try:
-            self._cut_back()
+            self._truncate()
         except OSError:
-            pass  # tried again before the next write; if we die first, the next opener sets the torn line aside
+            pass  # tried again before the next write; if we die first, whoever opens the log next sets the torn line aside
 
     # --- syncing
 
@@ -151,30 +152,30 @@ class SessionJournal:
         try:
             self._write()
             upto, count = self._appended, self._written
-            self._settle(count, await asyncio.to_thread(self._try_to_sync))
+            self._finish_sync(count, await asyncio.to_thread(self._try_to_sync))
             self._tried = upto
         finally:
             self._syncing = None
 
     def _try_to_sync(self) -> str:
-        """Runs beside the loop, so it changes nothing here. Returns what went wrong."""
+        """Runs in a thread, so it changes nothing here. Returns what went wrong."""
         try:
             sync_file(self._descriptor)
             for directory in self._directories:
                 sync_directory(directory)
             if not os.fstat(self._descriptor).st_nlink:
-                return "its file was removed"
+                return say("sessions.file_removed")
         except OSError as error:
-            return _in_words(error)
+            return _reason_of(error)
         return ""
 
-    def _settle(self, count: int, fault: str) -> None:
-        """Draw the conclusion from a sync of the first `count` lines."""
-        if self.closed:
+    def _finish_sync(self, count: int, fault: str) -> None:
+        """Update the state after a sync of the first `count` lines."""
+        if self.is_closed:
             return
         if fault:
             self._stop_saving(fault)
-            # The system counts what it failed to write as written and will not try again: so we do.
+            # The system marks what it failed to write as written and will not try again, so we write it again.
             self._written, self._unclean = 0, True
             self._write()
             return
@@ -183,32 +184,32 @@ class SessionJournal:
         self._written -= count
         self._directories = ()
         if self.fault and self._written == len(self._lines) and self._prepare is None:
-            self._go_on_saving()
+            self._resume_saving()
 
-    # --- telling
+    # --- reporting
 
     def _stop_saving(self, fault: str) -> None:
         if fault == self.fault:
             return
         self.fault = fault
-        self._tell(
-            f"This session is NOT being saved: {fault} ({self.path or 'its file'}). "
-            "What is said from here on is kept in memory only, and written as soon as it can be."
-        )
+        self._report(say("sessions.saving_stopped", reason=fault, path=self.path or say("sessions.its_file")))
 
-    def _go_on_saving(self) -> None:
+    def _resume_saving(self) -> None:
         self.fault = ""
-        gap = f", except {self.lost} entries that are lost" if self.lost else ""
-        self._tell(f"This session is being saved again: everything said meanwhile is in {self.path or 'its file'}{gap}.")
+        path = self.path or say("sessions.its_file")
+        if self.lost:
+            self._report(say("sessions.saving_again_with_gap", path=path, lost=self.lost))
+        else:
+            self._report(say("sessions.saving_again", path=path))
 
-    def _tell(self, message: str) -> None:
+    def _report(self, message: str) -> None:
         if self._on_fault is None:
             return
         try:
             self._on_fault(message)
         except Exception:
-            pass  # `append` does not raise, whoever listens
+            pass  # `append` must not raise because a listener does
 
 
-def _in_words(error: OSError) -> str:
+def _reason_of(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__

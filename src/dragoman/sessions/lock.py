@@ -1,6 +1,6 @@
-"""One writer at a time: whoever writes a session holds a lock on its log for as long as the file is open.
+"""One writer at a time: the process that writes a session holds a lock on its log for as long as the file is open.
 
-The system gives the lock up with the process that holds it, so one that was killed blocks nobody.
+The system releases the lock when the process ends, so a killed process blocks nobody.
 """
 
 from __future__ import annotations
@@ -11,25 +11,23 @@ from contextlib import contextmanager
 
 from dragoman.base import lock as locks
 from dragoman.base.private import open_file
+from dragoman.base.words import say
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
 
 
 class InUse(InputError):
-    """Another process writes this session. `.pid` says which, 0 where the system does not tell."""
+    """Another process is writing this session. `.pid` is its process id, 0 if the system does not say."""
 
     def __init__(self, session_id: str, pid: int) -> None:
-        who = f"process {pid}" if pid else "another process"
-        super().__init__(
-            f"session {session_id} is in use by {who} (pid {pid or 'unknown'}): end that one first, "
-            f"look at it with `dragoman sessions show {session_id}`, or go on in a copy with `dragoman sessions fork {session_id}`"
-        )
+        who = say("sessions.in_use_by", pid=pid) if pid else say("sessions.in_use_by_unknown")
+        super().__init__(say("sessions.in_use", session=session_id, who=who))
         self.session_id = session_id
         self.pid = pid
 
 
 def lock(descriptor: int, session_id: str) -> bool:
-    """Lock an open log until it is closed. Raises InUse. False where the file system knows no locks: then nobody is kept out."""
+    """Lock an open log until it is closed. Raises InUse. False if the file system has no locks: then no other writer is kept out."""
     try:
         return locks.lock(descriptor)
     except locks.Locked as error:
@@ -37,8 +35,8 @@ def lock(descriptor: int, session_id: str) -> bool:
 
 
 @contextmanager
-def held(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a session's lock for a moment, to delete or move it. Raises InUse where somebody writes it, OSError where it cannot be read."""
+def hold_lock(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold a session's lock briefly, to delete or move it. Raises InUse if another process writes it, OSError if it cannot be read."""
     descriptor = open_file(os.fspath(path), refuse=InputError)
     try:
         lock(descriptor, session_id_of(path))

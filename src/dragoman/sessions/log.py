@@ -1,7 +1,7 @@
-"""The lines of a session's log: one entry each, with a checksum, read back whatever became of the file.
+"""The lines of a session's log: one entry each, with a checksum, readable even if the file is damaged.
 
 A line is the entry's JSON with `,"crc":"xxxxxxxx"` before its last brace and a newline after it; the checksum is the CRC-32 of the
-bytes before that comma. Lines part at newline bytes and at nothing else.
+bytes before that comma. Only newline bytes separate lines.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.private import open_file
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, Unknown, decode_entry, encode_entry
 
@@ -23,11 +24,11 @@ _CRC_BYTES = len(_CRC) + 8 + len(b'"}\n')
 
 
 class Damaged(ValueError):
-    """A line that does not hold the entry that was written to it. Says why, in a few words."""
+    """A line that does not hold the entry that was written to it. Its message is the reason, in a few words."""
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """A line that could not be read. It stays in the file as it is."""
+    """A line that could not be read. It stays in the file unchanged."""
 
     line_number: int
     """Counted from 1."""
@@ -36,36 +37,33 @@ class Damage(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedLog(msgspec.Struct, frozen=True):
     """What a log holds."""
 
     entries: tuple[Entry, ...]
     damage: tuple[Damage, ...] = ()
-    """Lines in the middle that could not be read: what stood there is missing from the entries."""
+    """Lines in the middle that could not be read: their entries are missing."""
     torn: bytes = b""
-    """What follows the last whole line: a line that was being written, or what a crash left in its place."""
+    """The bytes after the last whole line: a line that was being written, or what a crash left of it."""
     size: int = 0
     """Bytes up to the end of the last whole line."""
     torn_file: str = ""
-    """Where the torn tail is kept, once it has been set aside."""
+    """Where the torn tail was saved, once it has been set aside."""
 
     def notices(self) -> tuple[str, ...]:
-        """What a person should be told of the state it was found in."""
-        told = [
-            f"line {each.line_number} of the session (byte {each.offset}) cannot be read ({each.reason}): "
-            "it stays in the file, and everything else was loaded"
-            for each in self.damage
-        ]
+        """What the user should know about the state of the log."""
+        lines = [say("sessions.line_unreadable", line=each.line_number, offset=each.offset, reason=each.reason) for each in self.damage]
         if strange := sum(isinstance(entry, Unknown) for entry in self.entries):
-            told.append(f"entries of a kind this version does not know, perhaps a later one's: they are kept, and not shown ({strange})")
+            lines.append(say("sessions.unknown_entries", count=strange))
         if self.torn:
-            kept = f"set aside in {self.torn_file}" if self.torn_file else "left as it is"
-            told.append(f"the session ends in {len(self.torn)} bytes that are no whole record: {kept}; everything before was loaded")
-        return tuple(told)
+            size = len(self.torn)
+            kept_in = self.torn_file
+            lines.append(say("sessions.torn_set_aside", bytes=size, file=kept_in) if kept_in else say("sessions.torn_left", bytes=size))
+        return tuple(lines)
 
 
 def encode_line(entry: Entry) -> bytes:
-    """The line that stands for an entry, newline included."""
+    """The line for an entry, newline included."""
     try:
         body = encode_entry(entry)
     except UnicodeEncodeError:  # half a surrogate pair in the text of an Unknown
@@ -95,14 +93,17 @@ def read_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes, Entry | Damage
     """Each line as (line number, offset, its bytes, the entry or what is wrong with it)."""
     offset = 0
     last_seq = 0
+    from dragoman.sessions.upgrade import Upgrader
+
+    upgrading = Upgrader()
     for number, line in enumerate(file, 1):
         try:
-            entry: Entry | Damaged = decode_line(line)
+            entry: Entry | Damaged = upgrading.take(decode_line(line))
         except Damaged as damaged:
             entry = damaged
         if not isinstance(entry, Damaged):
             if number > 1 and entry.seq <= last_seq:
-                # A whole line, in the wrong place: two writers, or a copy gone wrong. Taking it in would tangle the history.
+                # A whole line in the wrong place: two writers, or a bad copy. Using it would corrupt the history.
                 entry = Misplaced(f"entry {entry.seq} after entry {last_seq}")
             else:
                 last_seq = entry.seq
@@ -111,17 +112,17 @@ def read_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes, Entry | Damage
 
 
 class Misplaced(Damaged):
-    """A whole line whose number does not follow."""
+    """A whole line whose number is out of order."""
 
 
-def read_log(path: str | os.PathLike[str]) -> Loaded:
-    """Everything that can be read. Raises OSError, or InputError where it is a link or no ordinary file."""
+def read_log(path: str | os.PathLike[str]) -> LoadedLog:
+    """Everything that can be read. Raises OSError, or InputError if it is a link or not a regular file."""
     with os.fdopen(open_file(os.fspath(path), refuse=InputError), "rb", buffering=1 << 18) as file:
         return read_file(file)
 
 
-def read_file(file: BinaryIO) -> Loaded:
-    """The same from a file that is open, read from where it stands."""
+def read_file(file: BinaryIO) -> LoadedLog:
+    """Read a log from an open file, from its current position."""
     entries: list[Entry] = []
     damage: list[Damage] = []
     unread: list[tuple[Damage, bytes]] = []
@@ -133,8 +134,8 @@ def read_file(file: BinaryIO) -> Loaded:
                 continue
         else:
             entries.append(entry)
-        # Whatever was unreadable before a whole line is damage; only what no whole line follows is a torn tail.
+        # Unreadable lines before a whole line are damage; only those that no whole line follows are a torn tail.
         damage.extend(each for each, _ in unread)
         unread.clear()
         size = offset + len(line)
-    return Loaded(tuple(entries), tuple(damage), b"".join(line for _, line in unread), size)
+    return LoadedLog(tuple(entries), tuple(damage), b"".join(line for _, line in unread), size)

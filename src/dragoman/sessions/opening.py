@@ -1,13 +1,14 @@
-"""Opening a session's log: new, to go on with, or to look at. What a crash left at its end is set aside, never thrown away."""
+"""Opening a session's log: create it, resume it, or read it. What a crash left at its end is set aside, never deleted."""
 
 from __future__ import annotations
 
 import os
 
 from dragoman.base.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
+from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SessionJournal
 from dragoman.sessions.lock import lock
-from dragoman.sessions.log import Loaded, read_file, read_log
+from dragoman.sessions.log import LoadedLog, read_file, read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
 from dragoman.values.record import Started
@@ -16,18 +17,18 @@ Path = str | os.PathLike[str]
 
 
 def create(path: Path, started: Started, on_fault: OnFault | None = None) -> SessionJournal:
-    """A new log with its head, and the directories above it. The first `sync` makes it last.
+    """Create a log with its head, and the directories above it. It is durable after the first `sync`.
 
-    Raises InputError where the file cannot be made. From then on faults are told, not raised, a full disk included.
+    Raises InputError if the file cannot be created. Later faults are reported to `on_fault` and not raised, a full disk included.
     """
     path = os.path.abspath(path)
     try:
         directories = make_directory(os.path.dirname(path))
         descriptor = create_file(path)
     except FileExistsError as error:
-        raise InputError(f"{error.filename or path} exists already, and a session is never written over: start another") from error
+        raise InputError(say("sessions.exists", path=error.filename or path)) from error
     except OSError as error:
-        raise InputError(f"the session cannot be saved in {path}: {error.strerror or error}") from error
+        raise InputError(say("sessions.not_saved", path=path, reason=error.strerror or error)) from error
     try:
         lock(descriptor, session_id_of(path))
     except BaseException:
@@ -38,12 +39,12 @@ def create(path: Path, started: Started, on_fault: OnFault | None = None) -> Ses
     return journal
 
 
-def open_for_writing(path: Path, on_fault: OnFault | None = None) -> tuple[SessionJournal, Loaded]:
-    """Go on with a session. Nobody else can until the journal is closed.
+def open_for_writing(path: Path, on_fault: OnFault | None = None) -> tuple[SessionJournal, LoadedLog]:
+    """Resume a session. No other process can until the journal is closed.
 
-    A torn tail is moved to a file beside the log, `<session id>.torn-<n>`, before anything is appended; where that cannot be done yet
-    (a full disk), it is a fault like any other, and `on_fault` is told. Raises InUse, InputError where there is no such session or not
-    one whole record in it, and OSError where it cannot be read.
+    A torn tail is moved to a file beside the log, `<session id>.torn-<n>`, before anything is appended; if that fails for now (a full
+    disk), it is a fault like any other and `on_fault` is called. Raises InUse, InputError if there is no such session or no whole entry
+    in it, and OSError if it cannot be read.
     """
     path = os.path.abspath(path)
     descriptor = _open(path, writing=True)
@@ -53,7 +54,7 @@ def open_for_writing(path: Path, on_fault: OnFault | None = None) -> tuple[Sessi
         with os.fdopen(os.dup(descriptor), "rb", buffering=1 << 18) as file:
             loaded = read_file(file)
         if not loaded.entries:
-            raise InputError(f"{path} holds no whole record of a session: there is nothing to go on with, and it was left as it is")
+            raise InputError(say("sessions.nothing_to_resume", path=path))
         if not loaded.torn:
             return SessionJournal(descriptor, loaded.size, on_fault, path=path), loaded
         return _set_aside(descriptor, path, loaded, on_fault)
@@ -62,8 +63,8 @@ def open_for_writing(path: Path, on_fault: OnFault | None = None) -> tuple[Sessi
         raise
 
 
-def open_read_only(path: Path) -> Loaded:
-    """Look at a session, whoever writes it. A torn tail may be a line that is being written at this moment."""
+def open_read_only(path: Path) -> LoadedLog:
+    """Read a session, even while another process writes it. A torn tail may be a line that is being written at this moment."""
     return read_log(path)
 
 
@@ -71,40 +72,39 @@ def _open(path: str, *, writing: bool) -> int:
     try:
         return open_file(path, writing=writing, refuse=InputError)
     except FileNotFoundError as error:
-        raise InputError(f"there is no session {path}: `dragoman sessions list` shows those there are") from error
+        raise InputError(say("sessions.not_found", session=path)) from error
     except OSError as error:
-        message = f"{path} cannot be written ({error.strerror}): `dragoman sessions show` reads it, `dragoman sessions fork` copies it"
-        raise InputError(message) from error
+        raise InputError(say("sessions.not_writable", path=path, reason=error.strerror)) from error
 
 
 def _require_in_place(path: str, descriptor: int) -> None:
-    """It may have been deleted, or another put in its place, between our opening and our locking it."""
+    """Raises if the log was deleted or replaced between our opening and our locking it."""
     ours = os.fstat(descriptor)
     try:
         there = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         there = None
     if there is None or not os.path.samestat(ours, there):
-        raise InputError(f"{path} was deleted or replaced while it was being opened: `dragoman sessions list` shows what there is")
+        raise InputError(say("sessions.replaced", path=path))
 
 
-def _set_aside(descriptor: int, path: str, loaded: Loaded, on_fault: OnFault | None) -> tuple[SessionJournal, Loaded]:
-    """The journal of a log with a torn tail, which goes to a side file first."""
+def _set_aside(descriptor: int, path: str, loaded: LoadedLog, on_fault: OnFault | None) -> tuple[SessionJournal, LoadedLog]:
+    """The journal of a log with a torn tail, which is moved to a side file first."""
     kept_in = ""
 
-    def move_the_tail() -> None:
+    def move_tail() -> None:
         nonlocal kept_in
         if not kept_in:
-            kept_in = _keep(loaded.torn, path.removesuffix(".jsonl"))
+            kept_in = _save_tail(loaded.torn, path.removesuffix(".jsonl"))
         os.ftruncate(descriptor, loaded.size)
         sync_file(descriptor)
 
-    journal = SessionJournal(descriptor, loaded.size, on_fault, path=path, prepare=move_the_tail)
-    return journal, Loaded(loaded.entries, loaded.damage, loaded.torn, loaded.size, kept_in)
+    journal = SessionJournal(descriptor, loaded.size, on_fault, path=path, prepare=move_tail)
+    return journal, LoadedLog(loaded.entries, loaded.damage, loaded.torn, loaded.size, kept_in)
 
 
-def _keep(tail: bytes, stem: str) -> str:
-    """Write what was cut off to a side file of its own, and return its name once it is on disk."""
+def _save_tail(tail: bytes, stem: str) -> str:
+    """Write the torn tail to a new side file, and return its name once it is on disk."""
     number = 1
     while True:
         name = f"{stem}.torn-{number}"

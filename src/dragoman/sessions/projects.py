@@ -1,11 +1,14 @@
-"""Where sessions lie: `<root>/<project>/<session id>.jsonl`, a project for every folder that was worked in."""
+"""Where sessions are stored: `<root>/<project>/<session id>.jsonl`, with one project for each folder that was worked in."""
 
 from __future__ import annotations
 
 import os
+from hashlib import sha256
+from unicodedata import normalize
 
 from dragoman.base.ids import is_session_id
-from dragoman.base.text import as_typed
+from dragoman.base.text import printable_input
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 _ENDING = ".jsonl"
@@ -13,8 +16,7 @@ _MAX_NAME_BYTES = 80
 BLOBS = "blobs"
 """The folder in a project that its sessions share."""
 OUTPUTS = "outputs"
-"""Where, beside its log, a session keeps tool output that was too long for the model."""
-LISTED = "`dragoman sessions list` shows those there are"
+"""The folder beside its log where a session stores tool output that was too long for the model."""
 
 
 def is_log_name(name: str) -> bool:
@@ -22,11 +24,9 @@ def is_log_name(name: str) -> bool:
 
 
 def log_name(session_id: str) -> str:
-    """The name of a session's log. Raises InputError for what is no id: whatever else was given, it never becomes part of a path."""
+    """The file name of a session's log. Raises InputError if the id is not valid, so arbitrary text never becomes part of a path."""
     if not is_session_id(session_id):
-        raise InputError(
-            f"{shown(session_id)} is not a session id: they look like 20261115-120102-1a2b3c4d; `dragoman sessions list` shows them"
-        )
+        raise InputError(say("sessions.not_an_id", name=quote_typed(session_id)))
     return session_id + _ENDING
 
 
@@ -36,22 +36,18 @@ def session_id_of(path: str | os.PathLike[str]) -> str:
 
 
 def project_hash(workspace: str | os.PathLike[str]) -> str:
-    """Of a folder's real path: however it was reached, it is the same project."""
-    from hashlib import sha256
-
+    """The hash of a folder's real path: the project is the same however the folder was reached."""
     return sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()
 
 
 def project_name(workspace: str | os.PathLike[str]) -> str:
-    """The folder's own name, for people, and of its hash what keeps it apart from others of that name."""
-    from unicodedata import normalize
-
+    """The folder's own name, for readability, and a piece of its hash that keeps it apart from others of the same name."""
     name = os.path.basename(os.path.realpath(workspace))
     readable = "".join(char if char.isalnum() or char in "._" else "-" for char in normalize("NFC", name)).strip("-.")
     short = readable.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
     return f"{short or 'folder'}-{project_hash(workspace)[:12]}"
 
 
-def shown(text: str) -> str:
-    """What somebody typed, safe to repeat in a message."""
-    return f"'{as_typed(text)}'"
+def quote_typed(text: str) -> str:
+    """Text that someone typed, quoted so that it is safe to repeat in a message."""
+    return f"'{printable_input(text)}'"

@@ -1,4 +1,4 @@
-"""Deleting sessions: the log, what lies beside it, and the blobs that nobody else names. What is open stays."""
+"""Deleting sessions: the log, the files beside it, and the blobs that no other session uses. An open session is never deleted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.base.private import sync_directory
 from dragoman.sessions.blobs import is_digest
-from dragoman.sessions.lock import InUse, held
+from dragoman.sessions.lock import InUse, hold_lock
 from dragoman.sessions.projects import BLOBS, OUTPUTS, is_log_name
 from dragoman.sessions.summary import open_log
 from dragoman.values.errors import InputError
@@ -19,7 +19,7 @@ _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PIECE_BYTES = 1 << 20
 
 
-class Removed(msgspec.Struct, frozen=True):
+class Removal(msgspec.Struct, frozen=True):
     """What was deleted."""
 
     session_ids: tuple[str, ...] = ()
@@ -27,8 +27,8 @@ class Removed(msgspec.Struct, frozen=True):
     freed_bytes: int = 0
 
 
-def remove(directory: str, session_ids: Iterable[str], *, skip_open: bool = False) -> Removed:
-    """Delete sessions of one project directory. One that is open is passed over, or raises InUse before anything of it is touched."""
+def remove(directory: str, session_ids: Iterable[str], *, skip_open: bool = False) -> Removal:
+    """Delete sessions of one project directory. An open one is skipped, or raises InUse before any of its files is touched."""
     removed: list[str] = []
     named: set[str] = set()
     freed = 0
@@ -48,21 +48,21 @@ def remove(directory: str, session_ids: Iterable[str], *, skip_open: bool = Fals
         blobs, blob_bytes = _remove_blobs(directory, named)
         if removed:
             sync_directory(directory)
-    return Removed(tuple(removed), blobs, freed + blob_bytes)
+    return Removal(tuple(removed), blobs, freed + blob_bytes)
 
 
 def _remove_files(directory: str, session_id: str, *, look_for_blobs: bool) -> tuple[int, set[str]]:
-    """The log and what lies beside it. Returns how many bytes that were, and everything in them that may name a blob."""
+    """Delete the log and the files beside it. Returns how many bytes they had, and everything in them that may name a blob."""
     log = os.path.join(directory, f"{session_id}.jsonl")
-    with held(log):
+    with hold_lock(log):
         files = [log, *side_files(directory, session_id)]
         digests = {digest for file in files for digest in _digests_in(file)} if look_for_blobs else set[str]()
-        # The log goes first: if we are stopped here, blobs are left over, and not a session without them.
+        # The log goes first: if we are stopped here, blobs are left over, rather than a session without its blobs.
         return sum(map(_unlink, files)), digests
 
 
 def _remove_outputs(directory: str, session_id: str) -> int:
-    """What tools put out at length. Links are not followed."""
+    """Delete the tool output stored for a session. Links are not followed."""
     folder = os.path.join(directory, OUTPUTS, session_id)
     if os.path.islink(folder) or not os.path.isdir(folder):
         return 0
@@ -70,20 +70,20 @@ def _remove_outputs(directory: str, session_id: str) -> int:
     try:
         os.rmdir(folder)
     except OSError:
-        pass  # somebody put something else there
+        pass  # someone put something else there
     return freed
 
 
 def side_files(directory: str, session_id: str) -> list[str]:
-    """What lies beside a log and bears its name: tails that were cut off it."""
+    """The files beside a log that share its name: torn tails that were cut off."""
     names = os.listdir(directory)
     return [os.path.join(directory, name) for name in names if name.startswith(f"{session_id}.") and not is_log_name(name)]
 
 
 def _remove_blobs(directory: str, candidates: Set[str]) -> tuple[int, int]:
-    """Delete those of the blobs that no file of the project names, read or unread, and return how many, and their bytes.
+    """Delete those blobs that no file of the project names, readable or not. Returns how many, and their bytes.
 
-    While another session is open they stay: it may have put one there and not named it yet.
+    While another session is open they stay: it may have stored a blob and not named it yet.
     """
     if not candidates:
         return 0, 0
@@ -96,7 +96,7 @@ def _remove_blobs(directory: str, candidates: Set[str]) -> tuple[int, int]:
     if any(_is_open(os.path.join(directory, name)) for name in before if is_log_name(name)):
         return 0, 0
     if set(os.listdir(directory)) - before:
-        return 0, 0  # a session began while we looked
+        return 0, 0  # a session began while we were looking
     return len(unnamed), sum(_unlink(os.path.join(directory, BLOBS, digest)) for digest in unnamed)
 
 
@@ -108,7 +108,7 @@ def _blobs_of(directory: str) -> set[str]:
 
 
 def _digests_in(path: str) -> Iterator[str]:
-    """Everything in a file that may name a blob. Lines are not parsed: one that is damaged counts as well."""
+    """Everything in a file that may name a blob. Lines are not parsed, so that damaged ones count too."""
     try:
         with open_log(path) as file:
             kept = b""
@@ -117,12 +117,12 @@ def _digests_in(path: str) -> Iterator[str]:
                 yield from (found.decode() for found in _DIGEST.findall(kept))
                 kept = kept[-63:]
     except OSError:
-        return  # a directory, a link, or gone
+        return  # a directory, a link, or deleted
 
 
 def _is_open(path: str) -> bool:
     try:
-        with held(path):
+        with hold_lock(path):
             return False
     except InUse:
         return True
@@ -131,7 +131,7 @@ def _is_open(path: str) -> bool:
 
 
 def _unlink(path: str) -> int:
-    """Delete a file and return its bytes; 0 where there is none."""
+    """Delete a file and return its size; 0 if there is none."""
     try:
         size = os.lstat(path).st_size
         os.unlink(path)

@@ -1,6 +1,6 @@
-"""Carrying out a plan of undoing: every file is looked at again, its new content written beside it, and only then anything is replaced.
+"""Carry out an undo plan: check every file again, write its new content beside it, and only then replace anything.
 
-What goes wrong on the way is taken back, so that there is all of it or nothing. What is displaced goes to the blob store first.
+If something goes wrong, everything is rolled back: all or nothing. Replaced content goes to the blob store first.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from functools import partial
 
 import msgspec
 
-from dragoman.base.atomic import FileChanged, change_mode, keep_attributes, remove_surely, require_unchanged, temporary_name
+from dragoman.base.atomic import FileChanged, change_mode, keep_attributes, remove_with_retry, require_unchanged, temporary_name
 from dragoman.base.beneath import Directory, open_parent
 from dragoman.base.private import write_whole
-from dragoman.sessions.file_state import NOTHING, FileState, look_at
-from dragoman.sessions.undo import PRIVATE, Conflict, Plan, Step, kept_bytes, obstacle
+from dragoman.base.words import say
+from dragoman.sessions.file_state import NOTHING, FileState, read_file_state
+from dragoman.sessions.undo import PRIVATE, Conflict, Step, UndoPlan, obstacle, saved_bytes
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.record import FileChange
 
@@ -23,33 +24,34 @@ _SHOWN_CONFLICTS = 5
 
 
 class UndoRefused(InputError):
-    """Something stands against it. Nothing was changed."""
+    """Conflicts forbid it. Nothing was changed."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
         self.conflicts = tuple(conflicts)
-        shown = "; ".join(f"{each.path}: {each.reason}" for each in self.conflicts[:_SHOWN_CONFLICTS])
-        more = len(self.conflicts) - _SHOWN_CONFLICTS
-        force = " (force it to undo it all the same)" if any(each.can_force for each in self.conflicts) else ""
-        super().__init__(f"nothing was undone: {shown}{f'; and {more} more' if more > 0 else ''}{force}")
+        shown = [say("sessions.undo_conflict", path=each.path, reason=each.reason) for each in self.conflicts[:_SHOWN_CONFLICTS]]
+        count = len(self.conflicts) - _SHOWN_CONFLICTS
+        more = say("sessions.undo_more", count=count) if count > 0 else ""
+        can_force = any(each.can_force for each in self.conflicts)
+        super().__init__(say("sessions.undo_refused_force" if can_force else "sessions.undo_refused", conflicts=shown, more=more))
 
 
 class UndoFailed(DragomanError):
-    """The system would not let it happen. The message says whether everything is as it was."""
+    """The system refused an operation. The message says whether everything was rolled back."""
 
 
-class Restored(msgspec.Struct, frozen=True):
-    """What undoing did."""
+class RestoreResult(msgspec.Struct, frozen=True):
+    """What an undo did."""
 
     files: tuple[FileChange, ...] = ()
-    """Each file that was put back, before and after: what was displaced is in the blob store too."""
+    """Each file that was restored, before and after; the replaced content is in the blob store too."""
     left: tuple[Conflict, ...] = ()
-    """What could not be brought back, not even by force."""
+    """What could not be restored, not even by force."""
 
 
-def restore(plan: Plan, *, force: bool = False) -> Restored:
-    """Put files back as planned. Raises UndoRefused or UndoFailed, and then nothing has changed, as far as that can be had.
+def restore(plan: UndoPlan, *, force: bool = False) -> RestoreResult:
+    """Restore files as planned. Raises UndoRefused or UndoFailed after rolling back as far as possible.
 
-    Force overrides conflicts that can be, and leaves the others out. No link is followed. Folders that become empty are left.
+    Force overrides those conflicts that allow it, and leaves the other files out. Links are not followed. Folders that become empty stay.
     """
     if plan.conflicts and not force:
         raise UndoRefused(plan.conflicts)
@@ -59,27 +61,28 @@ def restore(plan: Plan, *, force: bool = False) -> Restored:
             attempt.prepare(step, force)
         attempt.carry_out()
     except (OSError, UndoRefused) as error:
-        stuck = attempt.take_back()
+        stuck = attempt.roll_back()
         if isinstance(error, FileChanged) and not stuck:
-            raise UndoRefused([Conflict(attempt.at, "it was changed by somebody else just now")]) from error
+            raise UndoRefused([Conflict(attempt.at, say("sessions.undo_changed_now"))]) from error
         if isinstance(error, UndoRefused) and not stuck:
             raise
-        raise UndoFailed(_told(error, attempt.at, stuck)) from error
+        raise UndoFailed(_failure_message(error, attempt.at, stuck)) from error
     except BaseException:
-        attempt.take_back()
+        attempt.roll_back()
         raise
-    attempt.clear_up()
-    return Restored(tuple(work.change for work in attempt.works), tuple(each for each in plan.conflicts if not each.can_force))
+    attempt.clean_up()
+    return RestoreResult(tuple(work.change for work in attempt.works), tuple(each for each in plan.conflicts if not each.can_force))
 
 
-def _told(error: Exception, path: str, stuck: Sequence[str]) -> str:
+def _failure_message(error: Exception, path: str, stuck: Sequence[str]) -> str:
     why = error.strerror or error if isinstance(error, OSError) else error
-    end = f"and could not be taken back for {', '.join(stuck)}: see what is in its folder" if stuck else "everything is as it was"
-    return f"undoing failed at {path} ({why}), {end}"
+    if stuck:
+        return say("sessions.undo_stuck", path=path, reason=why, stuck=", ".join(stuck))
+    return say("sessions.undo_failed", path=path, reason=why)
 
 
-class _Work:
-    """One step under way."""
+class _StepWork:
+    """One step in progress."""
 
     def __init__(self, step: Step, now: FileState) -> None:
         self.step = step
@@ -87,9 +90,9 @@ class _Work:
         self.status: os.stat_result | None = None
         self.is_mode_only = step.content == now.content
         self.new = ""
-        """Name of the file beside it that is to take its place."""
+        """Name of the temporary file that will replace it."""
         self.aside = ""
-        """Name by which what was there can be had back."""
+        """Name under which the old file can be restored."""
         self.is_done = False
 
     @property
@@ -102,25 +105,25 @@ class _Work:
 
 
 class _Attempt:
-    def __init__(self, plan: Plan) -> None:
-        self.works: list[_Work] = []
+    def __init__(self, plan: UndoPlan) -> None:
+        self.works: list[_StepWork] = []
         self.at = ""
-        """The file it is at, for messages."""
+        """The file being processed, for messages."""
         self._plan = plan
         self._made: list[str] = []
 
-    # --- nothing of this can be seen yet
+    # --- nothing is visible yet
 
     def prepare(self, step: Step, force: bool) -> None:
         self.at = step.path
-        now = look_at(step.path)
+        now = read_file_state(step.path)
         if reason := obstacle(step, now, self._plan.blobs):
             raise UndoRefused([Conflict(step.path, reason, can_force=False)])
         if (now.content, now.mode) != (step.found.content, step.found.mode) and not force:
-            raise UndoRefused([Conflict(step.path, "it was changed by somebody else just now")])
+            raise UndoRefused([Conflict(step.path, say("sessions.undo_changed_now"))])
         if now.data is not None:
             self._plan.blobs.put("application/octet-stream", now.data)
-        work = _Work(step, FileState(now.content, now.mode))
+        work = _StepWork(step, FileState(now.content, now.mode))
         self.works.append(work)
         if step.content == NOTHING and now.content == NOTHING:
             return
@@ -130,10 +133,10 @@ class _Attempt:
             if is_written:
                 self._write_beside(directory, work)
 
-    def _write_beside(self, directory: Directory, work: _Work) -> None:
-        data = kept_bytes(work.step.content, self._plan.blobs)
+    def _write_beside(self, directory: Directory, work: _StepWork) -> None:
+        data = saved_bytes(work.step.content, self._plan.blobs)
         if data is None:
-            raise FileNotFoundError(2, "the copy that was kept of it is gone", work.step.path)
+            raise FileNotFoundError(2, say("sessions.undo_copy_damaged"), work.step.path)
         work.new = temporary_name()
         descriptor = directory.create(work.new, 0o600)
         try:
@@ -147,13 +150,13 @@ class _Attempt:
         finally:
             os.close(descriptor)
 
-    # --- from here on it can
+    # --- from here on it is
 
     def carry_out(self) -> None:
         for work in self.works:
             self.at = work.step.path
             if work.status is None and not work.new:
-                continue  # it was to be removed, and is gone
+                continue  # it was to be removed, and is already gone
             with open_parent(work.step.path) as directory:
                 require_unchanged(directory, work.name, work.status)
                 self._put_back(directory, work)
@@ -161,12 +164,12 @@ class _Attempt:
         for path in one_in_each.values():
             _sync(path)
 
-    def _put_back(self, directory: Directory, work: _Work) -> None:
+    def _put_back(self, directory: Directory, work: _StepWork) -> None:
         if work.is_mode_only:
             _change_mode(directory, work.name, work.step.mode)
         elif work.new:
             if work.status is not None:
-                work.aside = _second_name(directory, work.name)
+                work.aside = _link_aside(directory, work.name)
             directory.replace(work.new, work.name)
             work.new = ""
         else:
@@ -177,33 +180,33 @@ class _Attempt:
 
     # --- afterwards
 
-    def take_back(self) -> list[str]:
-        """As it was, as far as it can be had. Returns the paths that could not."""
+    def roll_back(self) -> list[str]:
+        """Roll back as far as possible. Returns the paths that could not be restored."""
         stuck = list[str]()
         for work in reversed(self.works):
             try:
                 if work.is_done:
                     with open_parent(work.step.path) as directory:
-                        _take_back(directory, work)
+                        _roll_back(directory, work)
             except OSError:
                 stuck.append(work.step.path)
-                work.aside = ""  # where it can still be found
-        self.clear_up()
+                work.aside = ""  # so that it is kept and can still be found
+        self.clean_up()
         for folder in reversed(self._made):
             try:
                 os.rmdir(folder)
             except OSError:
-                continue  # it is in use by now
+                continue  # in use by now
         return stuck
 
-    def clear_up(self) -> None:
+    def clean_up(self) -> None:
         for work in self.works:
             for name in (work.new, work.aside):
                 if name:
-                    remove_surely(partial(_remove_beside, work.step.path, name))
+                    remove_with_retry(partial(_remove_beside, work.step.path, name))
 
 
-def _take_back(directory: Directory, work: _Work) -> None:
+def _roll_back(directory: Directory, work: _StepWork) -> None:
     if work.is_mode_only:
         _change_mode(directory, work.name, work.now.permissions)
     elif work.aside:
@@ -225,15 +228,15 @@ def _sync(path: str) -> None:
         with open_parent(path) as directory:
             directory.sync()
     except OSError:
-        pass  # its folder was moved away meanwhile, with all that is in it
+        pass  # its folder was moved away in the meantime, with everything in it
 
 
-def _second_name(directory: Directory, name: str) -> str:
+def _link_aside(directory: Directory, name: str) -> str:
     second = temporary_name()
     try:
         directory.link(name, second)
     except OSError:
-        return ""  # then it could not be taken back; but it is in the blob store
+        return ""  # then it could not be rolled back; but it is in the blob store
     return second
 
 

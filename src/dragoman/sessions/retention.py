@@ -1,9 +1,10 @@
-"""Housekeeping: which sessions are old enough to go. Only what was read to its last byte and understood is ever chosen."""
+"""Retention: which sessions are old enough to delete. Only logs that were read and understood to the last byte are ever chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dragoman.base.words import say
 from dragoman.sessions.log import read_log
 from dragoman.sessions.summary import KNOWN_FORMAT, Summary
 from dragoman.values.errors import InputError
@@ -15,9 +16,9 @@ DAY_MS = 24 * 60 * 60 * 1000
 def choose_expired(
     newest_first: Sequence[Summary], now_ms: int, *, age_days: float | None = None, count: int | None = None
 ) -> list[Summary]:
-    """Sessions that were not used for so many days, and those beyond the newest so many. Without either: none."""
+    """Sessions not used for `age_days`, and those beyond the newest `count`. Without either limit: none."""
     if (age_days is not None and age_days <= 0) or (count is not None and count < 0):
-        raise InputError("sessions are kept for a number of days above 0, and as many as a number of 0 or more says")
+        raise InputError(say("sessions.wrong_retention"))
     before_ms = now_ms - age_days * DAY_MS if age_days is not None else 0
     return [
         summary
@@ -28,7 +29,7 @@ def choose_expired(
 
 
 def is_whole(path: str) -> bool:
-    """Whether nothing in a log is damaged, torn, or from a version later than this one."""
+    """Whether nothing in a log is damaged, torn, or from a later version."""
     try:
         loaded = read_log(path)
     except (OSError, InputError):

@@ -1,4 +1,4 @@
-"""Text as it is searched: what a person would call the same is the same, in any script."""
+"""Text folded for searching, so that what a person would call the same word matches, in any script."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _UNHEARD = dict.fromkeys(
         *range(0x0300, 0x0370),  # accents of Latin, Greek and Cyrillic letters
         *range(0x0591, 0x05C8),  # Hebrew points
         *range(0x0610, 0x061B),
-        0x0640,  # the stroke that lengthens an Arabic word
+        0x0640,  # Arabic tatweel, the stroke that lengthens a word
         *range(0x064B, 0x0660),  # Arabic vowels
         0x0670,
-        *range(0xFE00, 0xFE10),  # text or emoji style
+        *range(0xFE00, 0xFE10),  # variation selectors: text or emoji style
     )
 )
-"""Marks that people leave out. Those of Indic scripts and of Kana make another letter and stay."""
+"""Marks that people leave out. Those of Indic scripts and of Kana make a different letter and stay."""
 
 
 def fold(text: str) -> str:
-    """Case, accents, vowel points and forms of width do not matter. What was found in `fold(text)` was in the text."""
+    """Ignores case, accents, vowel points and width forms. Text found in `fold(text)` was in the text."""
     if text.isascii():
         return text.lower().replace("\0", " ")
     bare = unicodedata.normalize("NFKD", text).translate(_UNHEARD)
@@ -33,17 +33,17 @@ def fold(text: str) -> str:
 
 
 def words_of(query: str) -> list[str]:
-    """What must all be found, folded. Scripts without spaces make one word."""
+    """The words that must all be found, folded. Text in scripts without spaces is one word."""
     return list(dict.fromkeys(fold(query).split()))
 
 
 def trigrams(words: list[str], at_most: int = 24) -> list[str]:
-    """Three letters each that any text with these words holds. Empty where every word is shorter."""
+    """Trigrams that any text with these words contains. Empty if every word is shorter."""
     return list(islice(dict.fromkeys(word[start : start + 3] for word in words for start in range(len(word) - 2)), at_most))
 
 
 def excerpt(text: str, words: list[str]) -> str:
-    """One line of the text around the first of the words that it holds."""
+    """One line of the text around the first of the words that it contains."""
     found = _position(text, words)
     begin = max(found - _EXCERPT_BEFORE * 8, 0)
     lead = list(clusters(text[begin:found]))
@@ -54,7 +54,7 @@ def excerpt(text: str, words: list[str]) -> str:
 
 
 def _position(text: str, words: list[str]) -> int:
-    """Where in the text, not in its folded form, the first word begins."""
+    """Where the first word begins in the text itself, not in its folded form."""
     folded = fold(text)
     places = [place for word in words if (place := folded.find(word)) >= 0]
     if not places:

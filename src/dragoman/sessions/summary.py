@@ -1,10 +1,10 @@
-"""What a list tells of a session, folded from its log: entries in, Summary out. It goes on where it stopped, because logs only grow."""
+"""A session's row in a list, folded from its log: entries in, Summary out. It continues where it stopped, because logs only grow."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, assert_never
 
 import msgspec
 
@@ -13,18 +13,37 @@ from dragoman.base.private import open_file
 from dragoman.base.text import one_line
 from dragoman.sessions.log import Damaged, decode_line
 from dragoman.sessions.titles import title_of
+from dragoman.sessions.upgrade import Upgrader
 from dragoman.values.errors import InputError
 from dragoman.values.notes import is_setup
-from dragoman.values.record import Configured, Entry, ModelChanged, Said, Started, Titled
+from dragoman.values.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+)
 from dragoman.values.usage import Usage
 
 KNOWN_FORMAT = 1
-"""The newest format of a log that we know. What stands in a later one is not ours to judge."""
+"""The newest log format that we know. We do not interpret later ones."""
 MAX_LINE_BYTES = 256 * 1024 * 1024
-"""A longer line is not one of ours; it is passed over in pieces."""
+"""A longer line is not one of ours; it is skipped in pieces."""
 _PROMPT_COLUMNS = 400
 _TAIL_BYTES = 48
-"""Enough of what was read last to know it again: the end of a line with its checksum."""
+"""Enough of the last bytes read to recognise them: the end of a line with its checksum."""
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,24 +54,24 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     workspace: str = ""
     """The folder it was started in."""
     title: str = ""
-    """The name it was given, else one made of its first prompt."""
+    """The name it was given, else one made from its first prompt."""
     first_prompt: str = ""
-    """On one line, and cut where it is long."""
+    """On one line, truncated if it is long."""
     started_ms: int = 0
     updated_ms: int = 0
     messages: int = 0
-    """Prompts and answers. Tool results are not counted, nor what the program tells the model of its surroundings."""
+    """Prompts and answers. Tool results and the program's own messages to the model are not counted."""
     model: str = ""
-    """The one used last."""
+    """The model used last."""
     usage: Usage = Usage()
     size: int = 0
-    """Bytes of its log."""
+    """The size of its log in bytes."""
     entries: int = 0
     last_seq: int = 0
     damaged: int = 0
     """Lines that could not be read."""
     format: int = 0
-    """That of its head; 0 where the head is missing."""
+    """The format in its head; 0 if the head is missing."""
     forked_from: str = ""
     imported_from: str = ""
     has_given_title: bool = False
@@ -63,8 +82,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(self.entries) and not self.damaged and self.format == KNOWN_FORMAT
 
 
-class Spoken(msgspec.Struct, frozen=True):
-    """Something that can be searched for."""
+class SpokenText(msgspec.Struct, frozen=True):
+    """A text that can be searched for."""
 
     seq: int
     role: str
@@ -72,28 +91,28 @@ class Spoken(msgspec.Struct, frozen=True):
     text: str
 
 
-class Scanned(msgspec.Struct, frozen=True):
-    """How far a log was read, and what was found."""
+class LogScan(msgspec.Struct, frozen=True):
+    """How far a log was read, and its summary so far."""
 
     summary: Summary
     offset: int = 0
-    """Behind the last whole line."""
+    """The end of the last whole line."""
     tail: bytes = b""
-    """What stood right before it."""
+    """The bytes right before it."""
 
 
 def open_log(path: str) -> BinaryIO:
-    """A log to read. Raises OSError, also for what is no plain file (a link, a pipe that would never end)."""
+    """Open a log to read. Raises OSError, also if it is not a regular file (a link, or a pipe that would never end)."""
     try:
         return os.fdopen(open_file(path, refuse=InputError), "rb", buffering=256 * 1024)
     except InputError as error:
         raise OSError(str(error)) from error
 
 
-def scan(log: BinaryIO, path: str, before: Scanned | None = None, spoken: list[Spoken] | None = None) -> Scanned:
-    """Read what is new in a log since `before`. With `spoken`, what was said is collected there as well.
+def scan(log: BinaryIO, path: str, before: LogScan | None = None, spoken: list[SpokenText] | None = None) -> LogScan:
+    """Read what is new in a log since `before`. If `spoken` is given, messages and titles are collected there as well.
 
-    Raises ValueError where it is not the log that was read before: something else stands where the reading ended.
+    Raises ValueError if it is not the log that was read before: the bytes where the reading ended have changed.
     """
     offset, tail = (before.offset, before.tail) if before is not None else (0, b"")
     log.seek(offset - len(tail))
@@ -104,11 +123,11 @@ def scan(log: BinaryIO, path: str, before: Scanned | None = None, spoken: list[S
         offset += length
         tail = line[-_TAIL_BYTES:]
         fold.read(line)
-    return Scanned(fold.finish(path, os.fstat(log.fileno()).st_size), offset, tail)
+    return LogScan(fold.finish(path, os.fstat(log.fileno()).st_size), offset, tail)
 
 
 def _whole_lines(log: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Lines with the bytes they take. Of one that is too long only the end comes; what has no newline yet does not."""
+    """Lines with the bytes they take. Of an overlong one only the end is returned; a line without its newline is not."""
     length = 0
     while piece := log.readline(MAX_LINE_BYTES):
         length += len(piece)
@@ -118,9 +137,10 @@ def _whole_lines(log: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 class _Fold:
-    def __init__(self, before: Summary, spoken: list[Spoken] | None) -> None:
+    def __init__(self, before: Summary, spoken: list[SpokenText] | None) -> None:
         self._before = before
         self._spoken = spoken
+        self._upgrading = Upgrader()
         self._started: Started | None = None
         self._given_title = before.title if before.has_given_title else ""
         self._title = title_of(before.first_prompt) if before.has_given_title else before.title
@@ -132,11 +152,11 @@ class _Fold:
 
     def read(self, line: bytes) -> None:
         try:
-            entry = decode_line(line)
+            entry = self._upgrading.take(decode_line(line))
         except Damaged:
             self._damaged += 1
             return
-        if self._entries and entry.seq <= self._last_seq:  # a whole line in the wrong place: readers leave it out
+        if self._entries and entry.seq <= self._last_seq:  # a whole line in the wrong place: readers skip it
             self._damaged += 1
             return
         self._take(entry)
@@ -145,7 +165,7 @@ class _Fold:
         self._entries += 1
         self._last_seq = entry.seq
         self._started_ms = self._started_ms or entry.timestamp_ms
-        self._updated_ms = max(entry.timestamp_ms, self._updated_ms)  # a fork is newer than what it copied
+        self._updated_ms = max(entry.timestamp_ms, self._updated_ms)  # a fork is newer than the entries it copied
         match entry:
             case Started():
                 self._started = entry
@@ -156,12 +176,26 @@ class _Fold:
                 self._collect(entry.seq, "title", title)
             case Said():
                 self._say(entry)
-            case _:
+            case (
+                AnswerRejected()
+                | ToolStarted()
+                | ToolFinished()
+                | FilesChanged()
+                | FilesRestored()
+                | Pruned()
+                | Compressed()
+                | NotCompressed()
+                | Spent()
+                | Rewound()
+                | Unknown()
+            ):
                 pass
+            case _:
+                assert_never(entry)
 
     def _say(self, entry: Said) -> None:
         role, text = entry.message.role, entry.message.text
-        if role == "user" and is_setup(text):
+        if is_setup(entry.about):
             return
         self._messages += 1
         self._model = entry.model or self._model
@@ -174,7 +208,7 @@ class _Fold:
 
     def _collect(self, seq: int, role: str, text: str) -> None:
         if self._spoken is not None and text.strip():
-            self._spoken.append(Spoken(seq, role, text))
+            self._spoken.append(SpokenText(seq, role, text))
 
     def finish(self, path: str, size: int) -> Summary:
         before, head = self._before, self._started

@@ -1,10 +1,10 @@
-"""What a session looked like: entries in, the steps a person saw out, with what was rejected, cancelled or taken back."""
+"""A session as a person saw it: entries in, steps out, including rejected, cancelled and rewound ones."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -16,11 +16,14 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FilesChanged,
     FilesRestored,
     ModelChanged,
+    NotCompressed,
     Pruned,
     Rewound,
     Said,
+    Spent,
     Started,
     Titled,
     ToolFinished,
@@ -41,9 +44,9 @@ class _Step(msgspec.Struct, frozen=True):
 class Prompt(_Step, frozen=True):
     parts: tuple[Part, ...]
     is_setup: bool = False
-    """Where the model finds itself, told by the program and not by a person."""
+    """The program's first message, which describes the surroundings to the model."""
     is_note: bool = False
-    """Something else that the program told the model, in the course of a run."""
+    """Another message from the program to the model, during a run."""
 
     @property
     def text(self) -> str:
@@ -55,9 +58,9 @@ class Reply(_Step, frozen=True):
     model: str = ""
     usage: Usage | None = None
     rejected: str = ""
-    """Why it does not count, where it does not."""
+    """Why the answer does not count; empty if it does."""
     broken_off: str = ""
-    """`cancelled` or `broken off`, where it is not whole."""
+    """`cancelled` or `broken off` if it is incomplete."""
 
     @property
     def text(self) -> str:
@@ -72,14 +75,14 @@ class Reply(_Step, frozen=True):
         return tuple(part for part in self.parts if isinstance(part, Citation))
 
 
-class Call(_Step, frozen=True):
-    """A call with what became of it. The arguments are those it ran with."""
+class ToolCallStep(_Step, frozen=True):
+    """A call and its outcome. The arguments are those it ran with."""
 
     call: ToolCall
     outcome: ToolOutcome
     content: tuple[Text | Blob | FileRef, ...] = ()
     display: str = ""
-    """What the person was shown, where that differs from what the model was told."""
+    """What the person saw, if that differs from what the model got."""
     finished_ms: int = 0
 
     @property
@@ -91,13 +94,13 @@ NoteKind = Literal["model", "pruned", "compressed", "rewound", "restored", "unkn
 
 
 class Note(_Step, frozen=True):
-    """Something that happened to the conversation and was not said in it."""
+    """An event in the conversation that is not a message."""
 
     kind: NoteKind
     about: str = ""
 
 
-Step = Prompt | Reply | Call | Note
+Step = Prompt | Reply | ToolCallStep | Note
 
 
 class Transcript(msgspec.Struct, frozen=True):
@@ -106,7 +109,7 @@ class Transcript(msgspec.Struct, frozen=True):
     project: str = ""
     directories: tuple[str, ...] = ()
     title: str = ""
-    """Empty where nobody gave it one."""
+    """Empty if it was never given one."""
     model: str = ""
     """The last one that was set."""
     started_ms: int = 0
@@ -121,21 +124,21 @@ class Transcript(msgspec.Struct, frozen=True):
 
 def read_transcript(entries: Iterable[Entry]) -> Transcript:
     kept = list(entries)
-    reading = _Reading(_standing(kept), {entry.said_seq: entry.reason for entry in kept if isinstance(entry, AnswerRejected)})
+    reading = _TranscriptReader(_current_seqs(kept), {entry.said_seq: entry.reason for entry in kept if isinstance(entry, AnswerRejected)})
     for entry in kept:
         reading.take(entry)
     return reading.finish(kept)
 
 
-class _Reading:
-    def __init__(self, standing: set[int], rejected: dict[int, str]) -> None:
-        self._standing = standing
+class _TranscriptReader:
+    def __init__(self, current: set[int], rejected: dict[int, str]) -> None:
+        self._current_seqs = current
         self._rejected = rejected
         self._steps: list[Step] = []
         self._places: dict[str, int] = {}
-        """Call ids → where in the steps the last call of that id stands."""
+        """Call ids → index of the step of the last call with that id."""
         self._done: set[int] = set()
-        """Places of the calls that have their result."""
+        """Indices of the calls that have their result."""
         self._head = Started(0, 0, "")
         self._session_id = self._title = self._model = ""
         self._directories: tuple[str, ...] = ()
@@ -154,7 +157,7 @@ class _Reading:
             case Titled(title=title):
                 self._title = title
             case Said(message=message) if message.role == "user":
-                self._steps.append(Prompt(*self._place(entry), message.parts, is_setup(message.text), is_note(message)))
+                self._steps.append(Prompt(*self._place(entry), message.parts, is_setup(entry.about), is_note(entry.about)))
             case Said():
                 self._answer(entry)
             case ToolStarted():
@@ -171,8 +174,10 @@ class _Reading:
                 self._note(entry, "restored", str(len(seqs)))
             case Unknown(json=json):
                 self._note(entry, "unknown", json)
-            case _:
+            case AnswerRejected() | FilesChanged() | NotCompressed() | Spent():
                 pass
+            case _:
+                assert_never(entry)
 
     def finish(self, entries: Sequence[Entry]) -> Transcript:
         return Transcript(
@@ -196,10 +201,10 @@ class _Reading:
         self._steps.append(Reply(*place, parts, entry.model, entry.usage, rejected, broken_off))
         for call in entry.message.calls:
             self._places[call.id] = len(self._steps)
-            self._steps.append(Call(*place, call, "not_run"))
+            self._steps.append(ToolCallStep(*place, call, "not_run"))
 
     def _start(self, entry: ToolStarted) -> None:
-        """From here on it may have taken effect, whatever is known of its end."""
+        """From here on it may have had effects, even if its end is unknown."""
         index, step = self._open(entry.call_id)
         if step is not None and step.outcome == "not_run":
             call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
@@ -215,10 +220,10 @@ class _Reading:
             step, outcome=outcome, content=entry.result.content, display=entry.display, finished_ms=entry.timestamp_ms
         )
 
-    def _open(self, call_id: str) -> tuple[int, Call | None]:
+    def _open(self, call_id: str) -> tuple[int, ToolCallStep | None]:
         index = self._places.get(call_id, -1)
         step = self._steps[index] if index >= 0 else None
-        return index, step if isinstance(step, Call) else None
+        return index, step if isinstance(step, ToolCallStep) else None
 
     def _change_model(self, entry: Configured | ModelChanged, model: str, deployment: str) -> None:
         if self._model and model != self._model:
@@ -229,20 +234,20 @@ class _Reading:
         self._steps.append(Note(*self._place(entry), kind, about))
 
     def _place(self, entry: Entry) -> tuple[int, int, bool]:
-        return entry.seq, entry.timestamp_ms, entry.seq not in self._standing
+        return entry.seq, entry.timestamp_ms, entry.seq not in self._current_seqs
 
 
-def _standing(entries: Sequence[Entry]) -> set[int]:
-    """The seqs that led to where the session is now: after a rewind, what came after its target did not."""
+def _current_seqs(entries: Sequence[Entry]) -> set[int]:
+    """The seqs that count now: entries after a rewind's target do not."""
     follows: dict[int, int] = {}
     head = 0
     for entry in entries:
         follows[entry.seq] = min(entry.to_seq if isinstance(entry, Rewound) else head, entry.seq - 1)
         head = entry.seq
     known = sorted(follows)
-    standing: set[int] = set()
-    while head in follows and head not in standing:
-        standing.add(head)
-        before = bisect_right(known, follows[head])  # an entry that was lost: what stood before it
+    current: set[int] = set()
+    while head in follows and head not in current:
+        current.add(head)
+        before = bisect_right(known, follows[head])  # an entry is missing: continue with the one before it
         head = known[before - 1] if before else 0
-    return standing
+    return current

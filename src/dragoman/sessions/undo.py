@@ -1,4 +1,4 @@
-"""Undoing what calls did to files: which changes, what stands against it, and then all of it or nothing.
+"""Undo the changes that calls made to files: find the changes, check for conflicts, then restore all of them or nothing.
 
 changes = changes_of_last_run(history.entries)
 plan = plan_undo(changes, blobs)        # touches nothing; plan.conflicts is for a person to read
@@ -9,34 +9,56 @@ history.restore_files(plan.changes)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from itertools import pairwise
 from stat import S_IFMT, S_ISDIR, S_ISLNK
+from typing import assert_never
 
 import msgspec
 
+from dragoman.base.words import say
 from dragoman.sessions.checkpoints import UNKNOWN, UNSURE
-from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, look_at
+from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, read_file_state
 from dragoman.values.contracts import BlobStore
 from dragoman.values.notes import is_note
-from dragoman.values.record import Entry, FileChange, FilesChanged, FilesRestored, Rewound, Said, ToolFinished
+from dragoman.values.record import (
+    AnswerRejected,
+    Compressed,
+    Configured,
+    Entry,
+    FileChange,
+    FilesChanged,
+    FilesRestored,
+    ModelChanged,
+    NotCompressed,
+    Pruned,
+    Rewound,
+    Said,
+    Spent,
+    Started,
+    Titled,
+    ToolFinished,
+    ToolStarted,
+    Unknown,
+)
 
 PRIVATE = 0o600
-"""What a file comes back with where its mode is not known."""
+"""The mode of a restored file if its old mode is not known."""
 
 # --- which changes -------------------------------------------------------------------------------------------------------
 
 
 def file_changes(entries: Iterable[Entry]) -> list[FilesChanged]:
-    """What calls did to files and nobody has undone, in the order it happened.
+    """The changes that calls made to files and that were not undone, in order.
 
-    An entry written ahead counts only where its call never ended, or where none says what it had done by its end.
+    An entry written ahead counts only if its call never ended, or if no later entry says what the call had done by its end.
     """
     changes, ahead, restored = list[FilesChanged](), dict[str, FilesChanged](), set[int]()
     for entry in entries:
         match entry:
             case FilesChanged(call_id=call_id):
                 before = ahead.pop(call_id, None)
-                if not is_ahead(entry):
+                if not is_written_ahead(entry):
                     changes.append(entry)
                     continue
                 if before is not None:
@@ -48,96 +70,112 @@ def file_changes(entries: Iterable[Entry]) -> list[FilesChanged]:
                     changes.append(before)
             case FilesRestored(seqs=seqs):
                 restored.update(seqs)
-            case _:
+            case (
+                Started()
+                | Configured()
+                | Said()
+                | AnswerRejected()
+                | ToolStarted()
+                | Pruned()
+                | Compressed()
+                | NotCompressed()
+                | Spent()
+                | ModelChanged()
+                | Rewound()
+                | Titled()
+                | Unknown()
+            ):
                 pass
+            case _:
+                assert_never(entry)
     changes += ahead.values()
     return sorted((change for change in changes if change.files and change.seq not in restored), key=lambda change: change.seq)
 
 
-def is_ahead(change: FilesChanged) -> bool:
-    """Whether it was written before the call ran, and so does not know what became of the files."""
+def is_written_ahead(change: FilesChanged) -> bool:
+    """Whether it was written before the call ran, and so does not know the outcome."""
     return any(file.after == UNKNOWN for file in change.files)
 
 
 def changes_after(entries: Iterable[Entry], seq: int) -> list[FilesChanged]:
-    """What is to be undone to have files as they were after entry `seq`: rewinding with files."""
+    """The changes to undo so that files are as they were after entry `seq`: a rewind that includes files."""
     return [change for change in file_changes(entries) if change.seq > seq]
 
 
 def changes_of_last_run(entries: Sequence[Entry], runs: int = 1) -> list[FilesChanged]:
-    """What was changed since the last prompt (or the last but `runs - 1`) that still stands.
+    """The changes since the last prompt (or the `runs`-th last) that was not rewound.
 
-    What the program itself said during a run is no prompt. Prompts that were rewound do not count, but what was changed after them does:
-    files were not rewound with them.
+    The program's own messages during a run are not prompts. Rewound prompts do not count, but the changes made after them do:
+    the files were not rewound with them.
     """
     prompts = _prompts(entries)
     return changes_after(entries, prompts[-runs] - 1 if runs <= len(prompts) else 0)
 
 
 def _prompts(entries: Sequence[Entry]) -> list[int]:
-    """The seqs of the prompts that led to where things stand. Of several in a row, as the first with our greeting, the first."""
-    standing = _standing(entries)
+    """The seqs of the prompts that were not rewound. Of several in a row, as with the environment message, the first."""
+    current = _current_seqs(entries)
     prompts, answered = list[int](), True
     for entry in entries:
-        if not isinstance(entry, Said) or entry.seq not in standing:
+        if not isinstance(entry, Said) or entry.seq not in current:
             continue
         if entry.message.role == "assistant":
             answered = True
-        elif answered and not is_note(entry.message):
+        elif answered and not is_note(entry.about):
             prompts.append(entry.seq)
             answered = False
     return prompts
 
 
-def _standing(entries: Sequence[Entry]) -> set[int]:
-    """The seqs of what was not rewound."""
+def _current_seqs(entries: Sequence[Entry]) -> set[int]:
+    """The seqs that were not rewound."""
     followed, head = dict[int, int](), 0
     for entry in entries:
         followed[entry.seq] = min(entry.to_seq if isinstance(entry, Rewound) else head, entry.seq - 1)
         head = entry.seq
-    standing = set[int]()
+    current = set[int]()
     while head > 0:
-        standing.add(head)
-        head = followed.get(head, head - 1)  # an entry that was lost: what stood before it
-    return standing
+        current.add(head)
+        head = followed.get(head, head - 1)  # an entry is missing: continue with the one before it
+    return current
 
 
-# --- what it takes -------------------------------------------------------------------------------------------------------
+# --- the plan ------------------------------------------------------------------------------------------------------------
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Why a file is better left alone, or cannot be brought back at all."""
+    """Why a file should not be restored, or cannot be."""
 
     path: str
     reason: str
     can_force: bool = True
-    """Whether `restore(force=True)` overrides it. What cannot be done is left out then."""
+    """Whether `restore(force=True)` overrides it. Files that cannot be restored are left out then."""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One file to be put back."""
+    """One file to restore."""
 
     path: str
     content: str
-    """The SHA-256 of what is to be in it; empty: it is to be removed."""
+    """The SHA-256 of the content to restore; empty: the file is removed."""
     mode: int | None
-    """None: as it is."""
+    """None: keep the current mode."""
     found: FileState
-    """As it was when this was planned."""
+    """The state when this was planned."""
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What undoing takes. Without steps there is nothing to do: everything is as it was."""
+class UndoPlan(msgspec.Struct, frozen=True):
+    """What an undo would do. Without steps there is nothing to do: everything is as it was."""
 
     changes: tuple[FilesChanged, ...]
-    """What is undone by it: for the record, once it is."""
+    """The changes it undoes, to be recorded afterwards."""
     steps: tuple[Step, ...]
     conflicts: tuple[Conflict, ...]
     blobs: BlobStore
 
 
-def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore) -> Plan:
-    """How to get from what is there to what was there before these changes. Looks, and touches nothing."""
+def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore) -> UndoPlan:
+    """Plan how to get from the current state to the one before these changes. Reads files and changes nothing."""
     changes = tuple(sorted(changes, key=lambda change: change.seq))
     chains: dict[str, list[FileChange]] = {}
     for change in changes:
@@ -145,10 +183,10 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore) -> Plan:
             chains.setdefault(file.path, []).append(file)
     steps, conflicts = list[Step](), list[Conflict]()
     for path, chain in chains.items():
-        now = look_at(path)
+        now = read_file_state(path)
         step = Step(path, chain[0].before, _mode(chain, now), FileState(now.content, now.mode))
         if _is_done(step, now):
-            if reason := _broken(chain):  # it comes back with the later calls undone, and is gone with all of them
+            if reason := _inconsistency(chain):  # undoing only the later calls would restore it, undoing all of them loses it
                 conflicts.append(Conflict(path, reason))
             continue
         if reason := obstacle(step, now, blobs):
@@ -157,11 +195,11 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore) -> Plan:
         steps.append(step)
         if reason := _objection(chain, now):
             conflicts.append(Conflict(path, reason))
-    return Plan(changes, tuple(steps), tuple(conflicts), blobs)
+    return UndoPlan(changes, tuple(steps), tuple(conflicts), blobs)
 
 
 def _mode(chain: Sequence[FileChange], now: FileState) -> int | None:
-    """A mode that no call has changed stays as it is, where there is still something that has one."""
+    """A mode that no call has changed stays as it is, if the file still exists."""
     changed = next((file.before_mode for file in chain if S_IFMT(file.before_mode)), 0)
     if changed:
         return changed & 0o777
@@ -175,26 +213,24 @@ def _is_done(step: Step, now: FileState) -> bool:
 
 
 def obstacle(step: Step, now: FileState, blobs: BlobStore) -> str:
-    """Why a step cannot be taken; empty where it can."""
+    """Why a step cannot be taken; empty if it can."""
     if now.content == BLOCKED:
-        return "a link or a file has taken the place of its folder: move that out of the way"
+        return say("sessions.undo_folder_replaced")
     if now.content.startswith("error:"):
-        return "it cannot be looked at: check its path, and the permissions of its folder"
+        return say("sessions.undo_unreadable")
     if S_ISDIR(now.mode):
-        return "there is a folder in its place: move that out of the way"
+        return say("sessions.undo_folder_there")
     if now.mode and not now.is_regular and not S_ISLNK(now.mode):
-        return "it is no plain file any more: move it out of the way"
+        return say("sessions.undo_not_regular")
     if step.content in (NOTHING, now.content):
         return ""
     if not is_hash(step.content):
-        return "it was not kept: it was too large, unreadable, or no plain file"
-    return "" if kept_bytes(step.content, blobs) is not None else "the copy that was kept of it is missing or damaged"
+        return say("sessions.undo_not_kept")
+    return "" if saved_bytes(step.content, blobs) is not None else say("sessions.undo_copy_damaged")
 
 
-def kept_bytes(content: str, blobs: BlobStore) -> bytes | None:
-    """None where they are not there, or are not what they should be."""
-    from hashlib import sha256
-
+def saved_bytes(content: str, blobs: BlobStore) -> bytes | None:
+    """The bytes of a saved copy; None if they are missing or do not match their hash."""
     try:
         data = blobs.get(content)
     except OSError:
@@ -203,20 +239,20 @@ def kept_bytes(content: str, blobs: BlobStore) -> bytes | None:
 
 
 def _objection(chain: Sequence[FileChange], now: FileState) -> str:
-    """What somebody else did that would be lost; empty where nothing is known of it."""
-    if reason := _broken(chain):
+    """Someone else's change that would be lost; empty if none is known."""
+    if reason := _inconsistency(chain):
         return reason
     last = chain[-1]
     if last.after == UNKNOWN:
-        return "" if now.content == last.before else "a call that would write it was broken off, and it is not known who changed it since"
+        return "" if now.content == last.before else say("sessions.undo_unknown_change")
     if now.content == last.after:
         return ""
-    return "it was changed by somebody else since" if now.content else "it was removed by somebody else since"
+    return say("sessions.undo_changed_since" if now.content else "sessions.undo_removed_since")
 
 
-def _broken(chain: Sequence[FileChange]) -> str:
-    """Where a call did not find a file as the call before had left it."""
+def _inconsistency(chain: Sequence[FileChange]) -> str:
+    """Why the chain is inconsistent: a call did not find the file as the call before had left it. Empty if it is consistent."""
     for earlier, later in pairwise(chain):
         if later.before != (earlier.before if earlier.after == UNKNOWN else earlier.after):
-            return "it was changed by somebody else between two of the calls"
+            return say("sessions.undo_changed_between")
     return ""

@@ -1,25 +1,30 @@
-"""Record HTTP once, replay it without a network. Secrets are taken out before anything is written.
+"""Record HTTP once, replay it without a network. Secrets are redacted before anything is written.
 
 A cassette is JSON lines, one interaction each, in the order the requests were sent:
 
     {"request": {"method", "url", "headers", "body"}, "response": {"status", "headers", "chunks"}, "fault": {"message", "retryable"}}
 
-Bytes are text where they are valid UTF-8 and {"base64": …} where not. Chunks keep their boundaries. `fault` is there where no answer
-came (then there is no response) or where it was cut.
+Bytes are text if they are valid UTF-8, else {"base64": …}. Chunks keep their boundaries. `fault` is present if there was no answer (then
+there is no response) or if it was cut off.
 """
 
 from __future__ import annotations
 
+import asyncio
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.atomic import replace_file
+from dragoman.base.words import say
 from dragoman.providers.redact import Secrets, known_secrets, redact, redact_bytes, redact_chunks, redact_headers
-from dragoman.values.contracts import Answer, Transport
+from dragoman.values.contracts import HttpResponse, Transport
 from dragoman.values.errors import ConnectionFailed, InputError
 
 CONTEXT = 40
@@ -27,7 +32,7 @@ CONTEXT = 40
 
 
 class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes that are no text."""
+    """Bytes that are not text."""
 
     base64: str
 
@@ -65,7 +70,7 @@ class Cassette:
     """A Transport that records another one, or replays what was recorded.
 
     mode: `record` needs a transport and writes the file when closed; `replay` needs none; `auto` replays if the file exists, else records.
-    secrets: values that must not get into the file, or a function that gives them (`auth.secrets`); asked when they are needed.
+    secrets: values to keep out of the file, or a function that returns them (`auth.secrets`), called when they are needed.
     Replay goes in order: each request must equal the recorded one in method, path, query and body, secrets aside.
     """
 
@@ -81,13 +86,13 @@ class Cassette:
         self._transport = transport
         self._secrets = secrets
         self._next = 0
-        self._takes: list[_Take] = []
+        self._takes: list[_Recording] = []
         self._interactions: list[Interaction] = []
         self.recording = mode == "record" or (mode == "auto" and not self._path.exists())
         if not self.recording:
             self._interactions = read_cassette(self._path)
         elif transport is None:
-            raise InputError(f"there is no cassette {self._path} to replay, and no transport to record one with")
+            raise InputError(say("testing.no_cassette", path=self._path))
 
     @property
     def remaining(self) -> int:
@@ -95,19 +100,19 @@ class Cassette:
         return len(self._interactions) - self._next
 
     @asynccontextmanager
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[Answer, None]:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[HttpResponse, None]:
         if not self.recording:
             yield self._replay(method, url, body)
             return
         assert self._transport is not None
-        take = _Take(method, url, dict(headers), body)
+        take = _Recording(method, url, dict(headers), body)
         self._takes.append(take)
         try:
             async with self._transport.send(method, url, headers, body) as answer:
                 take.status, take.response_headers = answer.status, dict(answer.headers)
                 yield _RecordedAnswer(answer, take)
         except ConnectionFailed as error:
-            # Faults of the body are noted where they arise: this one may be another's, passing through.
+            # Faults of the body are recorded where they arise: this one may be passing through from elsewhere.
             take.fault = take.fault or (RecordedFault(error.message, error.retryable) if take.status is None else None)
             raise
 
@@ -121,23 +126,23 @@ class Cassette:
         self.save()
 
     def save(self) -> None:
-        """Write what was recorded so far. `aclose` does it."""
+        """Write what was recorded so far. `aclose` calls it."""
         if self._takes:
             secrets = known_secrets(self._secrets)
             write_cassette(self._path, [take.interaction(secrets) for take in self._takes])
 
     def _replay(self, method: str, url: str, body: bytes) -> _ReplayedAnswer:
         secrets = known_secrets(self._secrets)
-        sent = _request(method, url, {}, body, secrets)
+        sent = _record_request(method, url, {}, body, secrets)
         if not self.remaining:
-            held = f"{self._path} holds {len(self._interactions)} interactions"
-            raise InputError(f"{held}, and this is one more: {method} {_target(sent.url)}; record it again")
+            count, target = len(self._interactions), _target(sent.url)
+            raise InputError(say("testing.cassette_ended", path=self._path, count=count, method=method, target=target))
         interaction = self._interactions[self._next]
         if difference := _difference(interaction.request, sent):
-            raise InputError(f"{self._path} line {self._next + 1} is not what was sent: {difference}")
+            raise InputError(say("testing.cassette_differs", path=self._path, line=self._next + 1, difference=difference))
         self._next += 1
         if interaction.response is None:
-            raise _raised(interaction.fault)
+            raise _to_error(interaction.fault)
         return _ReplayedAnswer(interaction.response, interaction.fault)
 
 
@@ -148,37 +153,36 @@ def read_cassette(path: Path) -> list[Interaction]:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
-        raise InputError(f"cannot read the cassette {path}: {error.strerror}") from error
+        raise InputError(say("testing.cassette_unreadable", path=path, reason=error.strerror)) from error
     decoder = msgspec.json.Decoder(Interaction)
-    interactions = [_decoded(decoder, line, path, number) for number, line in enumerate(lines, 1) if line.strip()]
+    interactions = [_decode_line(decoder, line, path, number) for number, line in enumerate(lines, 1) if line.strip()]
     if not interactions:
-        raise InputError(f"the cassette {path} is empty; delete it and record it again")
+        raise InputError(say("testing.cassette_empty", path=path))
     return interactions
 
 
-def _decoded(decoder: msgspec.json.Decoder[Interaction], line: bytes, path: Path, number: int) -> Interaction:
+def _decode_line(decoder: msgspec.json.Decoder[Interaction], line: bytes, path: Path, number: int) -> Interaction:
     try:
         interaction = decoder.decode(line)
         _to_bytes(interaction.request.body)
         for chunk in interaction.response.chunks if interaction.response else ():
             _to_bytes(chunk)
     except (msgspec.DecodeError, ValueError) as error:  # ValueError: not UTF-8, not base64
-        raise InputError(f"the cassette {path} is damaged in line {number}: {error}; record it again") from error
+        raise InputError(say("testing.cassette_damaged", path=path, line=number, reason=error)) from error
     if interaction.response is None and interaction.fault is None:
-        raise InputError(f"the cassette {path} is damaged in line {number}: neither response nor fault; record it again")
+        reason = say("testing.neither_response_nor_fault")
+        raise InputError(say("testing.cassette_damaged", path=path, line=number, reason=reason))
     return interaction
 
 
 def write_cassette(path: Path, interactions: list[Interaction]) -> None:
-    """All or nothing, and readable by its owner alone: what looked harmless to us may not be."""
-    from dragoman.base.atomic import replace_file
-
+    """Write atomically, readable only by the owner: the content may be sensitive in ways we do not detect."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Two may save at once: the last one stays.
+        # Two may save at once: the last one wins.
         replace_file(str(path), b"".join(jsontext.encode(interaction) + b"\n" for interaction in interactions))
     except OSError as error:
-        raise InputError(f"cannot write the cassette {path}: {error.strerror}") from error
+        raise InputError(say("testing.cassette_not_written", path=path, reason=error.strerror)) from error
 
 
 def _from_bytes(data: bytes) -> Data:
@@ -193,7 +197,6 @@ def _from_bytes(data: bytes) -> Data:
 def _to_bytes(data: Data) -> bytes:
     if isinstance(data, str):
         return data.encode()
-    from base64 import b64decode
 
     return b64decode(data.base64, validate=True)
 
@@ -201,8 +204,8 @@ def _to_bytes(data: Data) -> bytes:
 # --- recording ------------------------------------------------------------------------------------------------------------------
 
 
-class _Take:
-    """An interaction while it happens, secrets and all: they are taken out when it is written, since only then all are known."""
+class _Recording:
+    """An interaction in progress, unredacted: secrets are removed when it is written, since only then all are known."""
 
     def __init__(self, method: str, url: str, headers: dict[str, str], body: bytes) -> None:
         self.method, self.url, self.headers, self.body = method, url, headers, body
@@ -213,10 +216,10 @@ class _Take:
         self.fault: RecordedFault | None = None
 
     def interaction(self, secrets: tuple[str, ...]) -> Interaction:
-        request = _request(self.method, self.url, self.headers, self.body, secrets)
+        request = _record_request(self.method, self.url, self.headers, self.body, secrets)
         fault = self.fault
         if fault is None and not self.ended:
-            fault = RecordedFault("the recording was broken off here")
+            fault = RecordedFault(say("testing.recording_interrupted"))
         if fault is not None:
             fault = RecordedFault(redact(fault.message, secrets), fault.retryable)
         if self.status is None:
@@ -226,7 +229,7 @@ class _Take:
 
 
 class _RecordedAnswer:
-    def __init__(self, answer: Answer, take: _Take) -> None:
+    def __init__(self, answer: HttpResponse, take: _Recording) -> None:
         self._answer = answer
         self._take = take
 
@@ -250,7 +253,7 @@ class _RecordedAnswer:
             raise
 
 
-def _request(method: str, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]) -> RecordedRequest:
+def _record_request(method: str, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]) -> RecordedRequest:
     return RecordedRequest(method, redact(url, secrets), redact_headers(headers, secrets), _from_bytes(redact_bytes(body, secrets)))
 
 
@@ -271,44 +274,40 @@ class _ReplayedAnswer:
         return self._response.headers
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        import asyncio
-
         for chunk in self._response.chunks:
-            await asyncio.sleep(0)  # others get their turn, as with a network
+            await asyncio.sleep(0)  # let other tasks run, as with a network
             yield _to_bytes(chunk)
         if self._fault is not None:
-            raise _raised(self._fault)
+            raise _to_error(self._fault)
 
 
-def _raised(fault: RecordedFault | None) -> ConnectionFailed:
-    return ConnectionFailed(fault.message, retryable=fault.retryable) if fault else ConnectionFailed("no answer was recorded")
+def _to_error(fault: RecordedFault | None) -> ConnectionFailed:
+    return ConnectionFailed(fault.message, retryable=fault.retryable) if fault else ConnectionFailed(say("testing.no_recorded_answer"))
 
 
 def _difference(recorded: RecordedRequest, sent: RecordedRequest) -> str:
     """The first thing in which two requests differ, or "". Scheme and host may differ: a base URL is a setting."""
     if recorded.method != sent.method:
-        return f"the method was {recorded.method} and is {sent.method}"
+        return say("testing.differs_method", recorded=recorded.method, sent=sent.method)
     if _target(recorded.url) != _target(sent.url):
-        return f"the path {_first_difference(_target(recorded.url), _target(sent.url))}"
+        return _first_difference("testing.differs_path", _target(recorded.url), _target(sent.url))
     if recorded.body != sent.body:
-        return f"the body {_first_difference(_shown(recorded.body), _shown(sent.body))}"
+        return _first_difference("testing.differs_body", _as_text(recorded.body), _as_text(sent.body))
     return ""
 
 
 def _target(url: str) -> str:
-    from urllib.parse import urlsplit
-
     parts = urlsplit(url)
     return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
 
-def _shown(data: Data) -> str:
+def _as_text(data: Data) -> str:
     return data if isinstance(data, str) else data.base64
 
 
-def _first_difference(recorded: str, sent: str) -> str:
+def _first_difference(key: str, recorded: str, sent: str) -> str:
     at = next(
         (index for index, (one, other) in enumerate(zip(recorded, sent, strict=False)) if one != other), min(len(recorded), len(sent))
     )
     window = slice(max(at - CONTEXT, 0), at + CONTEXT)
-    return f"differs at character {at}\n  recorded: {recorded[window]!r}\n  sent:     {sent[window]!r}"
+    return say(key, position=at, recorded=recorded[window], sent=sent[window])

@@ -29,22 +29,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar, assert_never
 
 from dragoman.base.text import closest
-from dragoman.testing.script import (
-    Answer,
-    Block,
-    Call,
+from dragoman.base.words import say
+from dragoman.testing.script_steps import (
+    BlockStep,
     CallQuirk,
+    CallStep,
     Cite,
-    Cut,
+    CutStep,
     Fail,
     Finish,
-    Framing,
     Garbage,
     Ping,
-    Raw,
-    Report,
+    RawStep,
+    ReportStep,
     Say,
-    Script,
+    ScriptedAnswer,
+    ScriptForm,
+    ScriptFraming,
     Stall,
     Step,
     Think,
@@ -63,36 +64,36 @@ Number = TypeVar("Number", int, float)
 
 
 class _Line:
-    """One line, taken apart: keyword, options before the colon, and the body after it."""
+    """One parsed line: keyword, options before the colon, and the body after it."""
 
     def __init__(self, number: int, text: str) -> None:
         self.number = number
         found = _LINE.fullmatch(text)
         if found is None:
-            self.wrong(f"`{text.strip()}` is not a step", "write `text: ...`, or another step and a colon")
+            self.fail(say("testing.script_not_a_line", text=text.strip()))
         self.keyword, options, body = found.groups()
         self.has_body = body is not None
         self.body = (body or "").strip()
-        self.options = {key or value: self.unquoted(value) if key else "" for key, value in _WORD.findall(options)}
+        self.options = {key or value: self.unquote(value) if key else "" for key, value in _WORD.findall(options)}
 
-    def wrong(self, what: str, right: str) -> NoReturn:
-        raise InputError(f"line {self.number}: {what}; {right}")
+    def fail(self, problem: str) -> NoReturn:
+        raise InputError(say("testing.script_line", line=self.number, problem=problem))
 
-    def unquoted(self, text: str) -> str:
-        """A JSON string, or plain text as it is."""
+    def unquote(self, text: str) -> str:
+        """Decode a JSON string; plain text stays unchanged."""
         if not text.startswith('"'):
             return text
         try:
             value = json.loads(text)
         except ValueError as error:
-            self.wrong(f"{text} is not a JSON string ({error})", r'write "...", with \" and \\ and \n inside')
+            self.fail(say("testing.script_not_a_string", text=text, reason=error))
         return value
 
     def text(self) -> str:
-        """The body as text. It must be there, even where it is empty."""
+        """The body as text. It is required, even if it is an empty string."""
         if not self.body:
-            self.wrong(f"`{self.keyword}` says nothing", f'write `{self.keyword}: words`, or `{self.keyword}: ""` for no words')
-        return self.unquoted(self.body)
+            self.fail(say("testing.script_no_text", keyword=self.keyword))
+        return self.unquote(self.body)
 
     def words(self, *allowed: str) -> tuple[list[str], dict[str, str]]:
         """The body as plain words, and as key=value pairs."""
@@ -102,21 +103,23 @@ class _Line:
         while at < len(self.body):
             found = _WORD.match(self.body, at)
             if found is None:
-                self.wrong(f"cannot read `{self.body[at:].strip()}`", 'write words, key=value or key="..." with spaces between')
+                self.fail(say("testing.script_not_words", text=self.body[at:].strip()))
             at = found.end()
             key, value = found.groups()
             if key is None:
-                plain.append(self.unquoted(value))
+                plain.append(self.unquote(value))
             else:
-                pairs[key] = self.unquoted(value)
-        self.known(pairs, allowed)
+                pairs[key] = self.unquote(value)
+        self.check_options(pairs, allowed)
         return plain, pairs
 
-    def known(self, options: Mapping[str, str], allowed: tuple[str, ...]) -> None:
+    def check_options(self, options: Mapping[str, str], allowed: tuple[str, ...]) -> None:
         for key in options:
             if key not in allowed:
-                right = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
-                self.wrong(f"`{self.keyword}` has no option `{key}`", right + _nearest(key, allowed))
+                if not allowed:
+                    self.fail(say("testing.script_no_options", keyword=self.keyword, option=key))
+                known, hint = ", ".join(allowed), _nearest(key, allowed)
+                self.fail(say("testing.script_unknown_option", keyword=self.keyword, option=key, known=known, hint=hint))
 
     def number_of(self, kind: type[Number], text: str, what: str, least: Number | None = None) -> Number:
         try:
@@ -124,18 +127,20 @@ class _Line:
         except ValueError:
             value = None
         if value is None or value != value or value in (float("inf"), float("-inf")) or (least is not None and value < least):
-            example = "a whole number" if kind is int else "a number"
-            self.wrong(f"`{text}` cannot be {what}", f"write {example}" + (f" of at least {least}" if least is not None else ""))
+            if least is None:
+                self.fail(say("testing.script_not_whole" if kind is int else "testing.script_not_a_number", text=text, what=what))
+            key = "testing.script_not_whole_from" if kind is int else "testing.script_not_a_number_from"
+            self.fail(say(key, text=text, what=what, least=least))
         return value
 
 
 # --- reading -------------------------------------------------------------------------------------------------------------
 
 
-def parse(text: str) -> Script:
+def parse(text: str) -> ScriptForm:
     """Read a script. InputError names the line, what is wrong with it and what would be right."""
     script: dict[str, Any] = {}
-    answers: list[Answer] = []
+    answers: list[ScriptedAnswer] = []
     block: list[_Line] = []
     seen_any = False
     last_rule = 0
@@ -144,54 +149,55 @@ def parse(text: str) -> Script:
             continue
         if _RULE.fullmatch(content):
             if block:
-                answers.append(_answer(list(block)))
+                answers.append(_read_answer(list(block)))
             elif last_rule:
-                raise InputError(f"line {number}: there is no step since line {last_rule}; write `nothing` for an answer that says nothing")
+                problem = say("testing.script_no_step", since=last_rule)
+                raise InputError(say("testing.script_line", line=number, problem=problem))
             block.clear()
             last_rule = number
             continue
         line = _Line(number, content)
         if line.keyword == "script":
             if seen_any:
-                line.wrong("`script` comes too late", "it stands on the first line, before any answer")
-            script = _script_options(line)
+                line.fail(say("testing.script_too_late"))
+            script = _read_script_options(line)
         else:
             block.append(line)
         seen_any = True
     if block:
-        answers.append(_answer(block))
-    return Script(tuple(answers), **script)
+        answers.append(_read_answer(block))
+    return ScriptForm(tuple(answers), **script)
 
 
-def _script_options(line: _Line) -> dict[str, Any]:
+def _read_script_options(line: _Line) -> dict[str, Any]:
     _, pairs = line.words("end", "text")
     if pairs.get("end", "say") not in ("say", "raise", "repeat"):
-        line.wrong(f"a script cannot end with `{pairs['end']}`", "write end=say, end=raise or end=repeat")
+        line.fail(say("testing.script_wrong_end", end=pairs["end"]))
     names = {"end": "at_end", "text": "end_text"}
     return {names[key]: value for key, value in pairs.items()}
 
 
-def _answer(lines: list[_Line]) -> Answer:
+def _read_answer(lines: list[_Line]) -> ScriptedAnswer:
     options: dict[str, Any] = {}
     if lines[0].keyword == "answer":
-        options = _answer_options(lines[0])
+        options = _read_answer_options(lines[0])
         lines = lines[1:]
     if lines and lines[0].keyword == "nothing":
         if len(lines) > 1:
-            lines[1].wrong("this answer says `nothing` and then something", "leave one of them out")
+            lines[1].fail(say("testing.script_nothing_and_more"))
         lines = []
-    return Answer(tuple(_step(line) for line in lines), **options)
+    return ScriptedAnswer(tuple(_read_step(line) for line in lines), **options)
 
 
-def _answer_options(line: _Line) -> dict[str, Any]:
+def _read_answer_options(line: _Line) -> dict[str, Any]:
     _, pairs = line.words("calls", "framing", "piece_bytes", "piece_wait", "times")
     options: dict[str, Any] = {}
     for key, value in pairs.items():
         match key:
             case "calls":
-                options["calls"] = tuple(_member(line, CallQuirk, word) for word in value.split("+"))
+                options["calls"] = tuple(_read_member(line, CallQuirk, word) for word in value.split("+"))
             case "framing":
-                options["framing"] = tuple(_member(line, Framing, word) for word in value.split("+"))
+                options["framing"] = tuple(_read_member(line, ScriptFraming, word) for word in value.split("+"))
             case "piece_wait":
                 options["piece_wait_s"] = line.number_of(float, value, "piece_wait", 0.0)
             case _:
@@ -199,91 +205,92 @@ def _answer_options(line: _Line) -> dict[str, Any]:
     return options
 
 
-Member = TypeVar("Member", CallQuirk, Framing)
+Member = TypeVar("Member", CallQuirk, ScriptFraming)
 
 
-def _member(line: _Line, kind: type[Member], word: str) -> Member:
+def _read_member(line: _Line, kind: type[Member], word: str) -> Member:
     try:
         return kind(word)
     except ValueError:
         names = tuple(kind)
-        line.wrong(f"`{word}` is unknown", f"choose from {', '.join(names)}" + _nearest(word, names))
+        line.fail(say("testing.script_unknown_word", word=word, known=", ".join(names), hint=_nearest(word, names)))
 
 
-def _step(line: _Line) -> Step:
+def _read_step(line: _Line) -> Step:
     read = _READERS.get(line.keyword)
     if read is None:
         if line.keyword in ("answer", "nothing"):
-            line.wrong(f"`{line.keyword}` comes too late", "it stands at the start of an answer, right after `---`")
-        line.wrong(f"`{line.keyword}` is not a step", f"steps are {', '.join(_READERS)}" + _nearest(line.keyword, tuple(_READERS)))
+            line.fail(say("testing.script_answer_too_late", keyword=line.keyword))
+        hint = _nearest(line.keyword, tuple(_READERS))
+        line.fail(say("testing.script_unknown_step", keyword=line.keyword, known=", ".join(_READERS), hint=hint))
     return read(line)
 
 
 def _read_text(line: _Line) -> Say:
-    line.known(line.options, ("piece",))
+    line.check_options(line.options, ("piece",))
     return Say(line.text(), _piece(line))
 
 
 def _read_thought(line: _Line) -> Think:
-    line.known(line.options, ("signature", "piece", "redacted"))
+    line.check_options(line.options, ("signature", "piece", "redacted"))
     signed = line.options.get("signature", "")
     text = line.text() if line.body or not signed else ""
     return Think(text, signed, _piece(line), "redacted" in line.options)
 
 
-def _read_call(line: _Line) -> Call:
-    line.known(line.options, ("id", "piece", "args", "signature"))
+def _read_call(line: _Line) -> CallStep:
+    line.check_options(line.options, ("id", "piece", "args", "signature"))
     found = _WORD.match(line.body)
     if found is None or found[1]:
-        line.wrong("the call names no tool", 'write `call: read_file {"path": "a.txt"}`')
+        line.fail(say("testing.script_call_without_name", example='{"path": "a.txt"}'))
     arguments = line.body[found.end() :].strip()
     if arguments and "args" in line.options:
-        line.wrong("the call has arguments twice", "write them after the name, or as args=")
+        line.fail(say("testing.script_arguments_twice"))
     arguments = line.options.get("args", arguments or "{}")
-    return Call(line.unquoted(found[2]), arguments, line.options.get("id"), _piece(line), line.options.get("signature", ""))
+    return CallStep(line.unquote(found[2]), arguments, line.options.get("id"), _piece(line), line.options.get("signature", ""))
 
 
 def _read_cite(line: _Line) -> Cite:
-    line.known(line.options, ("title", "text"))
+    line.check_options(line.options, ("title", "text"))
     return Cite(line.text(), line.options.get("title", ""), line.options.get("text", ""))
 
 
-def _read_usage(line: _Line) -> Report:
+def _read_usage(line: _Line) -> ReportStep:
     names = tuple(name.removesuffix("_tokens") for name in Usage.__struct_fields__)
     plain, pairs = line.words(*names)
     if plain:
-        line.wrong(f"`{plain[0]}` is not a count", "write `usage: fresh=100 output=20`")
-    return Report(Usage(**{f"{key}_tokens": line.number_of(int, value, key, 0) for key, value in pairs.items()}))
+        line.fail(say("testing.script_not_a_count", word=plain[0]))
+    return ReportStep(Usage(**{f"{key}_tokens": line.number_of(int, value, key, 0) for key, value in pairs.items()}))
 
 
 def _read_wait(line: _Line) -> Wait:
-    return Wait(line.number_of(float, line.body, "a wait in seconds", 0.0))
+    return Wait(line.number_of(float, line.body, say("testing.a_wait"), 0.0))
 
 
 def _read_error(line: _Line) -> Fail:
     plain, pairs = line.words("code", "retry_after", "retry_date", "retry_info", "quota_id")
     if not plain or len(plain) > 2:
-        line.wrong("the error needs an HTTP status and at most one message", 'write `error: 429 retry_after=7 "Slow down"`')
+        line.fail(say("testing.script_wrong_error"))
     hints = {f"{key}_s": line.number_of(float, pairs[key], key, 0.0) for key in ("retry_after", "retry_date", "retry_info") if key in pairs}
-    status = line.number_of(int, plain[0], "an HTTP status", 400)
+    status = line.number_of(int, plain[0], say("testing.a_status"), 400)
     if status > 599:
-        line.wrong(f"`{status}` cannot be the status of an error", "write 400 to 599")
+        line.fail(say("testing.script_wrong_status", status=status))
     return Fail(status, plain[1] if len(plain) == 2 else "", pairs.get("code", ""), quota_id=pairs.get("quota_id", ""), **hints)
 
 
-def _read_cut(line: _Line) -> Cut:
-    return Cut(line.number_of(int, line.body, "a number of bytes", 0) if line.has_body else None)
+def _read_cut(line: _Line) -> CutStep:
+    return CutStep(line.number_of(int, line.body, say("testing.a_byte_count"), 0) if line.has_body else None)
 
 
 def _read_stall(line: _Line) -> Stall:
-    return Stall(line.number_of(int, line.body, "a number of events", 0) if line.has_body else None)
+    return Stall(line.number_of(int, line.body, say("testing.an_event_count"), 0) if line.has_body else None)
 
 
 def _read_ping(line: _Line) -> Ping:
     plain, pairs = line.words("every")
     if len(plain) > 1:
-        line.wrong(f"`{plain[1]}` is too much", "write `ping: 3 every=0.1` or `ping: forever every=1`")
-    count = None if plain == ["forever"] else line.number_of(int, plain[0] if plain else "1", "a number of pings", 0)
+        line.fail(say("testing.script_wrong_ping", word=plain[1]))
+    count = None if plain == ["forever"] else line.number_of(int, plain[0] if plain else "1", say("testing.a_ping_count"), 0)
     return Ping(count, line.number_of(float, pairs.get("every", "0"), "every", 0.0))
 
 
@@ -294,28 +301,26 @@ def _read_garbage(line: _Line) -> Garbage:
 def _read_finish(line: _Line) -> Finish:
     plain, _ = line.words()
     if not plain or len(plain) > 2:
-        line.wrong(
-            "the finish needs one word and at most one explanation", "write `finish: length`, or `finish: none` for no finish at all"
-        )
+        line.fail(say("testing.script_wrong_finish"))
     return Finish("" if plain[0] == "none" else plain[0], plain[1] if len(plain) == 2 else "")
 
 
-def _read_block(line: _Line) -> Block:
-    return Block(line.text()) if line.has_body else Block()
+def _read_block(line: _Line) -> BlockStep:
+    return BlockStep(line.text()) if line.has_body else BlockStep()
 
 
-def _read_raw(line: _Line) -> Raw:
-    line.known(line.options, ("base64",))
+def _read_raw(line: _Line) -> RawStep:
+    line.check_options(line.options, ("base64",))
     if "base64" not in line.options:
-        return Raw(line.text().encode("utf-8", "surrogatepass"))
+        return RawStep(line.text().encode("utf-8", "surrogatepass"))
     try:
-        return Raw(base64.b64decode(line.body, validate=True))
+        return RawStep(base64.b64decode(line.body, validate=True))
     except binascii.Error as error:
-        line.wrong(f"`{line.body}` is not base64 ({error})", "write base64, or text as `raw: ...`")
+        line.fail(say("testing.script_not_base64", text=line.body, reason=error))
 
 
 def _piece(line: _Line) -> int:
-    return line.number_of(int, line.options.get("piece", "0"), "the size of a piece", 0)
+    return line.number_of(int, line.options.get("piece", "0"), say("testing.a_piece_size"), 0)
 
 
 _READERS: dict[str, Callable[[_Line], Step]] = {
@@ -338,23 +343,23 @@ _READERS: dict[str, Callable[[_Line], Step]] = {
 
 def _nearest(word: str, names: tuple[str, ...]) -> str:
     near = closest(word, names)
-    return f". Did you mean `{near[0]}`?" if near else ""
+    return say("testing.script_did_you_mean", name=near[0]) if near else ""
 
 
 # --- writing -------------------------------------------------------------------------------------------------------------
 
 
-def render(script: Script) -> str:
+def render(script: ScriptForm) -> str:
     """Write a script so that `parse` reads the same."""
     blocks = ["\n".join(_answer_lines(each)) for each in script.answers]
     head = ""
-    if (script.at_end, script.end_text) != (Script().at_end, Script().end_text):
-        text = "" if script.end_text == Script().end_text else f" text={_quoted(script.end_text)}"
+    if (script.at_end, script.end_text) != (ScriptForm().at_end, ScriptForm().end_text):
+        text = "" if script.end_text == ScriptForm().end_text else f" text={_quote(script.end_text)}"
         head = f"script: end={script.at_end}{text}\n"
     return head + "\n---\n".join(blocks) + ("\n" if blocks else "")
 
 
-def _answer_lines(answer: Answer) -> Iterator[str]:
+def _answer_lines(answer: ScriptedAnswer) -> Iterator[str]:
     options = {
         "times": answer.times if answer.times != 1 else None,
         "calls": "+".join(answer.calls) or None,
@@ -373,38 +378,38 @@ def _answer_lines(answer: Answer) -> Iterator[str]:
 def _step_line(step: Step) -> str:
     match step:
         case Say(text, piece):
-            return f"text{_pairs({'piece': piece or None})}: {_plain(text)}"
+            return f"text{_pairs({'piece': piece or None})}: {_render_text(text)}"
         case Think(text, signature, piece, redacted):
             flag = " redacted" if redacted else ""
-            return f"thought{_pairs({'signature': signature or None, 'piece': piece or None})}{flag}: {_plain(text)}"
-        case Call(name, arguments, call_id, piece, signature):
-            fits = bool(arguments) and _fits(arguments)
+            return f"thought{_pairs({'signature': signature or None, 'piece': piece or None})}{flag}: {_render_text(text)}"
+        case CallStep(name, arguments, call_id, piece, signature):
+            fits = bool(arguments) and _fits_on_line(arguments)
             options = {"id": call_id, "piece": piece or None, "signature": signature or None, "args": None if fits else arguments}
             body = f" {arguments}" if fits and arguments != "{}" else ""
-            return f"call{_pairs(options)}: {name if _BARE.fullmatch(name) else _quoted(name)}{body}"
+            return f"call{_pairs(options)}: {name if _BARE.fullmatch(name) else _quote(name)}{body}"
         case Cite(uri, title, text):
-            return f"cite{_pairs({'title': title or None, 'text': text or None})}: {_plain(uri)}"
-        case Report(usage):
+            return f"cite{_pairs({'title': title or None, 'text': text or None})}: {_render_text(uri)}"
+        case ReportStep(usage):
             counts = {name.removesuffix("_tokens"): getattr(usage, name) or None for name in usage.__struct_fields__}
             return f"usage:{_pairs(counts)}"
         case Finish(reason, detail):
-            return f"finish: {_word(reason) if reason else 'none'}{f' {_quoted(detail)}' if detail else ''}"
-        case Block(reason):
-            return f"block: {_plain(reason)}"
+            return f"finish: {_word(reason) if reason else 'none'}{f' {_quote(detail)}' if detail else ''}"
+        case BlockStep(reason):
+            return f"block: {_render_text(reason)}"
         case Wait(seconds):
             return f"wait: {_number(seconds)}"
         case Fail(status, message, code, after, date, info, quota):
             hints = {"code": code or None, "retry_after": after, "retry_date": date, "retry_info": info, "quota_id": quota or None}
-            return f"error: {status}{_pairs(hints)}{f' {_quoted(message)}' if message else ''}"
-        case Cut(after_bytes):
+            return f"error: {status}{_pairs(hints)}{f' {_quote(message)}' if message else ''}"
+        case CutStep(after_bytes):
             return "cut" if after_bytes is None else f"cut: {after_bytes}"
         case Stall(after_events):
             return "stall" if after_events is None else f"stall: {after_events}"
         case Ping(count, every):
             return f"ping: {'forever' if count is None else count}{_pairs({'every': every or None})}"
         case Garbage(text):
-            return f"garbage: {_plain(text)}"
-        case Raw(data):
+            return f"garbage: {_render_text(text)}"
+        case RawStep(data):
             return _raw_line(data)
         case _:
             assert_never(step)
@@ -412,7 +417,7 @@ def _step_line(step: Step) -> str:
 
 def _raw_line(data: bytes) -> str:
     try:
-        return f"raw: {_quoted(data.decode())}"
+        return f"raw: {_quote(data.decode())}"
     except UnicodeDecodeError:
         return f"raw base64: {base64.b64encode(data).decode()}"
 
@@ -423,23 +428,23 @@ def _pairs(options: Mapping[str, object]) -> str:
 
 def _word(value: object) -> str:
     text = _number(value) if isinstance(value, float) else str(value)
-    return text if _BARE.fullmatch(text) else _quoted(text)
+    return text if _BARE.fullmatch(text) else _quote(text)
 
 
 def _number(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def _fits(text: str) -> bool:
+def _fits_on_line(text: str) -> bool:
     """Whether a text survives on a line of its own."""
     return text.isprintable() and text == text.strip()
 
 
-def _plain(text: str) -> str:
-    return text if text and _fits(text) and not text.startswith('"') else _quoted(text)
+def _render_text(text: str) -> str:
+    return text if text and _fits_on_line(text) and not text.startswith('"') else _quote(text)
 
 
-def _quoted(text: str) -> str:
-    """A JSON string with everything escaped that an editor might not show."""
+def _quote(text: str) -> str:
+    """A JSON string in which everything is escaped that an editor might not show."""
     written = json.dumps(text, ensure_ascii=False)
     return written if written.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)

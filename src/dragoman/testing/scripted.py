@@ -6,8 +6,8 @@
         text: Done.
     ''')
 
-Every fault that a script can name happens here too, as what a reader of the wire would make of it: a cut is StreamBroken, an error its
-own class, a stall waits until it is cancelled.
+Every scripted fault happens here too, as a protocol reader would report it: a cut is StreamBroken, an error has its own class, a stall
+waits until it is cancelled.
 """
 
 from __future__ import annotations
@@ -20,69 +20,76 @@ from contextlib import aclosing
 from typing import assert_never
 
 from dragoman.base import jsontext
-from dragoman.providers.answer import AnswerBuilder, last_response
+from dragoman.base.words import say
+from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_status
-from dragoman.testing.script import (
-    Answer,
-    Block,
-    Call,
+from dragoman.testing.script import Playback, Source, pieces
+from dragoman.testing.script_steps import (
+    BlockStep,
+    CallStep,
     Cite,
-    Cut,
+    CutStep,
     Fail,
     Finish,
     Garbage,
     Ping,
-    Playback,
-    Raw,
-    Report,
+    RawStep,
+    ReportStep,
     Say,
-    Source,
+    ScriptedAnswer,
     Stall,
     Think,
     Wait,
-    pieces,
 )
-from dragoman.values.contracts import Prepared
+from dragoman.values.contracts import HttpRequest, Provider
 from dragoman.values.errors import ConnectionFailed, ProviderError, StreamBroken
 from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta
-from dragoman.values.messages import Citation, FinishReason, Opaque, Request, Response
+from dragoman.values.messages import Citation, FinishReason, Opaque, Request
 from dragoman.values.profile import Deployment, Profile
 
 EMBEDDING_SIZE = 8
 
 
-class ScriptedProvider:
-    """Implements `contracts.Provider`. The tokens it counts are a quarter of the request's bytes."""
+class ScriptedProvider(Provider):
+    """Implements `contracts.Provider`. Counts a quarter of the request's bytes as tokens."""
 
     def __init__(
-        self, source: Source, *, name: str = "scripted", profile: Profile | None = None, profiles: Mapping[str, Profile] | None = None
+        self,
+        source: Source,
+        *,
+        name: str = "scripted",
+        model: str = "",
+        profile: Profile | None = None,
+        profiles: Mapping[str, Profile] | None = None,
     ) -> None:
         self._name = name
+        self._model = model
         self._profile = profile or Profile()
         self._profiles = dict(profiles or {})
         self.playback = Playback(source)
         self.requests: list[Request] = []
-        """What it was asked, in order."""
+        """The requests received, in order."""
 
     @property
     def name(self) -> str:
         return self._name
 
+    @property
+    def model(self) -> str:
+        return self._model
+
     def profile(self, model: str) -> Profile:
         return self._profiles.get(model, self._profile)
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> HttpRequest:
         """The request itself, as JSON."""
-        return Prepared("POST", "scripted:", {"content-type": "application/json"}, jsontext.encode(request))
-
-    async def generate(self, request: Request) -> Response:
-        return await last_response(self.stream(request))
+        return HttpRequest("POST", "scripted:", {"content-type": "application/json"}, jsontext.encode(request))
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         self.requests.append(request)
         answer = self.playback.next(request)
         performance = _Performance(self, request, answer, f"scripted-{self.playback.played}")
-        async with aclosing(_interrupted(performance.events(), answer, self._name)) as events:
+        async with aclosing(_interrupt(performance.events(), answer, self._name)) as events:
             async for event in events:
                 yield event
 
@@ -95,17 +102,11 @@ class ScriptedProvider:
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         return [embedding(text) for text in texts]
 
-    async def preconnect(self) -> None:
-        """There is nothing to connect to."""
-
-    async def aclose(self) -> None:
-        pass
-
 
 class _Performance:
     """One answer being played: steps in, events out."""
 
-    def __init__(self, provider: ScriptedProvider, request: Request, answer: Answer, response_id: str) -> None:
+    def __init__(self, provider: ScriptedProvider, request: Request, answer: ScriptedAnswer, response_id: str) -> None:
         self._provider = provider
         self._request = request
         self._answer = answer
@@ -127,15 +128,15 @@ class _Performance:
                     continue
                 case Fail():
                     raise error_of(step, self._provider.name)
-                case Cut(None) if not started:
-                    raise ConnectionFailed("The script closes the connection before the answer begins.", provider=self._provider.name)
-                case Cut(None):
-                    raise self._broken("The script cuts the answer here.")
+                case CutStep(None) if not started:
+                    raise ConnectionFailed(say("testing.closed_before"), provider=self._provider.name)
+                case CutStep(None):
+                    raise self._stream_broken(say("testing.cut_here"))
                 case Garbage(text):
-                    raise self._broken(f"An event is not JSON: {text[:80]}")
-                case Cut() | Stall() | Raw():
-                    continue  # by count, and so seen to from outside; bytes for a wire that is not here
-                case Say() | Think() | Call() | Cite() | Report() | Finish() | Block():
+                    raise self._stream_broken(say("testing.garbage", text=text[:80]))
+                case CutStep() | Stall() | RawStep():
+                    continue  # handled by count in `_interrupt`; or bytes for a wire, which this provider does not have
+                case Say() | Think() | CallStep() | Cite() | ReportStep() | Finish() | BlockStep():
                     pass
                 case _:
                     assert_never(step)
@@ -143,38 +144,38 @@ class _Performance:
                 started = True
                 for event in self._built.start(self._response_id, self._request.model):
                     yield event
-            if isinstance(step, Block):
+            if isinstance(step, BlockStep):
                 for event in self._built.close(FinishReason.SAFETY, step.reason, f"The prompt was blocked: {step.reason}"):
                     yield event
                 return
-            for event in self._said(step):
+            for event in self._play_step(step):
                 yield event
         finish = self._answer.finish
         if not started or not finish.reason:
-            raise self._broken("The answer ended without saying that it ended.")
-        for event in self._built.use(self._answer.usage_or(self._provider.tokens(self._request))):
+            raise self._stream_broken(say("testing.no_end"))
+        for event in self._built.set_usage(self._answer.usage_or(self._provider.tokens(self._request))):
             yield event
         for event in self._built.close(reason_of(finish.reason), str(finish.reason), finish.detail):
             yield event
 
-    def _said(self, step: Say | Think | Call | Cite | Report | Finish) -> list[StreamEvent]:
+    def _play_step(self, step: Say | Think | CallStep | Cite | ReportStep | Finish) -> list[StreamEvent]:
         built = self._built
         match step:
             case Say(text, piece_chars):
-                return [event for piece in pieces(text, piece_chars) if piece for event in built.text(piece)]
+                return [event for piece in pieces(text, piece_chars) if piece for event in built.add_text(piece)]
             case Think(text, signature, piece_chars):
                 built.seal()
-                events = [event for piece in pieces(text, piece_chars) if piece for event in built.thought(piece)]
+                events = [event for piece in pieces(text, piece_chars) if piece for event in built.add_thought(piece)]
                 built.seal(self._opaque(signature))
                 return events
-            case Call(name, arguments, call_id, piece_chars, signature):
+            case CallStep(name, arguments, call_id, piece_chars, signature):
                 made, started = built.begin_call(call_id or "", name)
                 deltas = [ToolCallDelta(made, piece) for piece in pieces(arguments, piece_chars)]
                 return [*started, *deltas, *built.end_call(made, name, arguments, self._opaque(signature))]
             case Cite(uri, title, text):
-                return built.cite(Citation(uri, title, text))
-            case Report(usage):
-                return built.use(usage)
+                return built.add_citation(Citation(uri, title, text))
+            case ReportStep(usage):
+                return built.set_usage(usage)
             case Finish():
                 return []
             case _:
@@ -183,21 +184,21 @@ class _Performance:
     def _opaque(self, signature: str) -> Opaque | None:
         return Opaque(self._provider.name, jsontext.dumps(signature), self._request.model) if signature else None
 
-    def _broken(self, message: str) -> StreamBroken:
+    def _stream_broken(self, message: str) -> StreamBroken:
         return StreamBroken(message, provider=self._provider.name)
 
 
 async def _ping(count: int | None, every_s: float) -> None:
-    """Pings are not events: nothing reaches the reader but time."""
+    """Pings are not events: they only take time."""
     if count is None:
         await asyncio.Event().wait()
     else:
         await asyncio.sleep(count * every_s)
 
 
-async def _interrupted(events: AsyncGenerator[StreamEvent, None], answer: Answer, provider: str) -> AsyncGenerator[StreamEvent, None]:
-    """Cuts and stalls that go by a count. Without a wire the bytes are those of the text, the thinking and the arguments."""
-    cut = next((step.after_bytes for step in answer.steps if isinstance(step, Cut) and step.after_bytes is not None), None)
+async def _interrupt(events: AsyncGenerator[StreamEvent, None], answer: ScriptedAnswer, provider: str) -> AsyncGenerator[StreamEvent, None]:
+    """Apply cuts and stalls with a count. Without a wire, bytes are counted in the text, the thinking and the arguments."""
+    cut = next((step.after_bytes for step in answer.steps if isinstance(step, CutStep) and step.after_bytes is not None), None)
     stall = next((step.after_events for step in answer.steps if isinstance(step, Stall) and step.after_events is not None), None)
     sent_events = sent_bytes = 0
     async with aclosing(events):
@@ -210,7 +211,7 @@ async def _interrupted(events: AsyncGenerator[StreamEvent, None], answer: Answer
                 if sent_bytes > cut or (sent_bytes == cut and isinstance(event, ResponseFinished)):
                     if shown := _bytes_of(event)[:room].decode(errors="ignore"):
                         yield _with_text(event, shown)
-                    raise StreamBroken(f"The script cuts the answer after {cut} bytes.", provider=provider)
+                    raise StreamBroken(say("testing.cut_after", bytes=cut), provider=provider)
             yield event
             sent_events += 1
 
@@ -236,7 +237,7 @@ def _with_text(event: StreamEvent, text: str) -> StreamEvent:
 
 
 def error_of(fail: Fail, provider: str) -> ProviderError:
-    """The error that a reader makes of a failing service."""
+    """The error that a protocol reader raises for a failing service."""
     details: list[object] = [{"violations": [{"quotaId": fail.quota_id}]}] if fail.quota_id else []
     hints = [hint for hint in (fail.retry_after_s, fail.retry_date_s, fail.retry_info_s) if hint is not None]
     headers = {"retry-after": str(max(hints))} if hints else {}
@@ -255,7 +256,7 @@ _REASON_OF = {word: reason for reason, words in _REASONS.items() for word in (re
 
 
 def reason_of(word: str) -> FinishReason:
-    """The finish reason that a service's word stands for."""
+    """The finish reason of a service's word."""
     known = _REASON_OF.get(word.lower())
     if known is not None:
         return known

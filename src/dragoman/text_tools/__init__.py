@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dragoman.text_tools.calls import Call as Call
     from dragoman.text_tools.calls import Parsed as Parsed
-    from dragoman.text_tools.dialect import dialects as dialects
+    from dragoman.text_tools.dialect_table import dialects as dialects
     from dragoman.text_tools.gbnf import grammar as grammar
     from dragoman.text_tools.neutral import neutralise as neutralise
     from dragoman.text_tools.parser import StreamParser as StreamParser
@@ -24,7 +24,7 @@ _EXPORTS: dict[str, str] = {
     "Call": "calls",
     "Parsed": "calls",
     "StreamParser": "parser",
-    "dialects": "dialect",
+    "dialects": "dialect_table",
     "grammar": "gbnf",
     "neutralise": "neutral",
     "parse": "parser",

@@ -1,8 +1,8 @@
-"""A call as a model wrote it → the tool and the parameters that were meant, as far as that is plain.
+"""Maps a call as the model wrote it to the tool and parameters it meant, where that is unambiguous.
 
-Names are looked for from the certain to the likely: as written, without regard to case and `-_.`, in the user's own table, among the words
-models use for one another, and by a slip of two letters at most. Each name is given to one parameter, and none that is there is
-overwritten. What can only be guessed is guessed only where the arguments would not fit otherwise. Every change is listed.
+Names are matched from the certain to the likely: exact, ignoring case and `-_.`, the user's own table, synonyms, and typos of at most two
+letters. Each name maps to one parameter, and no argument is overwritten. Synonyms and typos are tried only if the arguments do not fit
+otherwise. Every change is listed.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import Any
 import msgspec
 
 from dragoman.base.text import clip, closest
-from dragoman.text_tools.coerce import Coercion, Shape, parsed
+from dragoman.text_tools.coerce import Coercion, Shape, parse_structure
 from dragoman.text_tools.synonyms import SYNONYMS, WRAPPERS
 from dragoman.text_tools.toolset import Toolset
 from dragoman.values.schema import problems, type_of
 
 MAX_SLIP = 2
 MAX_GUESSED = 32
-"""More unknown names than this are no slips."""
+"""With more unknown names than this, none is treated as a typo."""
 MAX_NAME_CHARS = 64
 PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/", "functions:")
 _PUNCTUATION = str.maketrans("", "", "-_. ")
 
-Mapped = Mapping[str, Mapping[str, str]]
-"""The user's table for a model: tool → the name it writes → the parameter meant. Under `*` stand parameters of any tool, under the
-empty name other names for the tools themselves."""
+NameMapping = Mapping[str, Mapping[str, str]]
+"""The user's table for a model: tool → the name it writes → the parameter meant. `*` holds parameters of any tool, the empty name holds
+other names for the tools themselves."""
 
 
-class Aligned(msgspec.Struct, frozen=True):
+class AlignedCall(msgspec.Struct, frozen=True):
     name: str
     args: dict[str, Any]
     repairs: tuple[str, ...] = ()
     """What was changed, one short line each: `file → file_path`, `limit: "3" → 3`."""
     problems: tuple[str, ...] = ()
-    """What still keeps the arguments from fitting the schema, in words for the model. The call can be read all the same."""
+    """Why the arguments still do not fit the schema, in words for the model. The call is readable nevertheless."""
 
 
-class Misfit(msgspec.Struct, frozen=True):
+class UnknownTool(msgspec.Struct, frozen=True):
     """No tool of that name."""
 
     reason: str
@@ -47,26 +47,26 @@ class Misfit(msgspec.Struct, frozen=True):
 
 
 def align(
-    name: str, args: Mapping[str, Any], tools: Toolset | None, *, raw: bool = False, mapping: Mapped | None = None
-) -> Aligned | Misfit:
-    """The tool and arguments meant by a call. Where they fit as they are, `args` comes back as the same object.
+    name: str, args: Mapping[str, Any], tools: Toolset | None, *, raw: bool = False, mapping: NameMapping | None = None
+) -> AlignedCall | UnknownTool:
+    """The tool and arguments meant by a call. If they fit as they are, `args` is returned as the same object.
 
-    Raw: the values are text that says nothing of its type, and the schema types them; what it declares nothing for stays text.
-    Without tools every name is taken, and nothing is changed.
+    `raw`: the values are untyped text, and the schema types them; undeclared values stay text.
+    Without tools every name is accepted, and nothing is changed.
     """
     mapping = mapping or {}
     given = args if isinstance(args, dict) else dict(args)
     if tools is None:
-        return Aligned(name, given)
-    tool, renamed = _tool(name, tools, mapping.get("", {}))
+        return AlignedCall(name, given)
+    tool, renamed = _find_tool(name, tools, mapping.get("", {}))
     if tool is None:
-        return Misfit(f"there is no tool called {_cut(name)}", tuple(renamed or closest(_bare(name), tools.names, 3)))
+        return UnknownTool(f"there is no tool called {_clip_name(name)}", tuple(renamed or closest(_strip_template(name), tools.names, 3)))
     schema = tools.schema(tool)
     if schema is None:
-        return Aligned(tool, given, tuple(renamed))
-    aligning = _Alignment(tool, schema, {**mapping.get("*", {}), **mapping.get(tool, {})})
+        return AlignedCall(tool, given, tuple(renamed))
+    aligning = _Aligner(tool, schema, {**mapping.get("*", {}), **mapping.get(tool, {})})
     aligned = aligning.run(given, raw=raw)
-    return Aligned(tool, aligned, (*renamed, *aligning.repairs), tuple(aligning.problems))
+    return AlignedCall(tool, aligned, (*renamed, *aligning.repairs), tuple(aligning.problems))
 
 
 def fold(name: str) -> str:
@@ -74,27 +74,27 @@ def fold(name: str) -> str:
     return name.translate(_PUNCTUATION).casefold()
 
 
-# --- the tool's name -----------------------------------------------------------------------------------------------------------------
+# --- the tool's name ------------------------------------------------------------------------------------------------------------------
 
 
-def _tool(name: str, tools: Toolset, aliases: Mapping[str, str]) -> tuple[str | None, list[str]]:
-    """The tool, and what was changed to find it; or None, and the tools it might be."""
+def _find_tool(name: str, tools: Toolset, aliases: Mapping[str, str]) -> tuple[str | None, list[str]]:
+    """The tool and the repairs made to find it; or None and the tools it might be."""
     if name in tools:
         return name, []
     might: list[str] = []
-    for candidate in dict.fromkeys((name, name.strip(), _bare(name))):
-        same = [candidate] if candidate in tools else _folded(candidate, tools.names)
+    for candidate in dict.fromkeys((name, name.strip(), _strip_template(name))):
+        same = [candidate] if candidate in tools else _same_folded(candidate, tools.names)
         if len(same) == 1:
-            return same[0], [f"{_cut(name)} → {same[0]}"]
+            return same[0], [f"{_clip_name(name)} → {same[0]}"]
         might = might or same
-    alias = aliases.get(name, aliases.get(_bare(name), ""))
+    alias = aliases.get(name, aliases.get(_strip_template(name), ""))
     if alias in tools:
-        return alias, [f"{_cut(name)} → {alias}"]
+        return alias, [f"{_clip_name(name)} → {alias}"]
     return None, might[:3]
 
 
-def _bare(name: str) -> str:
-    """Without what chat templates put around a name: `functions.read_file:0`."""
+def _strip_template(name: str) -> str:
+    """Remove what chat templates put around a name: `functions.read_file:0`."""
     bare = name.strip().strip("`\"'")
     for prefix in PREFIXES:
         bare = bare.removeprefix(prefix)
@@ -102,18 +102,18 @@ def _bare(name: str) -> str:
     return stem if colon and stem and number.isascii() and number.isdigit() else bare
 
 
-def _folded(name: str, names: Iterable[str]) -> list[str]:
+def _same_folded(name: str, names: Iterable[str]) -> list[str]:
     if len(name) > MAX_NAME_CHARS:
         return []
     wanted = fold(name)
     return [known for known in names if wanted and fold(known) == wanted]
 
 
-# --- the parameters ------------------------------------------------------------------------------------------------------------------
+# --- the parameters -------------------------------------------------------------------------------------------------------------------
 
 
-class _Alignment:
-    """The arguments of one call."""
+class _Aligner:
+    """Aligns the arguments of one call."""
 
     def __init__(self, tool: str, schema: dict[str, Any], mapping: Mapping[str, str]) -> None:
         self._tool = tool
@@ -124,73 +124,73 @@ class _Alignment:
         self._folds: dict[str, list[str]] = {}
         for name in self._shape.fields:
             self._folds.setdefault(fold(name), []).append(name)
-        self._renamed: list[str] = []
+        self._renames: list[str] = []
         self.problems: list[str] = []
 
     @property
     def repairs(self) -> list[str]:
-        return [*self._renamed, *self._coercion.repairs]
+        return [*self._renames, *self._coercion.repairs]
 
     def run(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any]:
-        named = self._typed(self._renamed_by(args, (self._mapped, self._same)), raw=raw)
+        named = self._coerce(self._rename(args, (self._mapped, self._same)), raw=raw)
         self.problems = problems(self._schema, named)
         if not self.problems:
             return named
-        if self._renamed and (plain := self._under_given_names(args, raw=raw)) is not None:
+        if self._renames and (plain := self._under_given_names(args, raw=raw)) is not None:
             return plain
-        if (inner := self._unwrapped(named)) is not None:
+        if (inner := self._unwrap(named)) is not None:
             return inner
-        guessed = self._renamed_by(named, (self._mapped, self._same, self._synonym, self._slip))
+        guessed = self._rename(named, (self._mapped, self._same, self._synonym, self._slip))
         if guessed is not named:
-            named = self._typed(guessed, raw=raw)
+            named = self._coerce(guessed, raw=raw)
             self.problems = problems(self._schema, named)
         return named
 
     def _under_given_names(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any] | None:
-        """The arguments with no name exchanged, if they fit so: a schema may take fields it does not declare."""
-        given = _Alignment(self._tool, self._schema, {})
-        typed = given._typed(args, raw=raw)
+        """The arguments under their original names, if they fit: a schema may allow undeclared fields."""
+        given = _Aligner(self._tool, self._schema, {})
+        typed = given._coerce(args, raw=raw)
         if problems(self._schema, typed):
             return None
-        self._renamed, self._coercion, self.problems = given._renamed, given._coercion, given.problems
+        self._renames, self._coercion, self.problems = given._renames, given._coercion, given.problems
         return typed
 
-    def _typed(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any]:
+    def _coerce(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any]:
         changed: dict[str, Any] = {}
         for name, value in args.items():
             schema = self._shape.fields.get(name, self._shape.others)
-            read = self._coercion.value(value, schema, name, raw=raw and isinstance(value, str)) if isinstance(schema, dict) else value
+            read = self._coercion.coerce(value, schema, name, raw=raw and isinstance(value, str)) if isinstance(schema, dict) else value
             if read is not value:
                 changed[name] = read
         return {**args, **changed} if changed else args
 
-    def _unwrapped(self, args: dict[str, Any]) -> dict[str, Any] | None:
-        """The arguments inside a key that was put around them all, if they then fit."""
+    def _unwrap(self, args: dict[str, Any]) -> dict[str, Any] | None:
+        """The arguments inside a key that wraps them all, if they then fit."""
         if len(args) != 1:
             return None
         ((key, value),) = args.items()
         if key in self._shape.fields or fold(key) not in WRAPPERS | {fold(self._tool)}:
             return None
-        inner = parsed(value.strip()) if isinstance(value, str) else value
+        inner = parse_structure(value.strip()) if isinstance(value, str) else value
         if not isinstance(inner, dict) or not all(isinstance(name, str) for name in inner):
             return None
-        within = _Alignment(self._tool, self._schema, self._mapping)
+        within = _Aligner(self._tool, self._schema, self._mapping)
         unwrapped = within.run(inner, raw=False)
         if within.problems:
             return None
-        self._renamed += [f"{key}.* → *", *within.repairs]
+        self._renames += [f"{key}.* → *", *within.repairs]
         self.problems = []
         return unwrapped
 
-    # --- one name for another
+    # --- renaming arguments
 
-    def _renamed_by(self, args: dict[str, Any], stages: Iterable[Callable[[str, Any, set[str]], list[str]]]) -> dict[str, Any]:
-        """Names exchanged one for one, the surest first. Each may leave another with one choice, so it goes on to the end."""
+    def _rename(self, args: dict[str, Any], stages: Iterable[Callable[[str, Any, set[str]], list[str]]]) -> dict[str, Any]:
+        """Rename arguments one for one, the surest first. Each rename may leave another with one choice, so repeat until none is left."""
         if all(name in self._shape.fields for name in args):
             return args
         stages = tuple(stages)
         while exchanged := self._exchange(args, stages):
-            self._renamed += [f"{_cut(name)} → {parameter}" for name, parameter in exchanged.items()]
+            self._renames += [f"{_clip_name(name)} → {parameter}" for name, parameter in exchanged.items()]
             args = {exchanged.get(name, name): value for name, value in args.items()}
         return args
 
@@ -228,7 +228,7 @@ class _Alignment:
         types = self._coercion.shape(self._shape.fields[parameter]).types
         if types is None:
             return True
-        read = Coercion(self._schema).value(value, self._shape.fields[parameter], parameter)
+        read = Coercion(self._schema).coerce(value, self._shape.fields[parameter], parameter)
         kind = type_of(read)
         return kind in types or (kind == "integer" and "number" in types) or (kind == "number" and "integer" in types and read.is_integer())
 
@@ -240,7 +240,7 @@ def _is_slip(one: str, other: str) -> bool:
 
 
 def _distance(one: str, other: str) -> int:
-    """Letters to change, a swap of neighbours counting as one; more than MAX_SLIP is not counted out."""
+    """Letters to change, a swap of neighbours counting as one; stops counting beyond MAX_SLIP."""
     if abs(len(one) - len(other)) > MAX_SLIP:
         return MAX_SLIP + 1
     before, last = list[int](), list(range(len(other) + 1))
@@ -257,5 +257,5 @@ def _distance(one: str, other: str) -> int:
     return last[-1]
 
 
-def _cut(name: str) -> str:
+def _clip_name(name: str) -> str:
     return clip(name, MAX_NAME_CHARS)

@@ -1,6 +1,6 @@
-"""An answer that was read → the parts of a message, as a service that knows tools would have made them.
+"""A parsed answer → the parts of a message, as a service with native tool calls would have returned them.
 
-Each call keeps the text it was written in, and the space and markers around it, so that the answer can be sent back to the letter.
+Each call keeps its original text, with the space and markers around it, so that the answer can be sent back verbatim.
 """
 
 from __future__ import annotations
@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from dragoman.base import jsontext
-from dragoman.text_tools.call_note import CallNote, noted
+from dragoman.text_tools.call_note import CallNote, attach_note
 from dragoman.text_tools.calls import Call, Parsed
 from dragoman.values.messages import Message, Part, Text, Thought, ToolCall
 
 Echoes = Callable[[Call, str], str]
-"""In which tool's result the call stands, or nothing. See `echo.Untrusted.holds`."""
+"""The tool whose result contains the call, or "". See `echo.RecentResults.find_echo`."""
 
 
 def assemble(came: Message, parsed: Parsed, dialect: str, ids: Mapping[int, str], echoes: Echoes) -> tuple[Part, ...]:
-    """The parts of an answer that holds calls or thinking. What came beside the text (thoughts, citations) stays in its place.
+    """The parts of an answer that contains calls or thinking. Parts other than text (thoughts, citations) stay in their place.
 
-    `ids` has each call's id under the call's own identity.
+    `ids` maps each call's `id()` to its call id.
     """
-    writing = _Writing(parsed, dialect, ids, echoes)
-    for start, end, kind in _cut(parsed, _beside(came)):
+    writing = _PartsBuilder(parsed, dialect, ids, echoes)
+    for start, end, kind in _split_pieces(parsed, _non_text_parts(came)):
         writing.take(kind, start, end)
     return writing.close()
 
 
 def call_arguments(args: dict[str, object]) -> str:
-    """Arguments as JSON text, whole numbers of any length and halves of surrogate pairs included."""
+    """Arguments as JSON text, including integers of any length and lone surrogates."""
     try:
         return jsontext.dumps(args)
     except (ValueError, OverflowError, TypeError):
@@ -38,11 +38,11 @@ def call_arguments(args: dict[str, object]) -> str:
 
 
 Kind = str | Part
-"""The kind of a piece, or a part that stands between two."""
+"""The kind of a piece, or a part between two pieces."""
 
 
-def _beside(came: Message) -> list[tuple[int, Part]]:
-    """What is no text, and how much text came before it."""
+def _non_text_parts(came: Message) -> list[tuple[int, Part]]:
+    """The parts that are not text, each with the length of the text before it."""
     found: list[tuple[int, Part]] = []
     length = 0
     for part in came.parts:
@@ -53,8 +53,8 @@ def _beside(came: Message) -> list[tuple[int, Part]]:
     return found
 
 
-def _cut(parsed: Parsed, beside: list[tuple[int, Part]]) -> Iterable[tuple[int, int, Kind]]:
-    """All pieces in order, text cut where something stands within it."""
+def _split_pieces(parsed: Parsed, beside: list[tuple[int, Part]]) -> Iterable[tuple[int, int, Kind]]:
+    """All pieces in order, with text split where another part belongs."""
     waiting = list(beside)
     for piece in parsed.pieces:
         start = piece.start
@@ -69,7 +69,7 @@ def _cut(parsed: Parsed, beside: list[tuple[int, Part]]) -> Iterable[tuple[int, 
         yield place, place, part
 
 
-class _Writing:
+class _PartsBuilder:
     def __init__(self, parsed: Parsed, dialect: str, ids: Mapping[int, str], echoes: Echoes) -> None:
         self._text = parsed.original_text
         self._calls = list(parsed.calls)
@@ -78,9 +78,9 @@ class _Writing:
         self._echoes = echoes
         self._parts: list[Part] = []
         self._run: list[tuple[Call, str]] = []
-        """Calls with nothing but space between them, each with its text."""
+        """Calls separated only by space, each with its text."""
         self._space = ""
-        """Space and markers that belong to the call before or behind them."""
+        """Space and markers that belong to the call before or after them."""
 
     def take(self, kind: Kind, start: int, end: int) -> None:
         piece = self._text[start:end]
@@ -117,12 +117,12 @@ class _Writing:
         if self._run:
             self._space += lead
         else:
-            body = self._space_only() + lead + body
+            body = self._take_leading_space() + lead + body
         self._add(Text(body))
         self._space = tail
 
-    def _space_only(self) -> str:
-        """Space before words that no call stands before: part of them."""
+    def _take_leading_space(self) -> str:
+        """Space before text that does not follow a call: it belongs to the text."""
         space = self._space if self._space.isspace() else ""
         self._space = ""
         return space
@@ -145,14 +145,14 @@ class _Writing:
         self._space = ""
         is_exact = all(not call.repairs and call.trust == "negotiated" for call, _ in self._run)
         for call, written in self._run:
-            self._parts.append(self._noted(call, written, is_exact=is_exact))
+            self._parts.append(self._tool_call(call, written, is_exact=is_exact))
         self._run = []
 
-    def _noted(self, call: Call, written: str, *, is_exact: bool) -> ToolCall:
+    def _tool_call(self, call: Call, written: str, *, is_exact: bool) -> ToolCall:
         text = self._text[call.span[0] : call.span[1]]
         note = CallNote(call.dialect or self._dialect, written if is_exact else None, call.repairs, call.trust, self._echoes(call, text))
         made = ToolCall(self._ids[id(call)], jsontext.valid_unicode(call.name), call_arguments(call.args))
-        return noted(made, note)
+        return attach_note(made, note)
 
     def close(self) -> tuple[Part, ...]:
         ends_in_call = bool(self._run)
@@ -163,6 +163,6 @@ class _Writing:
         return tuple(self._parts)
 
 
-def without_words(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Calls without the words beside them, as a service that knows tools may give them."""
+def without_text(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts without the text beside calls, as some services with native calls return them."""
     return tuple(part for part in parts if not isinstance(part, Text) or part.opaque is not None)

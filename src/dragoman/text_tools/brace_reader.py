@@ -1,4 +1,4 @@
-"""Gemma's way: `call:name{key:value,…}`, keys without quotes, strings between tokens of their own."""
+"""Gemma's format: `call:name{key:value,…}`, with unquoted keys and special tokens around strings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.text_tools import json_text
-from dragoman.text_tools.lexer import NotACall, Source, literal
+from dragoman.text_tools.lexer import LexerSource, NotACall, match_literal
 
 MAX_DEPTH = 60
 MISSING_CLOSERS = json_text.MISSING_CLOSERS
@@ -28,7 +28,7 @@ class Braces(msgspec.Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-def read_braces(source: Source, stops: tuple[str, ...]) -> Generator[None, None, Braces]:
+def read_braces(source: LexerSource, stops: tuple[str, ...]) -> Generator[None, None, Braces]:
     """Take a braced list of arguments, up to its last brace or to what ends the call."""
     parts: list[str] = []
     depth, delimiter = 0, ""
@@ -36,7 +36,7 @@ def read_braces(source: Source, stops: tuple[str, ...]) -> Generator[None, None,
         text, at = source.buffer, source.position
         if at >= len(text):
             if source.closed:
-                return _decoded("".join(parts), is_open=True)
+                return _decode("".join(parts), is_open=True)
             yield
             continue
         if delimiter:
@@ -58,12 +58,12 @@ def read_braces(source: Source, stops: tuple[str, ...]) -> Generator[None, None,
             continue
         mark = text[at]
         if mark == "<":
-            found = yield from literal(source, (*DELIMITERS, *stops))
+            found = yield from match_literal(source, (*DELIMITERS, *stops))
             if found in DELIMITERS:
                 delimiter = found
                 parts.append(source.take(source.position + len(found)))
             elif found:
-                return _decoded("".join(parts), is_open=True)
+                return _decode("".join(parts), is_open=True)
             else:
                 parts.append(source.take(source.position + 1))
             continue
@@ -75,13 +75,13 @@ def read_braces(source: Source, stops: tuple[str, ...]) -> Generator[None, None,
             raise NotACall("it is nested too deeply")
         parts.append(source.take(at + 1))
         if depth <= 0:
-            return _decoded("".join(parts), is_open=False)
+            return _decode("".join(parts), is_open=False)
 
 
 _IN_JSON_STRING = re.compile(r'[^"\\]*')
 
 
-def _json_string(source: Source, parts: list[str]) -> Generator[None, None, None]:
+def _json_string(source: LexerSource, parts: list[str]) -> Generator[None, None, None]:
     parts.append(source.take(source.position + 1))
     while True:
         match = _IN_JSON_STRING.match(source.buffer, source.position)
@@ -99,7 +99,7 @@ def _json_string(source: Source, parts: list[str]) -> Generator[None, None, None
             yield
 
 
-def _decoded(text: str, *, is_open: bool) -> Braces:
+def _decode(text: str, *, is_open: bool) -> Braces:
     reader = _Decoder(text)
     value = reader.value(0)
     if not isinstance(value, dict):
@@ -144,7 +144,7 @@ class _Decoder:
         self._at = end + len(delimiter)
         return self._text[start:end]
 
-    def _goes_on(self, closer: str) -> bool:
+    def _next_item(self, closer: str) -> bool:
         while True:
             self._space()
             character = self._text[self._at : self._at + 1]
@@ -162,7 +162,7 @@ class _Decoder:
     def _object(self, depth: int) -> dict[str, Any]:
         self._at += 1
         members: dict[str, Any] = {}
-        while self._goes_on("}"):
+        while self._next_item("}"):
             key = self._key()
             if self._text[self._at : self._at + 1] != ":":
                 raise NotACall("a key without a value")
@@ -189,7 +189,7 @@ class _Decoder:
     def _array(self, depth: int) -> list[Any]:
         self._at += 1
         items: list[Any] = []
-        while self._goes_on("]"):
+        while self._next_item("]"):
             before = self._at
             items.append(self.value(depth + 1))
             if self._at == before:

@@ -1,4 +1,4 @@
-"""What a reader of calls tells: events while the text streams, and the whole at the end. Frozen values."""
+"""What the parser returns: events while the text streams, and the whole answer at the end. Frozen values."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any, Literal
 import msgspec
 
 Span = tuple[int, int]
-"""Where something stands in the answer, in characters: from, and up to."""
+"""A range of the answer in characters: start, and end (exclusive)."""
 
 Trust = Literal["negotiated", "recognised", "bare"]
-"""Why a call is believed: written in the dialect asked for; in another one that nothing else looks like; or only because its shape, its
-place and a tool's name leave no other reading."""
+"""Why a call is trusted: it is in the requested dialect; in another one with an unmistakable marker; or only because its shape, its
+place and a tool's name allow no other reading."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call as it would run: the tool's own name, arguments as its schema has them."""
+    """A call ready to run: the tool's own name, and arguments typed by its schema."""
 
     name: str
     args: dict[str, Any]
     repairs: tuple[str, ...] = ()
-    """What was changed to read it, one short line each. Shown where approval is asked."""
+    """What was changed to read it, one short line each. Shown in the approval dialog."""
     trust: Trust = "negotiated"
     dialect: str = ""
     span: Span = (0, 0)
     problems: tuple[str, ...] = ()
-    """What keeps the arguments from fitting the schema, in words for the model."""
+    """Why the arguments do not fit the schema, in words for the model."""
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """What looked like a call and is none. Its text stays text."""
+    """Something that looked like a call but is not. Its text stays text."""
 
     span: Span
     reason: str
@@ -39,7 +39,7 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """Part of the answer. All pieces, in order, are the answer without a gap."""
+    """Part of the answer. All pieces in order make up the whole answer without gaps."""
 
     kind: Literal["text", "reasoning", "call", "marker"]
     start: int
@@ -47,7 +47,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """A whole answer, read."""
+    """A whole parsed answer."""
 
     calls: tuple[Call, ...]
     text: str
@@ -60,7 +60,7 @@ class Parsed(msgspec.Struct, frozen=True):
 # --- while it streams -----------------------------------------------------------------------------------------------------------------
 
 
-class Text(msgspec.Struct, frozen=True):
+class PlainText(msgspec.Struct, frozen=True):
     text: str
 
 
@@ -82,14 +82,14 @@ class CallName(msgspec.Struct, frozen=True):
 
 
 class ArgDelta(msgspec.Struct, frozen=True):
-    """More of the call's text, as the model wrote it. For the eye alone."""
+    """More of the call's text, as the model wrote it. For display only."""
 
     index: int
     text: str
 
 
 class CallReady(msgspec.Struct, frozen=True):
-    """The only event that may lead to anything being run. It comes when the answer is over: until then a call may turn out to be part of
+    """The only event that may cause a call to run. It is emitted at the end of the answer: until then a call may turn out to be part of
     the model's thinking."""
 
     call: Call
@@ -108,4 +108,4 @@ class Done(msgspec.Struct, frozen=True):
     reason: str
 
 
-Event = Text | Reasoning | CallBegin | CallName | ArgDelta | CallReady | CallRejected | Done
+Event = PlainText | Reasoning | CallBegin | CallName | ArgDelta | CallReady | CallRejected | Done

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.text_tools.lexer import NotACall, Source
+from dragoman.text_tools.lexer import LexerSource, NotACall
 
 MAX_DEPTH = 60
 MAX_ARGS = 500
@@ -39,8 +39,8 @@ class Code(msgspec.Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-def read_parentheses(source: Source) -> Generator[None, None, str]:
-    """Take what stands between the parenthesis here and the one that closes it."""
+def read_parentheses(source: LexerSource) -> Generator[None, None, str]:
+    """Take the text between this parenthesis and the one that closes it."""
     text: list[str] = []
     scanner = _Scanner(text)
     while True:
@@ -55,7 +55,7 @@ def read_parentheses(source: Source) -> Generator[None, None, str]:
 
 
 class _Scanner:
-    """Brackets and strings of Python, told apart while they stream."""
+    """Distinguishes Python brackets and strings in a stream."""
 
     def __init__(self, text: list[str]) -> None:
         self._quote = ""
@@ -63,7 +63,7 @@ class _Scanner:
         self._text = text
 
     def scan(self, text: str, at: int, *, is_last: bool) -> tuple[bool, int]:
-        """Whether the parenthesis closes, and how far we came."""
+        """Whether the parenthesis closes, and the position reached."""
         while at < len(text):
             if self._quote:
                 step = self._in_string(text, at, is_last=is_last)
@@ -94,7 +94,7 @@ class _Scanner:
         return False, at
 
     def _in_string(self, text: str, at: int, *, is_last: bool) -> int:
-        """How far we came in a string; as its complement where more text is needed to go on."""
+        """The position reached in a string; its complement (~) if more text is needed."""
         quote = self._quote
         match = (_IN_STRING if len(quote) == 1 else _IN_TRIPLE)[quote[0]].match(text, at)
         at = match.end() if match else at
@@ -116,12 +116,12 @@ class _Scanner:
         return at + 1
 
 
-def arguments(inside: str) -> Code:
-    """What stands between a call's parentheses, as values."""
+def parse_arguments(inside: str) -> Code:
+    """The text between a call's parentheses as values."""
     args: dict[str, Any] = {}
     positional: list[Any] = []
     repairs: dict[str, None] = {}
-    for part in _parts(inside):
+    for part in _split_arguments(inside):
         if not part.strip():
             continue
         if len(args) + len(positional) >= MAX_ARGS:
@@ -138,8 +138,8 @@ def arguments(inside: str) -> Code:
     return Code(args, tuple(positional), tuple(repairs))
 
 
-def _parts(inside: str) -> Iterator[str]:
-    """Text parted by the commas between arguments."""
+def _split_arguments(inside: str) -> Iterator[str]:
+    """Split text at the commas between arguments."""
     scanner = _Commas(inside)
     start = 0
     for comma in scanner.positions():
@@ -172,12 +172,12 @@ class _Commas:
                 depth += 1 if mark in "([{" else -1
 
 
-# --- values -----------------------------------------------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------------------------------------------
 
 
 def _value(text: str, repairs: dict[str, None]) -> Any:
     text = text.strip()
-    node = _parsed(text)
+    node = _parse_expression(text)
     if node is not None:
         return _literal(node, repairs)
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
@@ -188,7 +188,7 @@ def _value(text: str, repairs: dict[str, None]) -> Any:
     raise NotACall("its arguments are no values")
 
 
-def _parsed(text: str) -> ast.expr | None:
+def _parse_expression(text: str) -> ast.expr | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes that Python does not know
@@ -230,19 +230,19 @@ def _key(node: ast.expr | None) -> str:
 
 
 def _loose_string(text: str, repairs: dict[str, None]) -> str:
-    """A string with line breaks or quotes in it that Python would not take."""
+    """A string with line breaks or quotes that Python would reject."""
     inside = text[1:-1]
     if "\n" in inside or "\r" in inside:
         repairs[LINE_BREAKS] = None
     whole = inside.replace("\r\n", "\n").replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\x00")
-    node = _parsed(text[0] + whole + text[0])
+    node = _parse_expression(text[0] + whole + text[0])
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         repairs[LOOSE_QUOTES] = None
-        node = _parsed(text[0] + _quotes_escaped(whole, text[0]) + text[0])
+        node = _parse_expression(text[0] + _escape_quotes(whole, text[0]) + text[0])
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     return inside
 
 
-def _quotes_escaped(text: str, quote: str) -> str:
+def _escape_quotes(text: str, quote: str) -> str:
     return re.sub(rf"(\\.)|{quote}", lambda match: match[1] or "\\" + quote, text, flags=re.DOTALL)

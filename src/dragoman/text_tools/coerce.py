@@ -1,12 +1,14 @@
-"""Values as a model wrote them → values of the types a schema declares. What is declared to be text stays as it is, to the letter.
+"""Coerces values as a model wrote them to the types a schema declares. What is declared as text stays unchanged.
 
-Nothing is made up: a value that has no plain reading as one of the declared types comes back as it was, and validation says what is wrong.
+Nothing is invented: a value that cannot be read as one of the declared types is returned unchanged, and validation reports what is wrong.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,31 +20,31 @@ from dragoman.values.schema import type_of
 
 MAX_DEPTH = 64
 MAX_STEPS = 200_000
-"""Values looked at in one call. What lies beyond is taken as it is."""
+"""Values inspected per call. The rest stays unchanged."""
 MAX_FORMS = 64
-"""Alternatives of one schema looked at, references followed."""
+"""Alternatives inspected per schema, with references followed."""
 MAX_FORMS_IN_ALL = 10_000
 MAX_LITERAL_CHARS = 100_000
 MAX_REPAIRS = 20
-_SHOWN_CHARS = 40
+_MAX_VALUE_CHARS = 40
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _ALL = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What of a schema matters for reading a value."""
+    """The parts of a schema that matter for reading a value."""
 
     types: frozenset[str] | None
-    """The types declared; None where any will do."""
+    """The declared types; None if any type is allowed."""
     fields: dict[str, Any]
     others: Any
-    """The schema of fields that are not named; False where there may be none, None where nothing is said of them."""
+    """The schema of undeclared fields; False if they are forbidden, None if nothing is declared."""
     items: Any
 
 
 class Coercion:
-    """One call's arguments against the schema of one tool. `repairs` lists what was changed."""
+    """Coerces one call's arguments to the schema of one tool. `repairs` lists what was changed."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
@@ -54,16 +56,16 @@ class Coercion:
     def shape(self, schema: Any) -> Shape:
         known = self._shapes.get(id(schema))
         if known is None:
-            known = self._shapes[id(schema)] = (schema, self._flattened(schema))
+            known = self._shapes[id(schema)] = (schema, self._flatten(schema))
         return known[1]
 
-    def value(self, value: Any, schema: Any, path: str, *, raw: bool = False, depth: int = 0) -> Any:
-        """The value in a declared type, the same object where nothing is to be done. Raw: text that says nothing of its type."""
+    def coerce(self, value: Any, schema: Any, path: str, *, raw: bool = False, depth: int = 0) -> Any:
+        """The value in a declared type; the same object if nothing needs to change. `raw`: the value is untyped text."""
         self._steps += 1
         if depth > MAX_DEPTH or self._steps > MAX_STEPS:
             return value
         shape = self.shape(schema)
-        read = _read(value, shape.types, raw=raw)
+        read = _coerce_scalar(value, shape.types, raw=raw)
         if read is not value and not raw:
             self._note(path, value, read)
         match read:
@@ -81,7 +83,7 @@ class Coercion:
         for name, item in value.items():
             schema = shape.fields.get(name, shape.others)
             if isinstance(schema, dict):
-                read = self.value(item, schema, f"{path}.{name}" if path else name, depth=depth + 1)
+                read = self.coerce(item, schema, f"{path}.{name}" if path else name, depth=depth + 1)
                 if read is not item:
                     changed[name] = read
         return {**value, **changed} if changed else value
@@ -89,16 +91,16 @@ class Coercion:
     def _array(self, value: list[Any], shape: Shape, path: str, depth: int) -> list[Any]:
         if not isinstance(shape.items, dict):
             return value
-        read = [self.value(item, shape.items, f"{path}[{position}]", depth=depth + 1) for position, item in enumerate(value)]
+        read = [self.coerce(item, shape.items, f"{path}[{position}]", depth=depth + 1) for position, item in enumerate(value)]
         return read if any(one is not other for one, other in zip(read, value, strict=True)) else value
 
     def _note(self, path: str, before: Any, after: Any) -> None:
         if len(self.repairs) < MAX_REPAIRS:
-            self.repairs.append(f"{path}: {_shown(before)} → {_shown(after)}")
+            self.repairs.append(f"{path}: {_clip_json(before)} → {_clip_json(after)}")
 
-    # --- what a schema comes to
+    # --- flattening a schema
 
-    def _flattened(self, schema: Any) -> Shape:
+    def _flatten(self, schema: Any) -> Shape:
         fields: dict[str, list[Any]] = {}
         others: list[Any] = []
         items: list[Any] = []
@@ -123,7 +125,7 @@ class Coercion:
             seen.add(id(form))
             yield form
             if isinstance(reference := form.get("$ref"), str):
-                queue.append(self._resolved(reference))
+                queue.append(self._resolve(reference))
             for keyword in ("allOf", "anyOf", "oneOf"):
                 if isinstance(parts := form.get(keyword), list):
                     queue += parts[:MAX_FORMS]
@@ -142,9 +144,9 @@ class Coercion:
                 each = [self._types(part, depth + 1) for part in parts[:MAX_FORMS]]
                 found += [] if None in each else [frozenset().union(*(types for types in each if types is not None))]
         if isinstance(reference := schema.get("$ref"), str):
-            found += _known(self._types(self._resolved(reference), depth + 1))
+            found += _as_list(self._types(self._resolve(reference), depth + 1))
         for part in parts[:MAX_FORMS] if isinstance(parts := schema.get("allOf"), list) else ():
-            found += _known(self._types(part, depth + 1))
+            found += _as_list(self._types(part, depth + 1))
         if not found:
             choices = [schema["const"]] if "const" in schema else schema.get("enum")
             if not isinstance(choices, list) or not choices:
@@ -153,8 +155,8 @@ class Coercion:
         types = found[0].intersection(*found[1:])
         return types | {"null"} if schema.get("nullable") is True else types
 
-    def _resolved(self, reference: str) -> Any:
-        """What a reference within the schema points at; nothing where it points elsewhere."""
+    def _resolve(self, reference: str) -> Any:
+        """The target of a reference within the schema; None if it points elsewhere."""
         target = self._root
         if reference != "#" and not reference.startswith("#/"):
             return None
@@ -164,10 +166,10 @@ class Coercion:
         return target
 
 
-# --- one value ----------------------------------------------------------------------------------------------------------------------
+# --- one value ------------------------------------------------------------------------------------------------------------------------
 
 
-def _read(value: Any, types: frozenset[str] | None, *, raw: bool) -> Any:
+def _coerce_scalar(value: Any, types: frozenset[str] | None, *, raw: bool) -> Any:
     if types is None:
         return value
     if isinstance(value, str):
@@ -181,7 +183,7 @@ def _read(value: Any, types: frozenset[str] | None, *, raw: bool) -> Any:
 
 
 def _from_text(text: str, types: frozenset[str], *, exact: bool) -> Any:
-    """What the text stands for, if that is of a declared type; else the text. Exact: it might as well be meant as text."""
+    """The value of the text if it is of a declared type, else the text. `exact`: text is allowed too, so read only exact spellings."""
     plain = text if exact else text.strip()
     word = plain if exact else plain.casefold()
     if "null" in types and word in (("null",) if exact else ("null", "none", "nil")):
@@ -191,7 +193,7 @@ def _from_text(text: str, types: frozenset[str], *, exact: bool) -> Any:
     if types & {"integer", "number"} and (number := _number(plain, types)) is not None:
         return number
     if types & {"object", "array"} and plain[:1] in ("{", "[", "("):
-        structure = parsed(plain, literals=not exact)
+        structure = parse_structure(plain, literals=not exact)
         if type_of(structure) in types:
             return structure
     return text
@@ -211,8 +213,8 @@ def _number(text: str, types: frozenset[str]) -> int | float | None:
     return int(value) if value.is_integer() else None
 
 
-def parsed(text: str, *, literals: bool = True) -> Any:
-    """The object or array a text holds as JSON, or as Python writes it; None where it holds neither."""
+def parse_structure(text: str, *, literals: bool = True) -> Any:
+    """The object or array that a text contains, as JSON or as a Python literal; None if neither."""
     data = text.encode("utf-8", "surrogatepass")
     if jsontext.is_too_deep(data):
         return None
@@ -224,8 +226,6 @@ def parsed(text: str, *, literals: bool = True) -> Any:
         pass
     if not literals or len(text) > MAX_LITERAL_CHARS or data.count(b"(") > jsontext.MAX_DEPTH:
         return None
-    import ast
-    import warnings
 
     try:
         with warnings.catch_warnings():
@@ -257,13 +257,13 @@ def _either(schemas: list[Any]) -> Any:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _known(types: frozenset[str] | None) -> list[frozenset[str]]:
+def _as_list(types: frozenset[str] | None) -> list[frozenset[str]]:
     return [] if types is None else [types]
 
 
-def _shown(value: Any) -> str:
+def _clip_json(value: Any) -> str:
     try:
-        text = jsontext.dumps(value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value)
-    except (ValueError, OverflowError, TypeError, RecursionError):  # an integer longer than any machine's
+        text = jsontext.dumps(value[: _MAX_VALUE_CHARS + 1] if isinstance(value, str) else value)
+    except (ValueError, OverflowError, TypeError, RecursionError):  # an integer that does not fit 64 bits
         text = type_of(value)
-    return clip(text, _SHOWN_CHARS)
+    return clip(text, _MAX_VALUE_CHARS)

@@ -1,4 +1,4 @@
-"""Dialects in which a marker stands before JSON that holds the name and the arguments."""
+"""Dialects that write a marker, then JSON with the name and the arguments."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ JSON: tuple[Dialect, ...] = (
         call=("<tool_call>\n", "\n</tool_call>"),
     ),
     Dialect(
-        name="seed",
+        name="fenced_json",
         family="json",
         layout="wrapped",
         forms=_JSON,
         is_bare=True,
         in_fence=True,
-        aliases=("tool_call_json", "generic_json", "text_hijack"),
+        aliases=("seed", "tool_call_json", "generic_json", "text_hijack"),
         call=("```json\n", "\n```"),
     ),
     Dialect(

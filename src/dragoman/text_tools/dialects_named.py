@@ -1,4 +1,4 @@
-"""Dialects in which the tool's name stands outside, and JSON holds the arguments alone."""
+"""Dialects that write the tool's name outside of the JSON, which holds only the arguments."""
 
 from __future__ import annotations
 

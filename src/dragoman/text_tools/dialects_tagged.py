@@ -1,4 +1,4 @@
-"""Dialects in which each argument stands between tags, as text that the schema gives a type."""
+"""Dialects that write each argument between tags, as text that the schema types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decoded JSON value → the calls it stands for. Models put the name and the arguments under many keys."""
+"""A decoded JSON value → the calls in it. Models put the name and the arguments under many keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "recipien
 ARGS_KEYS = ("arguments", "parameters", "args", "params", "input", "kwargs", "action_input")
 WRAPPER_KEYS = ("tool_call", "tool_calls", "function_call", "function_calls", "function")
 OPENING_KEYS = frozenset((*NAME_KEYS, *ARGS_KEYS, *WRAPPER_KEYS, "id", "type", "tool_call_id", "index"))
-"""The keys an object must begin with to be looked at as a call where no marker stands before it."""
+"""An object without a marker is considered a call only if it begins with one of these keys."""
 _BESIDE = frozenset(("id", "type", "tool_call_id", "index", "call_id", "reason", "explanation", "thought"))
 
 ARGS_AS_STRING = "arguments written as a string"
@@ -30,7 +30,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def calls_in(value: Any, *, name_as_key: bool = False, is_bare: bool = False) -> list[Named] | str:
-    """The calls a value stands for, or why it stands for none. Bare: nothing but the value says that it is a call, so it must be exact."""
+    """The calls in a value, or the reason why there are none. `is_bare`: there is no marker, so the value must be exact."""
     found: list[Named] = []
     for item in _items(value, 0):
         if len(found) >= MAX_CALLS_IN_VALUE:

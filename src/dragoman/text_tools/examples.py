@@ -1,7 +1,7 @@
-"""A conversation that never was, before the real one: a small model does as it sees it done, rather than as it is told.
+"""Few-shot examples put before the first message, for small models.
 
-In `examples.md` a blank line stands between two exchanges. The lines of one: what is asked, the reply, what the tool returned, the reply to
-that. Replies are written as in `constrained`, and told in whatever form the model is told to use.
+`examples.md` has a blank line between exchanges. The lines of an exchange: the question, the reply, the tool's result, the reply to that.
+Replies are written as in `constrained`, and sent in the form the model has to use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FILE = os.path.join(os.path.dirname(__file__), "examples.md")
 
 
 def examples(tools: Collection[str]) -> tuple[Message, ...]:
-    """The exchanges that call one of these tools, and those that need none; nothing where none of the tools occurs."""
+    """The exchanges that call only these tools, and those without a call; empty if no exchange calls any of them."""
     with open(_FILE, encoding="utf-8") as file:
         exchanges = [_exchange(each.splitlines()) for each in file.read().strip().split("\n\n")]
     fitting = [each for each in exchanges if all(call.name in tools for message in each for call in message.calls)]
@@ -32,12 +32,12 @@ def _exchange(lines: list[str]) -> tuple[Message, ...]:
         case (name, arguments):
             call = ToolCall(f"example-{name}", name, jsontext.dumps(arguments))
             result = ToolResult(call.id, name, (Text("\n".join(rest[:-1])),))
-            return user(asked), Message("assistant", (call,)), Message("user", (result,)), _said(rest[-1])
+            return user(asked), Message("assistant", (call,)), Message("user", (result,)), _assistant_message(rest[-1])
         case _:
-            return user(asked), _said(reply)
+            return user(asked), _assistant_message(reply)
 
 
-def _said(reply: str) -> Message:
+def _assistant_message(reply: str) -> Message:
     words = read_constrained(reply)
     assert isinstance(words, str), f"{_FILE}: {reply!r} is no answer in words"
     return Message("assistant", (Text(words),))

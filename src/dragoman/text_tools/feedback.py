@@ -1,7 +1,6 @@
-"""What the model is told of a call that could not be read: the rule, the one schema that matters, and the call as it should stand.
+"""Feedback to the model on a call that could not be read: the reason, the tool's schema, and the call as it should be written.
 
-It is said as a user's text, and the answer it is about stays as it was: so the conversation is valid whether the service knows tools or
-not.
+It is sent as user text, and the answer stays unchanged, so the conversation is valid whether or not the service supports tools.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import closest
-from dragoman.text_tools.align import Aligned, Misfit, align
+from dragoman.text_tools.align import AlignedCall, UnknownTool, align
 from dragoman.text_tools.calls import Call, Parsed, Rejected
 from dragoman.text_tools.openers import OPENERS
 from dragoman.text_tools.parser import parse
@@ -29,7 +28,7 @@ SCHEMA = "The arguments of {name} must fit this JSON Schema: {schema}"
 ONE_OF = "The tools are: {names}."
 MEANT = "Did you mean {names}?"
 UNFIT_ANSWER = "the answer holds neither words nor a call of a tool that there is"
-NO_FAULTS = frozenset(
+BENIGN_REASONS = frozenset(
     (
         "it was written while thinking",
         "it is the example of the prompt",
@@ -38,32 +37,32 @@ NO_FAULTS = frozenset(
         "text follows it",
     )
 )
-"""Reasons for which a call is none, and nobody meant it to be one."""
+"""Reasons for rejecting something that was not intended as a call; the model gets no feedback on these."""
 
 _OPENERS = tuple(sorted(OPENERS, key=len, reverse=True))
 _FENCE = re.compile(r"`{3,}[\w-]*$")
 _WRAPPED = re.compile(r"(?:`{3,}[\w-]*\s*)?\{\s*[\"']tool_calls?[\"']\s*:")
-MAX_TOLD = 3
-"""Rejected calls told of at once."""
+MAX_REPORTED = 3
+"""Rejected calls described at once."""
 MAX_SCHEMA_CHARS = 4_000
 MAX_NAMES = 40
 MAX_REASON_CHARS = 300
 
 
-def worth_telling(parsed: Parsed) -> tuple[Rejected, ...]:
-    """What was meant as a call and could not be read, each with its text. Words that only mention a marker are none."""
-    meant = [each for each in parsed.rejected if each.reason not in NO_FAULTS and _is_meant(parsed, *each.span)]
+def unreadable_calls(parsed: Parsed) -> tuple[Rejected, ...]:
+    """What was intended as a call but could not be read, each with its text. Text that only mentions a marker is left out."""
+    meant = [each for each in parsed.rejected if each.reason not in BENIGN_REASONS and _is_intended(parsed, *each.span)]
     return tuple(msgspec.structs.replace(each, text=parsed.original_text[each.span[0] : each.span[1]]) for each in meant)
 
 
 def is_cut(parsed: Parsed, rejected: Iterable[Rejected]) -> bool:
-    """Whether the answer ends within one of these."""
+    """Whether the answer was truncated within one of these."""
     end = len(parsed.original_text.rstrip())
     return any(each.span[1] >= end for each in rejected)
 
 
-def _is_meant(parsed: Parsed, start: int, end: int) -> bool:
-    """Whether it begins as only a call does, on a line of its own; or stands in a block of calls of which others are good."""
+def _is_intended(parsed: Parsed, start: int, end: int) -> bool:
+    """Whether it begins like a call on a line of its own, or is in a block with good calls."""
     if any(piece.kind == "call" and piece.start <= start < piece.end for piece in parsed.pieces):
         return True
     text = parsed.original_text
@@ -74,7 +73,7 @@ def _is_meant(parsed: Parsed, start: int, end: int) -> bool:
 
 
 def _opening(text: str, start: int) -> int:
-    """Where the markers begin behind which something stands."""
+    """Where the markers before a position begin."""
     for _ in range(3):  # a fence or a run of calls, and the call itself
         before = text[max(start - 200, 0) : start].rstrip().rstrip("[").rstrip()
         marker = next((marker for marker in _OPENERS if before.endswith(marker)), "") or _fence(before)
@@ -94,16 +93,16 @@ def _follows_call(parsed: Parsed, start: int) -> bool:
     return bool(before) and before[-1].kind in ("call", "marker")
 
 
-def feedback(rejected: Sequence[Rejected], tools: Toolset, dialect: str) -> str:
-    """Words for the model. Empty where there is nothing to tell."""
+def render_feedback(rejected: Sequence[Rejected], tools: Toolset, dialect: str) -> str:
+    """The feedback for the model; empty if nothing was rejected."""
     if not rejected:
         return ""
-    told_of = [_about(each, tools, dialect) for each in rejected[:MAX_TOLD]]
-    return "\n\n".join([f"{FEEDBACK_BEGINS}, {NOTHING_RUN}", *told_of])
+    described = [_describe(each, tools, dialect) for each in rejected[:MAX_REPORTED]]
+    return "\n\n".join([f"{FEEDBACK_BEGINS}, {NOTHING_RUN}", *described])
 
 
-def _about(rejected: Rejected, tools: Toolset, dialect: str) -> str:
-    name, call = _meant(rejected, tools)
+def _describe(rejected: Rejected, tools: Toolset, dialect: str) -> str:
+    name, call = _find_intended_call(rejected, tools)
     lines = [f"- {_sentence(rejected.reason)}"]
     if not name:
         near = rejected.suggestions or tuple(closest(rejected.name, tools.names, 3))
@@ -111,13 +110,13 @@ def _about(rejected: Rejected, tools: Toolset, dialect: str) -> str:
         return "\n".join(lines)
     schema = tools.schema(name)
     if schema is not None:
-        lines.append(SCHEMA.format(name=name, schema=_clipped(jsontext.dumps(schema))))
-    example = call or Call(name, _example(schema))
+        lines.append(SCHEMA.format(name=name, schema=_clip(jsontext.dumps(schema))))
+    example = call or Call(name, _example_arguments(schema))
     return "\n".join([*lines, WRITE_IT if call else WRITE_LIKE, render_calls([example], dialect)])
 
 
-def _meant(rejected: Rejected, tools: Toolset) -> tuple[str, Call | None]:
-    """The tool that was meant, and the call as far as it can be read when nothing is asked of its tool's name."""
+def _find_intended_call(rejected: Rejected, tools: Toolset) -> tuple[str, Call | None]:
+    """The tool that was intended, and the call if it can be read with any tool name."""
     read = parse(rejected.text, None) if rejected.text else None
     found = read.calls[0] if read is not None and len(read.calls) == 1 else None
     written = rejected.name or (found.name if found else "")
@@ -127,24 +126,24 @@ def _meant(rejected: Rejected, tools: Toolset) -> tuple[str, Call | None]:
     for name in names:
         aligned = align(name, found.args if found else {}, tools)
         match aligned:
-            case Aligned(name=tool, args=args, problems=problems):
+            case AlignedCall(name=tool, args=args, problems=problems):
                 return tool, Call(tool, args) if found and not problems else None
-            case Misfit():
+            case UnknownTool():
                 continue
     return "", None
 
 
-def _example(schema: Any) -> dict[str, Any]:
-    """A call with what must be there, each value in its kind."""
+def _example_arguments(schema: Any) -> dict[str, Any]:
+    """Example arguments: the required ones, each with a value of its type."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return {}
     names: Iterable[Any] = required if isinstance(required, list) else ()
-    return {name: _value(properties.get(name)) for name in names if isinstance(name, str)}
+    return {name: _example_value(properties.get(name)) for name in names if isinstance(name, str)}
 
 
-def _value(schema: Any) -> Any:
+def _example_value(schema: Any) -> Any:
     kind = schema.get("type") if isinstance(schema, dict) else None
     choices = schema.get("enum") if isinstance(schema, dict) else None
     if isinstance(choices, list) and choices:
@@ -158,5 +157,5 @@ def _sentence(reason: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     return text if len(text) <= MAX_SCHEMA_CHARS else text[:MAX_SCHEMA_CHARS] + " …"

@@ -1,4 +1,4 @@
-"""A dialect and a set of tools as a grammar, for servers that hold a model to one. What it allows, the reader reads as calls."""
+"""A GBNF grammar of a dialect and a set of tools, for servers with constrained decoding. The parser reads everything it allows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.text_tools.dialect import DEFAULT, Dialect, find
+from dragoman.text_tools.dialect import DEFAULT, Dialect
+from dragoman.text_tools.dialect_table import find_dialect
 from dragoman.text_tools.openers import M3
 from dragoman.text_tools.render import TAGS, dumps
-from dragoman.text_tools.tag_reader import escaped_name
+from dragoman.text_tools.tag_reader import escape_name
 from dragoman.text_tools.toolset import Tool, Toolset
 
 MAX_CALLS = 8
@@ -50,7 +51,7 @@ class Rep(msgspec.Struct, frozen=True):
 
 Node = Lit | Chars | Ref | Seq | Alt | Rep
 Around = Callable[[str, str], tuple[str, str]]
-"""What stands before and behind an argument, given its name and its type."""
+"""The text before and after an argument, given its name and its type."""
 
 
 class Grammar(msgspec.Struct, frozen=True):
@@ -60,16 +61,16 @@ class Grammar(msgspec.Struct, frozen=True):
 
     @property
     def gbnf(self) -> str:
-        """As llama.cpp reads it, and vLLM and others after it."""
-        return "\n".join(f"{name} ::= {_written(node)}" for name, node in self.rules.items()) + "\n"
+        """The grammar in GBNF, as read by llama.cpp, vLLM and others."""
+        return "\n".join(f"{name} ::= {_render(node)}" for name, node in self.rules.items()) + "\n"
 
 
 def grammar(tools: Iterable[Tool] | Toolset, dialect: str = DEFAULT) -> Grammar:
-    """Calls of these tools in this dialect. Raises ValueError where there are no tools."""
+    """Calls of these tools in this dialect. Raises ValueError if there are no tools."""
     offered = Toolset.of(tools)
     if offered is None or not offered.names:
         raise ValueError("a grammar of calls needs tools")
-    return Grammar(_Rules(offered, find(dialect)).rules())
+    return Grammar(_Rules(offered, find_dialect(dialect)).rules())
 
 
 _ESCAPE = Seq((Lit("\\"), Chars(r'["\\bfnrt]')))
@@ -123,17 +124,17 @@ class _Rules:
                 head = f"{dialect.name_prefix}{name}{dialect.name_suffix.format(index=0)}{dialect.separator}"
                 body = _seq(head, self._object(name))
             case "code_list" | "code_lines":
-                body = _seq(f"{name}(", self._listed(name, lambda key: f"{key}=", _python_value), ")")
+                body = _seq(f"{name}(", self._list_fields(name, lambda key: f"{key}=", _python_value), ")")
             case "braces":
-                body = _seq(f"call:{name}{{", self._listed(name, lambda key: f"{key}:", self._brace_value, ","), "}")
+                body = _seq(f"call:{name}{{", self._list_fields(name, lambda key: f"{key}:", self._brace_value, ","), "}")
             case _:
-                body = self._tagged(name)
+                body = self._tag_fields(name)
         return _seq(before, body, after)
 
     # --- arguments
 
     def _fields(self, name: str) -> list[tuple[str, Any, bool]]:
-        """Parameters, those that are required first."""
+        """Parameters, required ones first."""
         schema = self._tools.schema(name) or {}
         properties, required = schema.get("properties"), schema.get("required")
         needed = required if isinstance(required, list) else []
@@ -144,10 +145,10 @@ class _Rules:
         if not self._fields(name):
             schema = self._tools.schema(name)
             return Ref("object") if schema is None else Lit("{}")
-        return _seq("{", self._listed(name, lambda key: f"{dumps(key)}: ", _json_value), "}")
+        return _seq("{", self._list_fields(name, lambda key: f"{dumps(key)}: ", _json_value), "}")
 
-    def _listed(self, name: str, head: Callable[[str], str], value: Callable[[Any], Node], comma: str = ", ") -> Node:
-        """Parameters with commas between them; what is not required may be left out."""
+    def _list_fields(self, name: str, head: Callable[[str], str], value: Callable[[Any], Node], comma: str = ", ") -> Node:
+        """Parameters separated by commas; optional ones may be left out."""
         fields = self._fields(name)
         pairs = [(_seq(head(key), value(schema)), needed) for key, schema, needed in fields]
         return _with_commas(pairs, comma)
@@ -156,7 +157,7 @@ class _Rules:
         quote = self._dialect.quote
         return _seq(quote, Ref("text"), quote) if _kind(schema) == "string" else _json_value(schema)
 
-    def _tagged(self, name: str) -> Node:
+    def _tag_fields(self, name: str) -> Node:
         before, each, after = self._frame(name)
         parts: list[Node] = [Lit(before)]
         for key, schema, needed in self._fields(name):
@@ -167,25 +168,25 @@ class _Rules:
         return Seq((*parts, Lit(after)))
 
     def _frame(self, name: str) -> tuple[str, Around, str]:
-        """What stands before the arguments, around each, and behind them."""
+        """The text before the arguments, around each, and after them."""
         dialect = self._dialect
         match dialect.layout:
             case "pairs":
                 return (
                     f"{name}{dialect.separator}\n",
-                    lambda key, _: (f"<arg_key>{escaped_name(key)}</arg_key>\n<arg_value>", "</arg_value>\n"),
+                    lambda key, _: (f"<arg_key>{escape_name(key)}</arg_key>\n<arg_value>", "</arg_value>\n"),
                     "",
                 )
             case "elements":
-                return f"<{name}>\n", lambda key, _: (f"<{escaped_name(key)}>", f"</{escaped_name(key)}>\n"), f"</{name}>"
+                return f"<{name}>\n", lambda key, _: (f"<{escape_name(key)}>", f"</{escape_name(key)}>\n"), f"</{name}>"
             case "nested":
-                invoke = f'{M3}<invoke name="{escaped_name(name)}">'
-                return invoke, lambda key, _: (f"{M3}<{escaped_name(key)}>", f"{M3}</{escaped_name(key)}>"), f"{M3}</invoke>"
+                invoke = f'{M3}<invoke name="{escape_name(name)}">'
+                return invoke, lambda key, _: (f"{M3}<{escape_name(key)}>", f"{M3}</{escape_name(key)}>"), f"{M3}</invoke>"
             case "xtml":
                 return (
-                    f'<|open|>call tool="{escaped_name(name)}" index="1"<|sep|>',
+                    f'<|open|>call tool="{escape_name(name)}" index="1"<|sep|>',
                     lambda key, kind: (
-                        f'<|open|>argument key="{escaped_name(key)}" type="{"number" if kind == "integer" else kind or "string"}"<|sep|>',
+                        f'<|open|>argument key="{escape_name(key)}" type="{"number" if kind == "integer" else kind or "string"}"<|sep|>',
                         "<|close|>argument<|sep|>",
                     ),
                     "<|close|>call<|sep|>",
@@ -194,16 +195,16 @@ class _Rules:
                 return self._tag_frame(name)
 
     def _tag_frame(self, name: str) -> tuple[str, Around, str]:
-        from dragoman.text_tools.render import opening_tag
+        from dragoman.text_tools.render import render_opening_tag
 
         tags = TAGS[self._dialect.tags]
         line = "\n" if tags.trim == "lines" else ""
 
         def around(key: str, kind: str) -> tuple[str, str]:
-            said = f' string="{"true" if kind in ("string", "") else "false"}"' if tags.typed_by == "string" else ""
-            return opening_tag(tags.arg[0], key, tags, said) + line, f"{line}{tags.arg_end}\n"
+            attribute = f' string="{"true" if kind in ("string", "") else "false"}"' if tags.typed_by == "string" else ""
+            return render_opening_tag(tags.arg[0], key, tags, attribute) + line, f"{line}{tags.arg_end}\n"
 
-        return opening_tag(tags.call[0], name, tags) + "\n", around, tags.call_end
+        return render_opening_tag(tags.call[0], name, tags) + "\n", around, tags.call_end
 
 
 def _with_commas(pairs: list[tuple[Node, bool]], comma: str) -> Node:
@@ -240,7 +241,7 @@ def _json_value(schema: Any, depth: int = 0) -> Node:
 
 
 def _python_value(schema: Any) -> Node:
-    """Python reads JSON's lists, strings and numbers; the reader takes `true`, `false` and `null` too."""
+    """Python reads JSON's lists, strings and numbers; the parser accepts `true`, `false` and `null` too."""
     return _json_value(schema)
 
 
@@ -248,7 +249,7 @@ def _seq(*parts: str | Node) -> Node:
     return Seq(tuple(Lit(part) if isinstance(part, str) else part for part in parts if part != ""))
 
 
-def _written(node: Node, *, is_inner: bool = False) -> str:
+def _render(node: Node, *, is_inner: bool = False) -> str:
     match node:
         case Lit(text):
             return json.dumps(text, ensure_ascii=False) if text else '""'
@@ -257,14 +258,14 @@ def _written(node: Node, *, is_inner: bool = False) -> str:
         case Ref(rule):
             return rule
         case Seq(parts):
-            inside = " ".join(_written(part, is_inner=True) for part in parts if part != Lit(""))
+            inside = " ".join(_render(part, is_inner=True) for part in parts if part != Lit(""))
             inside = inside or '""'
             return f"({inside})" if is_inner else inside
         case Alt(parts):
-            inside = " | ".join(_written(part, is_inner=True) for part in parts)
+            inside = " | ".join(_render(part, is_inner=True) for part in parts)
             return f"({inside})" if is_inner else inside
         case Rep(part, least, most):
-            return f"{_written(part, is_inner=True)}{_times(least, most)}"
+            return f"{_render(part, is_inner=True)}{_times(least, most)}"
 
 
 def _times(least: int, most: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Where a JSON value ends, told while it streams and without understanding it. Decoding is in `json_text`."""
+"""Finds the end of a JSON value in a stream, without decoding it. Decoding is in `json_text`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.text_tools.lexer import NotACall, Source, literal
+from dragoman.text_tools.lexer import LexerSource, NotACall, match_literal
 
 MAX_DEPTH = 100
 _APOSTROPHE_WINDOW = 64
-"""How far behind a single quote we look for what tells whether it ends its string."""
+"""How far to look after a single quote to decide whether it ends its string."""
 
 _ITEMS = re.compile(r'(?:\s*+(?:"(?:[^"\\]++|\\.)*+"|[\w.+\-]++)\s*+[,:;])++', re.DOTALL)
-"""Whole strings and words with what separates them: what `_Reader` would take one by one."""
+"""Whole strings and words with their separators, which `_Reader` would otherwise take one by one."""
 _TOKEN = re.compile(r"\s+|[,:;]|[\w.+\-]+")
 _IN_STRING = {
     '"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL),
@@ -26,7 +26,7 @@ _State = Literal["done", "more", "odd"]
 
 
 class Value(msgspec.Struct, frozen=True):
-    """The text of a value as it was written."""
+    """The text of a value as written."""
 
     text: str
     is_open: bool
@@ -35,8 +35,8 @@ class Value(msgspec.Struct, frozen=True):
     """Whether it ends with a bracket or a closed string. A number might have had more digits."""
 
 
-def read_value(source: Source, stops: tuple[str, ...] = ()) -> Generator[None, None, Value]:
-    """Take an object or array. It ends with its last bracket, or where one of the stops, outside of strings, cuts it short."""
+def read_value(source: LexerSource, stops: tuple[str, ...] = ()) -> Generator[None, None, Value]:
+    """Take an object or array. It ends at its last bracket, or at one of the stops outside of strings."""
     reader = _Reader(source)
     while True:
         match reader.advance():
@@ -48,29 +48,29 @@ def read_value(source: Source, stops: tuple[str, ...] = ()) -> Generator[None, N
                     return reader.value(is_open=True)
                 yield
             case "odd":
-                if (yield from literal(source, stops)):
+                if (yield from match_literal(source, stops)):
                     return reader.value(is_open=True)
                 raise NotACall("it is not JSON")
 
 
 class _Reader:
-    """Brackets and strings, and nothing more."""
+    """Tracks only brackets and strings."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LexerSource) -> None:
         self._source = source
         self._parts: list[str] = []
         self._depth = 0
         self._quote = ""
         self._last = ""
-        """The last character that is no white space."""
+        """The last character that is not white space."""
         self._word: Literal["", "on", "over"] = ""
-        """Whether a word, a string or a bracket stands here already, so that no other may follow without a comma."""
+        """Whether a word, a string or a bracket precedes, so that another needs a comma first."""
 
     def value(self, *, is_open: bool) -> Value:
         return Value("".join(self._parts), is_open, not self._quote and self._last in ('"', "'", "}", "]"))
 
     def advance(self) -> _State:
-        """Take as much as there is."""
+        """Take as much as is available."""
         source = self._source
         text = source.buffer
         while source.position < len(text):
@@ -81,7 +81,7 @@ class _Reader:
         return "more"
 
     def _outside(self, text: str) -> bool:
-        """Take what stands outside of strings and the one mark after it; False where that is nothing JSON has."""
+        """Take text outside of strings and the character after it; False if that is not JSON."""
         source = self._source
         if not self._between(text):
             return False
@@ -104,7 +104,7 @@ class _Reader:
         return True
 
     def _between(self, text: str) -> bool:
-        """Take words, numbers and what separates them; False where two words stand side by side: that is prose."""
+        """Take words, numbers and separators; False if two words are side by side, as in prose."""
         source = self._source
         if not self._word and (items := _ITEMS.match(text, source.position)):
             self._parts.append(source.take(items.end()))
@@ -123,7 +123,7 @@ class _Reader:
         return True
 
     def _string(self, text: str) -> bool:
-        """Take as much of a string as there is; False where it takes more text to go on."""
+        """Take as much of a string as is available; False if more text is needed."""
         source = self._source
         match = _IN_STRING[self._quote].match(text, source.position)
         at = match.end() if match else source.position

@@ -1,4 +1,4 @@
-"""JSON as models write it. Valid JSON is read as `json.loads` reads it; what is close to it is read too, and every liberty is named."""
+"""A lenient JSON parser. Valid JSON is read as by `json.loads`; near-JSON is read too, and every repair is listed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NotReadable(ValueError):
 
 
 def loads(text: str) -> tuple[Any, tuple[str, ...]]:
-    """The value, and what had to be overlooked. Raises NotReadable."""
+    """The value and the repairs made. Raises NotReadable."""
     try:
         return json.loads(text, parse_constant=_no_constant), ()
     except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ def _no_constant(name: str) -> Any:
 
 
 class _Lenient:
-    """One pass, no going back."""
+    """One pass, no backtracking."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -86,7 +86,7 @@ class _Lenient:
         self._at = end
 
     def _next(self) -> str:
-        """The next character that is no white space; empty at the end."""
+        """The next character that is not white space; empty at the end."""
         self._skip()
         return self._text[self._at : self._at + 1]
 
@@ -107,7 +107,7 @@ class _Lenient:
     def _object(self, depth: int) -> dict[str, Any]:
         self._at += 1
         members: dict[str, Any] = {}
-        while self._goes_on("}", bool(members)):
+        while self._next_item("}", bool(members)):
             key = self._key()
             if self._next() != ":":
                 raise NotReadable("a key without a value")
@@ -118,12 +118,12 @@ class _Lenient:
     def _array(self, depth: int) -> list[Any]:
         self._at += 1
         items: list[Any] = []
-        while self._goes_on("]", bool(items)):
+        while self._next_item("]", bool(items)):
             items.append(self._value(depth + 1))
         return items
 
-    def _goes_on(self, closer: str, has_any: bool) -> bool:
-        """Past the comma and to the next item; False past the end of the list, there or not."""
+    def _next_item(self, closer: str, has_any: bool) -> bool:
+        """Move past the comma to the next item; False past the end of the list, even if its bracket is missing."""
         character = self._next()
         if has_any and character == ",":
             self._at += 1
@@ -139,7 +139,7 @@ class _Lenient:
         if character == closer:
             self._at += 1
             return False
-        if character == "" or character in "}]":  # the other bracket closes what is around this one
+        if character == "" or character in "}]":  # the other bracket closes the enclosing value
             self._note(MISSING_CLOSERS)
             return False
         return True

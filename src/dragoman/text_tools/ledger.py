@@ -1,4 +1,4 @@
-"""What has been decided of an answer: events to tell, pieces, calls that stand and what was refused."""
+"""What the parser has decided so far: events to emit, pieces, accepted calls and rejected ones."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from bisect import insort
 
 import msgspec
 
-from dragoman.text_tools.admission import Admission, Refused
-from dragoman.text_tools.calls import ArgDelta, Call, CallBegin, CallName, CallRejected, Event, Piece, Reasoning, Rejected, Span, Text
-from dragoman.text_tools.lexer import Source
+from dragoman.text_tools.admission import Admission, CallRefusal
+from dragoman.text_tools.calls import ArgDelta, Call, CallBegin, CallName, CallRejected, Event, Piece, PlainText, Reasoning, Rejected, Span
+from dragoman.text_tools.lexer import LexerSource
 from dragoman.text_tools.openers import OPENERS
 from dragoman.text_tools.place import Place
-from dragoman.text_tools.raw_calls import Block
+from dragoman.text_tools.raw_calls import CallBlock
 
 MAX_CALLS = 128
 """Calls in one answer. More are rejected."""
@@ -19,21 +19,21 @@ _BETWEEN = " \t\r\n;,"
 CUT_SHORT = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete"))
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _HeldCall(msgspec.Struct, frozen=True):
     """A call that counts only if nothing follows it."""
 
-    block: Block
+    block: CallBlock
     start: int
     gap: str
-    """What parts it from the one before."""
+    """The text between the previous call and this one."""
     text: str
     begins_line: bool
 
 
-class Ledger:
-    """One answer's. Text waits here only behind a call that counts only if nothing follows."""
+class CallLedger:
+    """The ledger of one answer. Text is held back only after a call that counts only if nothing follows."""
 
-    def __init__(self, source: Source, place: Place, admission: Admission) -> None:
+    def __init__(self, source: LexerSource, place: Place, admission: Admission) -> None:
         self._source = source
         self._place = place
         self._admission = admission
@@ -43,14 +43,14 @@ class Ledger:
         self.calls: list[Call] = []
         self.rejected: list[Rejected] = []
         self.reason = ""
-        """Why the answer ended; empty while it goes on."""
-        self.is_invented = False
+        """The finish reason; empty while the answer streams."""
+        self.has_invented_result = False
         """Whether the model has made up a tool's result."""
         self._begun: int | None = None
         self._index = 0
-        self._told = 0
-        self._told_name = ""
-        self._held: list[_Held] = []
+        self._emitted = 0
+        self._name = ""
+        self._held: list[_HeldCall] = []
         self._gap: list[str] = []
 
     @property
@@ -58,139 +58,139 @@ class Ledger:
         return self.reason in CUT_SHORT
 
     @property
-    def holds(self) -> bool:
+    def has_held(self) -> bool:
         return bool(self._held)
 
     # --- text and thinking
 
-    def text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self._held:
             if not text.strip(_BETWEEN):
                 self._gap.append(text)
                 return
-            self.settle(accept=False)
-        self._say(text)
+            self.settle_held(accept=False)
+        self._emit_text(text)
 
-    def _say(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         if text:
-            self.out.append(Text(text))
-            self._place.passed(text)
+            self.out.append(PlainText(text))
+            self._place.advance(text)
 
-    def thought(self, text: str, start: int) -> None:
+    def add_thought(self, text: str, start: int) -> None:
         self.out.append(Reasoning(text))
         self.pieces.append(Piece("reasoning", start, start + len(text)))
 
-    def mark(self, length: int) -> None:
-        """What stands here says nothing to anyone."""
+    def skip_marker(self, length: int) -> None:
+        """Skip a marker: it is neither text nor a call."""
         start = self._source.offset
         self._source.skip(self._source.position + length)
         self.pieces.append(Piece("marker", start, self._source.offset))
 
-    def thought_so_far(self) -> None:
-        """All before was thinking, and what it called it only thought of."""
+    def turn_into_thinking(self) -> None:
+        """Turn everything so far into thinking, and reject the calls in it."""
         self.pieces = [Piece("reasoning", 0, self._source.offset)]
         for call in self.calls:
-            self._refused(call.span, Refused("it was written while thinking", call.name))
+            self._reject(call.span, CallRefusal("it was written while thinking", call.name))
         self.calls = []
-        self.is_invented = False
+        self.has_invented_result = False
 
     # --- something that may be a call
 
     def begin(self) -> int:
-        """From here on it may be a call."""
+        """A call may begin here."""
         self._begun = self._source.offset
         self._source.keep()
-        self._told, self._told_name = 0, ""
+        self._emitted, self._name = 0, ""
         self.out.append(CallBegin(self._index, self._begun))
         return self._begun
 
-    def name(self, name: str) -> None:
-        if self._begun is not None and not self._told_name:
-            self._told_name = name
+    def set_name(self, name: str) -> None:
+        if self._begun is not None and not self._name:
+            self._name = name
             self.out.append(CallName(self._index, name))
 
-    def tell_more(self) -> None:
-        """As much of a call as has come."""
+    def emit_more(self) -> None:
+        """Emit the new text of the current call."""
         kept = self._source.kept
-        if self._begun is not None and len(kept) > self._told:
-            self.out.append(ArgDelta(self._index, "".join(kept[self._told :])))
-            self._told = len(kept)
+        if self._begun is not None and len(kept) > self._emitted:
+            self.out.append(ArgDelta(self._index, "".join(kept[self._emitted :])))
+            self._emitted = len(kept)
 
     def take_heading(self, start: int) -> None:
-        """What was read is the heading of a message, and no call."""
+        """What was read is the heading of a message, not a call."""
         self._begun = None
         self.pieces.append(Piece("marker", start, self._source.offset))
         self._source.keep()
 
     def refuse(self, start: int, reason: str) -> None:
         text = self.release()
-        self._refused((start, start + len(text)), Refused(reason, self._told_name))
+        self._reject((start, start + len(text)), CallRefusal(reason, self._name))
 
     def release(self) -> str:
-        """What was taken for a call is text."""
-        self.settle(accept=False)
+        """Turn what may have been a call back into text."""
+        self.settle_held(accept=False)
         self._begun = None
         text = "".join(self._source.kept)
         self._source.keep()
-        self._say(text)
+        self._emit_text(text)
         return text
 
-    def hold(self, block: Block, start: int, begins_line: bool) -> None:
-        self._held.append(_Held(block, start, "".join(self._gap), "".join(self._source.kept), begins_line))
+    def hold(self, block: CallBlock, start: int, begins_line: bool) -> None:
+        self._held.append(_HeldCall(block, start, "".join(self._gap), "".join(self._source.kept), begins_line))
         self._begun = None
         self._gap.clear()
 
-    def settle(self, *, accept: bool) -> None:
-        """Calls that counted only if nothing followed: now it is known."""
+    def settle_held(self, *, accept: bool) -> None:
+        """Accept or reject the calls that count only if nothing follows."""
         if not self._held:
             return
         held, gap = tuple(self._held), "".join(self._gap)
         self._held.clear()
         self._gap.clear()
         for each in held:
-            self._say(each.gap)
+            self._emit_text(each.gap)
             if accept:
                 self._source.kept = [each.text]
                 self.conclude(each.block, each.start, each.begins_line, is_bare=True)
             else:
-                self._say(each.text)
-                self._refused((each.start, each.start + len(each.text)), Refused("text follows it"))
-        self._say(gap)
+                self._emit_text(each.text)
+                self._reject((each.start, each.start + len(each.text)), CallRefusal("text follows it"))
+        self._emit_text(gap)
 
     # --- the verdict
 
-    def conclude(self, block: Block, start: int, begins_line: bool, *, is_bare: bool = False) -> None:
-        """The calls of a block: some stand, some are refused; where none stands, the block is text."""
+    def conclude(self, block: CallBlock, start: int, begins_line: bool, *, is_bare: bool = False) -> None:
+        """Accept or refuse each call of a block; if none is accepted, the block is text."""
         end = start + sum(map(len, self._source.kept))
         fault = self._fault(block)
-        refused: list[tuple[Span, Refused]] = [((start, end), Refused(each)) for each in block.faults]
-        stands = False
+        refused: list[tuple[Span, CallRefusal]] = [((start, end), CallRefusal(each)) for each in block.faults]
+        is_accepted = False
         for raw in block.calls if not fault else ():
             verdict = (
                 self._admission.admit(raw, block.opener, at_line_start=begins_line, is_bare=is_bare)
                 if len(self.calls) < MAX_CALLS
-                else Refused("there are too many calls", raw.name)
+                else CallRefusal("there are too many calls", raw.name)
             )
-            if isinstance(verdict, Refused):
+            if isinstance(verdict, CallRefusal):
                 refused.append(((raw.start, raw.end), verdict))
                 continue
-            stands = True
-            self.name(raw.name)
+            is_accepted = True
+            self.set_name(raw.name)
             self.calls.append(verdict if len(block.calls) > 1 else msgspec.structs.replace(verdict, span=(start, end)))
             self._index += 1
-        if stands:
-            self.tell_more()
+        if is_accepted:
+            self.emit_more()
             self._begun = None
-            insort(self.pieces, Piece("call", start, end), key=lambda piece: piece.start)  # markers may have gone by while it was held
-            self._place.passed_call()
+            insort(self.pieces, Piece("call", start, end), key=lambda piece: piece.start)  # markers may have been added while it was held
+            self._place.advance_past_call()
         else:
             self.release()
-            refused = refused or [((start, end), Refused(fault or "it holds no call"))]
+            refused = refused or [((start, end), CallRefusal(fault or "it holds no call"))]
         for span, each in refused:
-            self._refused(span, each)
+            self._reject(span, each)
 
-    def _fault(self, block: Block) -> str:
-        if self.is_invented:
+    def _fault(self, block: CallBlock) -> str:
+        if self.has_invented_result:
             return "it stands behind a tool result that the model made up"
         if self.is_cut and not block.is_closed:
             return "the answer was cut off"
@@ -199,7 +199,7 @@ class Ledger:
             return "it breaks off"
         return ""
 
-    def _refused(self, span: Span, refused: Refused) -> None:
+    def _reject(self, span: Span, refused: CallRefusal) -> None:
         if len(self.rejected) < MAX_CALLS:
             self.rejected.append(Rejected(span, refused.reason, name=refused.name, suggestions=refused.suggestions))
             self.out.append(CallRejected(span, refused.reason, refused.suggestions))

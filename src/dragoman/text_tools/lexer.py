@@ -1,7 +1,6 @@
-"""The text as it arrives, and finding markers in it. What may be the beginning of a marker waits; nothing else does.
+"""The buffer of streamed text, and finding markers in it. Only a possible beginning of a marker is held back.
 
-Reading is written as generators: each goes on until it cannot decide without more text, and yields. What is decided is decided by the
-text alone, never by how it was cut.
+Readers are generators that yield when they need more text to decide. Decisions depend on the text alone, never on how it was chunked.
 """
 
 from __future__ import annotations
@@ -11,22 +10,22 @@ from collections.abc import Generator, Iterable
 from functools import lru_cache
 
 MAX_CALL_CHARS = 4_000_000
-"""A call longer than this is none."""
+"""Longer calls are rejected."""
 
 Reading = Generator[None, None, None]
-"""Something that reads. It yields when it needs more text."""
+"""A reader: it yields when it needs more text."""
 
 
 class NotACall(Exception):
-    """What was being read is no call. What was taken of it is text."""
+    """What was being read is not a call; what was taken of it is text."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-class Source:
-    """The part of the answer that is not decided yet. `kept` holds what has been taken since a call may have begun."""
+class LexerSource:
+    """The undecided part of the answer. `kept` holds what was taken since a possible call began."""
 
     __slots__ = ("_kept_chars", "base", "buffer", "closed", "kept", "position")
 
@@ -45,7 +44,7 @@ class Source:
 
     @property
     def offset(self) -> int:
-        """Where we are in the whole answer."""
+        """The position in the whole answer."""
         return self.base + self.position
 
     @property
@@ -53,7 +52,7 @@ class Source:
         return self.position >= len(self.buffer)
 
     def keep(self) -> None:
-        """From here on a call may be."""
+        """Start keeping: a call may begin here."""
         self.kept = []
         self._kept_chars = 0
 
@@ -70,19 +69,19 @@ class Source:
         return text
 
     def skip(self, end: int) -> str:
-        """Take what belongs to no call."""
+        """Take text that does not belong to a call."""
         text = self.buffer[self.position : end]
         self.position = end
         return text
 
 
-# --- steps of reading, each taking no more than it has decided ------------------------------------------------------------------------
+# --- reading steps: each takes only what it has decided -------------------------------------------------------------------------------
 
 _SPACE = re.compile(r"\s*")
 
 
-def more(source: Source) -> Generator[None, None, bool]:
-    """Whether there is another character, waiting for it."""
+def has_more(source: LexerSource) -> Generator[None, None, bool]:
+    """Whether there is another character; waits for it."""
     while source.position >= len(source.buffer):
         if source.closed:
             return False
@@ -90,8 +89,8 @@ def more(source: Source) -> Generator[None, None, bool]:
     return True
 
 
-def space(source: Source) -> Generator[None, None, str]:
-    """Take white space, all of it."""
+def take_space(source: LexerSource) -> Generator[None, None, str]:
+    """Take all white space."""
     taken: list[str] = []
     while True:
         match = _SPACE.match(source.buffer, source.position)
@@ -103,8 +102,8 @@ def space(source: Source) -> Generator[None, None, str]:
         yield
 
 
-def literal(source: Source, options: tuple[str, ...]) -> Generator[None, None, str]:
-    """The longest of the options that stands here, not taken; empty where none does."""
+def match_literal(source: LexerSource, options: tuple[str, ...]) -> Generator[None, None, str]:
+    """The longest of the options at this position, not taken; empty if there is none."""
     if not options:
         return ""
     find = finder(options)
@@ -118,15 +117,15 @@ def literal(source: Source, options: tuple[str, ...]) -> Generator[None, None, s
         yield
 
 
-def pattern(source: Source, whole: re.Pattern[str], start: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
-    """The pattern matched here, not taken. `start` matches all that may still become it, or more of it; it must be bounded."""
+def match_pattern(source: LexerSource, whole: re.Pattern[str], start: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
+    """The match of a pattern at this position, not taken. `start` matches everything that may still become a match; it must be bounded."""
     while not source.closed and start.fullmatch(source.buffer, source.position) is not None:
         yield
     return whole.match(source.buffer, source.position)
 
 
-def until(source: Source, stops: tuple[str, ...], limit: int = MAX_CALL_CHARS) -> Generator[None, None, tuple[str, str]]:
-    """Take text up to one of the stops; the stop itself is not taken, and empty at the end of the answer."""
+def take_until(source: LexerSource, stops: tuple[str, ...], limit: int = MAX_CALL_CHARS) -> Generator[None, None, tuple[str, str]]:
+    """Take text up to one of the stops. Returns the text and the stop, which is not taken and is empty at the end of the answer."""
     find, taken, left = finder(stops), list[str](), limit
     while True:
         window = source.position + left + find.longest
@@ -147,7 +146,7 @@ def until(source: Source, stops: tuple[str, ...], limit: int = MAX_CALL_CHARS) -
         yield
 
 
-# --- markers ----------------------------------------------------------------------------------------------------------------------------
+# --- markers --------------------------------------------------------------------------------------------------------------------------
 
 
 class Finder:
@@ -166,12 +165,12 @@ class Finder:
         self.search = compiled.search
         self.match = compiled.match
 
-    def may_grow(self, match: re.Match[str], source: Source) -> bool:
-        """Whether more text may make another marker of it."""
+    def may_grow(self, match: re.Match[str], source: LexerSource) -> bool:
+        """Whether more text may turn it into a longer marker."""
         return match.end() == len(source.buffer) and match.group() in self._beginnings
 
     def longest_at(self, text: str, position: int) -> str:
-        """The longest marker that stands whole at the end of a text that breaks off within another."""
+        """The longest complete marker at a position where the text ends within a longer one."""
         return max((marker for marker in self.markers if text.startswith(marker, position)), key=len, default="")
 
 
@@ -181,7 +180,7 @@ def finder(markers: tuple[str, ...]) -> Finder:
 
 
 def trie_pattern(markers: Iterable[str]) -> str:
-    """Matches each marker, the longest first, and at the end of the text whatever may become one."""
+    """A pattern that matches each marker, longest first, and at the end of the text any beginning of one."""
     trie: dict[str, dict] = {}  # pyrefly: ignore[implicit-any-type-argument]
     for marker in markers:
         node = trie
@@ -195,7 +194,7 @@ def _node_pattern(node: dict[str, dict], *, is_root: bool = False) -> str:  # py
     branches: list[str] = []
     for character in sorted(key for key in node if key):
         path, below = character, node[character]
-        while len(below) == 1 and "" not in below:  # one way on: a plain run, every part of which may end the text
+        while len(below) == 1 and "" not in below:  # a run without branches, any prefix of which may end the text
             ((character, below),) = below.items()
             path += character
         branches.append(_run_pattern(path, _node_pattern(below)))
@@ -209,7 +208,7 @@ def _node_pattern(node: dict[str, dict], *, is_root: bool = False) -> str:  # py
 
 
 def _run_pattern(path: str, rest: str) -> str:
-    """The run and what follows, or as much of the run as the text has left."""
+    """The run and what follows, or as much of the run as is left of the text."""
     pattern = re.escape(path[-1]) + rest
     for character in reversed(path[:-1]):
         pattern = f"{re.escape(character)}(?:{pattern}|\\Z)"

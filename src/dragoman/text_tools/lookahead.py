@@ -1,4 +1,4 @@
-"""What begins a call where no marker of a dialect's own does: a few characters of lookahead, so that plain text waits for no more."""
+"""Lookahead for calls without a dialect's own marker: a few characters, so that plain text is hardly delayed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Literal
 
 from dragoman.text_tools.align import fold
 from dragoman.text_tools.envelope import OPENING_KEYS, WRAPPER_KEYS
-from dragoman.text_tools.lexer import Finder, Source, trie_pattern
+from dragoman.text_tools.lexer import Finder, LexerSource, trie_pattern
 from dragoman.text_tools.openers import BARE_ENDS, CHANNELS, ENDINGS, NOISE, OPENERS, REASONING, RESPONSES
 from dragoman.text_tools.tag_reader import element_tags
 from dragoman.text_tools.toolset import Toolset
 
 Patterns = tuple[re.Pattern[str], re.Pattern[str]]
-"""Something, and all that may still become it."""
+"""A pattern, and one for everything that may still become a match."""
 
 WINDOW = 160
 WRAPPED = frozenset(WRAPPER_KEYS) - {"function"}
@@ -30,7 +30,7 @@ _FENCE = r"`{3,16}(?!`)[ \t]{0,8}(?:(?:json\w?|JSON|tool_calls?|tool|javascript|
 _FENCE_START = r"`{3,16}[ \t]{0,8}\w{0,12}[ \t]{0,8}\r?\n?\s{0,32}"
 
 BESIDE = (_OBJECT_NEXT, _LIST_NEXT)
-"""What may begin a call without a marker, or still become that."""
+"""Patterns of what begins, or may still begin, a call without a marker."""
 
 CODE_FENCE = re.compile(rf"{_FENCE}(?P<value>{_VALUE})")
 CODE_FENCE_START = re.compile(rf"{_FENCE_START}{_VALUE_START}")
@@ -45,7 +45,7 @@ _RECIPIENT_START = r"t|to|to=[^\s<]{0,120}\s{0,4}(?:<\|?[a-z]{0,8}\|?(?:>\w{0,20
 
 
 class Lookahead:
-    """For one set of tools."""
+    """Lookahead for one set of tools."""
 
     def __init__(self, tools: Toolset | None) -> None:
         self._tools = tools
@@ -63,8 +63,8 @@ class Lookahead:
         properties = (schema or {}).get("properties")
         return tuple(map(str, properties)) if isinstance(properties, dict) else ()
 
-    def bare(self, source: Source) -> Generator[None, None, Literal["", "wrapped", "json", "code"]]:
-        """What kind of call may begin at the bracket here."""
+    def bare_kind(self, source: LexerSource) -> Generator[None, None, Literal["", "wrapped", "json", "code"]]:
+        """The kind of call that may begin at this bracket."""
         while True:
             rest = source.buffer[source.position : source.position + WINDOW]
             if value := _BARE.match(rest):
@@ -79,7 +79,7 @@ class Lookahead:
             yield
 
     def _may_name(self, written: str) -> bool:
-        """Whether it ends like a tool: a module may stand before it. So only the whole of it tells."""
+        """Whether it ends with a tool's name: a module may precede it, so only the complete name decides."""
         return self._folded is None or fold(written).endswith(self._folded)
 
 
@@ -97,7 +97,7 @@ def _finder(elements: tuple[str, ...]) -> Finder:
 
 @lru_cache(maxsize=256)
 def _element_patterns(name: str, parameters: tuple[str, ...]) -> Patterns:
-    """A tool's tag, and directly in it a parameter's or its own end."""
+    """A tool's tag followed directly by a parameter's tag or its own end tag."""
     tag = re.escape(name)
     inner = (f"</{name}>", *element_tags(parameters))
     longest = max(map(len, inner)) - len("<>")

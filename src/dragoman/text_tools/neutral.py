@@ -1,4 +1,4 @@
-"""Text from outside, made harmless: what a tool returned or a file holds must not look like a call, a result or the end of one."""
+"""Escapes markers in untrusted text: tool results and file contents must not look like a call, a result or the end of one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cache
 from dragoman.text_tools.openers import BARE_ENDS, CHANNELS, ENDINGS, MESSAGE, NOISE, OPENERS, REASONING, RESPONSES
 
 BREAK = "\u2060"
-"""A word joiner: nothing to see, and no marker survives it."""
+"""A word joiner: invisible, and it breaks any marker."""
 
 
 def neutralise(text: str) -> str:
-    """The same text to the eye, without any marker. Text without markers comes back as the same object."""
+    """Text that looks the same but contains no marker. Text without markers is returned as the same object."""
     search = _markers()
     if search.search(text) is None:
         return text
@@ -29,7 +29,7 @@ def _markers() -> re.Pattern[str]:
     for marker in sorted(fixed, key=len, reverse=True):
         behind.setdefault(marker[0], []).append(re.escape(marker[1:]))
     behind.setdefault("{", []).append(r"\s*[\"']tool_calls?[\"']")
-    # One character first, and only then what may follow it: so that prose is passed over at one look per character.
+    # Match the first character first, then what may follow it, so that prose costs one check per character.
     firsts = "".join(map(re.escape, behind))
     rest = "|".join(rf"(?<={re.escape(first)})(?:{'|'.join(follows)})" for first, follows in behind.items())
     return re.compile(rf"([{firsts}])(?={rest})", re.DOTALL)

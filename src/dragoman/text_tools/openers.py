@@ -1,5 +1,5 @@
-"""Every marker that begins a call or a run of calls, what ends it, and what may stand in between. One table for all dialects: many share
-a marker, and what follows it tells them apart."""
+"""Every marker that begins a call or a run of calls, its end markers, and what may be in between. One table for all dialects: many share
+a marker, and what follows it distinguishes them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ class Opener(msgspec.Struct, frozen=True):
     open: str
     close: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
-    """Openers of the single calls, where this one opens a run of them."""
+    """Openers of the individual calls, if this one opens a run of them."""
     is_optional: bool = False
-    """Whether the end may be missing without anything being cut off."""
+    """Whether the end marker may be missing without the call being truncated."""
     left: int = 0
-    """How many of its characters are part of what follows and stay where they are."""
+    """How many of its characters belong to what follows and are not consumed."""
     has_noise: bool = False
-    """Whether text between the calls is to be passed over."""
+    """Whether text between the calls is skipped."""
     is_code: bool = False
-    """Whether calls may stand as code, one behind the other."""
+    """Whether calls may be written as code, one after the other."""
     name_as_key: bool = False
 
 
 def _direct(*markers: str) -> tuple[Opener, ...]:
-    """Markers with which a call itself begins."""
+    """Markers that are part of the call itself."""
     return tuple(Opener(marker, left=len(marker)) for marker in markers)
 
 
@@ -97,7 +97,7 @@ ENDINGS: frozenset[str] = frozenset(
         *("</function>", "</invoke>", "</｜DSML｜invoke>", "</atem:invoke>", "</steptml:invoke>"),
     )
 )
-"""Ends of calls. One that stands alone behind a call belongs to it, and is text elsewhere."""
+"""End markers of calls. A stray one right after a call belongs to the call; elsewhere it is text."""
 
 REASONING: dict[str, str] = {
     "<think>": "</think>",
@@ -117,10 +117,10 @@ REASONING: dict[str, str] = {
 """What opens the model's thinking, and what closes it."""
 
 BARE_ENDS: frozenset[str] = frozenset(REASONING.values()) - {"<channel|>", "<|end_message|>"}
-"""Where one of these comes first, all before it was thinking: the chat template had opened it."""
+"""If one of these comes without its opening tag, everything before it was thinking: the chat template had opened it."""
 
 CHANNELS = ("<|start|>", "<|channel|>")
-"""With these a message begins that says to whom it goes, and ends its heading with MESSAGE."""
+"""Markers that begin a message whose heading names the recipient and ends with MESSAGE."""
 MESSAGE = "<|message|>"
 MESSAGE_ENDS = ("<|end|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>", *CHANNELS)
 
@@ -133,10 +133,10 @@ NOISE: frozenset[str] = frozenset(
         *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|message_sep|>", "<|role_sep|>"),
     )
 )
-"""Control tokens that say nothing to anyone."""
+"""Control tokens without meaning, which are dropped."""
 
 RESPONSES: tuple[str, ...] = (
     *("<tool_response>", "<|tool_response>", "<|tool_response|>", "<TOOL_RESPONSE>", "[TOOL_RESULTS]", "<|START_TOOL_RESULT|>"),
     *("<｜tool▁outputs▁begin｜>", "<｜tool▁output▁begin｜>", "✿RESULT✿", "<function_response>", "<start_function_response>"),
 )
-"""What tools answer with. Where the model writes one itself, it makes up what follows."""
+"""Markers of tool results. If the model writes one itself, it invents the result that follows."""

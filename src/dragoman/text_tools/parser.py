@@ -1,4 +1,4 @@
-"""Calls, text and thinking, told apart while a model's answer streams. No I/O, no clock, no going back."""
+"""Splits a streaming answer into text, thinking and calls. No I/O, no clock, no backtracking."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import Literal
 import msgspec
 
 from dragoman.text_tools.admission import Admission
-from dragoman.text_tools.align import Mapped
-from dragoman.text_tools.calls import CallReady, Done, Event, Parsed, Piece, Text
-from dragoman.text_tools.dialect import AUTO, find
-from dragoman.text_tools.ledger import Ledger
-from dragoman.text_tools.lexer import Source
+from dragoman.text_tools.align import NameMapping
+from dragoman.text_tools.calls import CallReady, Done, Event, Parsed, Piece, PlainText
+from dragoman.text_tools.dialect import AUTO
+from dragoman.text_tools.dialect_table import find_dialect
+from dragoman.text_tools.ledger import CallLedger
+from dragoman.text_tools.lexer import LexerSource
 from dragoman.text_tools.machine import Machine
-from dragoman.text_tools.pieces import tiled
+from dragoman.text_tools.pieces import fill_gaps
 from dragoman.text_tools.place import Place
 from dragoman.text_tools.toolset import Tool, Toolset
 
 
 class StreamParser:
-    """Reads one answer. Feed it text as it comes, then finish it; `result` is the whole.
+    """Reads one answer. Call `feed` with each piece of text, then `finish`; `result` is the whole answer.
 
-    `tools` None takes any tool name. A dialect that is named is believed wherever a call may stand; others only where they begin a line,
-    name a known tool and fit its schema. `auto` believes any marker, and a call without one where nothing else is or follows.
+    `tools=None` accepts any tool name. With a named dialect, its calls are accepted wherever a call may occur, and calls in other dialects
+    only if they begin a line, name a known tool and fit its schema. `auto` accepts any marker, and a call without a marker if nothing else
+    precedes or follows it.
     """
 
     def __init__(
@@ -32,20 +34,20 @@ class StreamParser:
         *,
         dialect: str = AUTO,
         tool_choice: str = "auto",
-        mapping: Mapped | None = None,
+        mapping: NameMapping | None = None,
         is_thinking: bool = False,
         is_strict: bool = False,
     ) -> None:
         """`mapping` is the user's table of names (see `align`). `is_thinking`: the chat template has opened the model's thinking.
-        `is_strict`: nobody asked for calls as text, so each must begin a line and fit its tool, as one in a foreign dialect must."""
+        `is_strict`: text calls were not requested, so each must begin a line and fit its tool, like a call in a foreign dialect."""
         self._tools = Toolset.of(tools)
         self._options = (dialect, tool_choice, mapping)
         self._is_strict = is_strict
-        spoken = None if dialect == AUTO else find(dialect)
-        self._source = Source()
+        spoken = None if dialect == AUTO else find_dialect(dialect)
+        self._source = LexerSource()
         self._place = Place()
         admission = Admission(self._tools, spoken, tool_choice, mapping, is_strict=is_strict)
-        self._ledger = Ledger(self._source, self._place, admission)
+        self._ledger = CallLedger(self._source, self._place, admission)
         self._takes_calls = tool_choice != "none" and (self._tools is None or len(self._tools) > 0)
         self._machine = Machine(
             self._source,
@@ -59,14 +61,14 @@ class StreamParser:
         )
         self._search = self._machine.search
         self._is_within = False
-        """Whether what we read is the thinking of another answer."""
+        """Whether this parser reads the unclosed thinking of another one's answer."""
         self._chunks: list[str] = []
         self._result: Parsed | None = None
-        self._run = self._machine.answer(is_thinking=is_thinking)
+        self._run = self._machine.read_answer(is_thinking=is_thinking)
         next(self._run, None)
 
     def feed(self, text: str) -> list[Event]:
-        """More of the answer. What it decides comes back as events."""
+        """Read more of the answer; returns the events it decides."""
         if not text or self._ledger.reason:
             return []
         self._chunks.append(text)
@@ -74,15 +76,15 @@ class StreamParser:
             self._source.base += len(text)
             place = self._place
             if place.is_blank or "\n" in text or text.isspace():
-                place.passed(text)
+                place.advance(text)
             else:
                 place.before = place.solid = text
-            return [Text(text)]
+            return [PlainText(text)]
         self._source.push(text)
         return self._go_on()
 
     def finish(self, reason: str = "stop") -> list[Event]:
-        """The answer is over, and why. What was cut off by a limit is no call."""
+        """End the answer, with its finish reason. A call truncated by the output limit is rejected."""
         ledger = self._ledger
         if ledger.reason:
             return []
@@ -99,10 +101,10 @@ class StreamParser:
         if self._result is not None:
             return self._result
         ledger, original = self._ledger, "".join(self._chunks)
-        pieces = tiled(ledger.pieces, len(original))
-        said = {kind: "".join(original[each.start : each.end] for each in pieces if each.kind == kind) for kind in ("text", "reasoning")}
+        pieces = fill_gaps(ledger.pieces, len(original))
+        joined = {kind: "".join(original[each.start : each.end] for each in pieces if each.kind == kind) for kind in ("text", "reasoning")}
         rejected = tuple(msgspec.structs.replace(each, text=original[slice(*each.span)]) for each in ledger.rejected)
-        parsed = Parsed(tuple(ledger.calls), said["text"], said["reasoning"], rejected, original, pieces)
+        parsed = Parsed(tuple(ledger.calls), joined["text"], joined["reasoning"], rejected, original, pieces)
         if ledger.reason:
             self._result = parsed
         return parsed
@@ -111,11 +113,11 @@ class StreamParser:
         self._machine.is_idle = False
         self._ledger.out = []
         next(self._run, None)
-        self._ledger.tell_more()
+        self._ledger.emit_more()
         return self._ledger.out
 
     def _calls_at_end(self, thought: str, start: int) -> None:
-        """Thinking that was never closed may end in calls. Then it ended where they begin."""
+        """Unclosed thinking may end in calls; the thinking then ends where they begin."""
         if self._is_within or not self._takes_calls:
             return
         dialect, tool_choice, mapping = self._options
@@ -131,7 +133,7 @@ class StreamParser:
         at = start + tail[0].start
         kept = [each for each in self._ledger.pieces if each.end <= at]
         cut = [Piece(each.kind, each.start, at) for each in self._ledger.pieces if each.start < at < each.end]
-        rest = [each for each in read.pieces if each.start >= tail[0].start]  # calls, and what stands between and behind them
+        rest = [each for each in read.pieces if each.start >= tail[0].start]  # calls, and what is between and after them
         self._ledger.pieces = [*kept, *cut, *(Piece(_kind_at_end(each), start + each.start, start + each.end) for each in rest)]
         self._ledger.calls += [
             msgspec.structs.replace(call, span=(call.span[0] + start, call.span[1] + start))

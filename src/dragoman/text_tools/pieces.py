@@ -1,4 +1,4 @@
-"""An answer in pieces, without a gap and without overlap."""
+"""Splits an answer into pieces without gaps or overlaps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dragoman.text_tools.calls import Piece
 
 
-def tiled(pieces: Iterable[Piece], length: int) -> tuple[Piece, ...]:
-    """What is not text, with text in between. Neighbours of one kind are joined, calls aside."""
+def fill_gaps(pieces: Iterable[Piece], length: int) -> tuple[Piece, ...]:
+    """Fill the gaps between pieces with text pieces. Neighbours of one kind are joined, except calls."""
     tiles: list[Piece] = []
     at = 0
     for piece in pieces:

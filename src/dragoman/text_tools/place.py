@@ -1,4 +1,4 @@
-"""Where in the text we are: what a reader must know to tell a call from the mention of one."""
+"""The context at the current position: what the parser needs to distinguish a call from the mention of one."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ _QUOTES = frozenset("\"'“”‘’«»「『")
 
 
 class Place:
-    """Follows text as it goes by."""
+    """Tracks the position in the text."""
 
     __slots__ = ("before", "fence", "follows_call", "is_blank", "is_first", "line_head", "solid", "ticks")
 
     def __init__(self) -> None:
         self.is_first = True
-        """Whether nothing but blanks, thinking and calls has been seen."""
+        """Whether only blanks, thinking and calls have been seen."""
         self.is_blank = True
-        """Whether the line has nothing but white space so far."""
+        """Whether the line has only white space so far."""
         self.line_head = ""
-        """The line's first character that is no white space."""
+        """The line's first character that is not white space."""
         self.before = ""
         """Some text that ends with the last character."""
         self.solid = ""
-        """Some text that ends, blanks aside, with the last character that is no white space."""
+        """Some text that ends with the last character that is not white space (trailing blanks aside)."""
         self.ticks = 0
-        """How many backticks opened the code within the line; 0 outside of it."""
+        """How many backticks opened the inline code; 0 outside of it."""
         self.fence = 0
         """How many backticks opened the code fence; 0 outside of one."""
         self.follows_call = False
-        """Whether only white space stands between the last call and here."""
+        """Whether only white space separates this position from the last call."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether text may go by without a closer look."""
+        """Whether text may pass without closer inspection."""
         return not (self.is_first or self.follows_call or self.ticks or self.fence)
 
     @property
     def is_quoted(self) -> bool:
-        """In a code fence, in backticks, in a quoted line, or right behind a quotation mark."""
+        """In a code fence, in backticks, in a quoted line, or right after a quotation mark."""
         return bool(self.fence or self.ticks or self.line_head == ">" or self.before[-1:] in _QUOTES)
 
     @property
     def is_mentioned(self) -> bool:
-        """Whether an end of thinking is only spoken of here."""
+        """Whether an end-of-thinking tag is only mentioned here."""
         if self.fence:
             return not self.is_blank
         return bool(self.ticks) or self.before[-1:] in _QUOTES
@@ -52,11 +52,11 @@ class Place:
 
     @property
     def begins_sentence(self) -> bool:
-        """Whether what stands before is over, or announces something."""
+        """Whether a sentence has just ended, or announces something."""
         return self.solid.rstrip()[-1:] in _SENTENCE_ENDS
 
-    def passed(self, text: str) -> None:
-        """Text went by."""
+    def advance(self, text: str) -> None:
+        """Move past text."""
         self.before = text
         is_space = text.isspace()
         if not is_space:
@@ -73,10 +73,10 @@ class Place:
             self.follows_call = False
             self.is_first = self.is_first and not text.strip(" \t\r\n;,")
 
-    def passed_call(self) -> None:
+    def advance_past_call(self) -> None:
         self.follows_call, self.is_blank = True, False
         self.line_head = self.before = self.solid = ""
 
-    def begins_anew(self) -> None:
-        """A new part of the answer begins, as on a new line."""
+    def restart(self) -> None:
+        """Start a new part of the answer, as on a new line."""
         self.is_blank, self.line_head, self.before, self.ticks, self.fence = True, "", "", 0, 0

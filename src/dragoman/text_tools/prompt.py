@@ -1,4 +1,4 @@
-"""What a model is told of its tools, and how to call them."""
+"""The prompt that describes tools to the model and how to call them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.text_tools.calls import Call
-from dragoman.text_tools.constrained import reply_of
-from dragoman.text_tools.dialect import DEFAULT, SEED, Dialect, find
+from dragoman.text_tools.constrained import render_reply
+from dragoman.text_tools.dialect import DEFAULT, FENCED_JSON, Dialect
+from dragoman.text_tools.dialect_table import find_dialect
 from dragoman.text_tools.render import render_call, render_calls
 from dragoman.text_tools.toolset import Tool, Toolset
 
@@ -17,28 +18,28 @@ _EXAMPLE = Call("tool_name", {"param": "value"})
 
 
 def render_prompt(tools: Iterable[Tool] | Toolset, dialect: str = DEFAULT) -> str:
-    """The text that stands before a conversation. Empty where there are no tools."""
+    """The description of the tools, for the start of a conversation. Empty if there are no tools."""
     offered = Toolset.of(tools)
     if offered is None or not offered.names:
         return ""
-    spoken = find(dialect)
-    return _seed_guidance(offered) if spoken.name == SEED else _guidance(offered, spoken)
+    spoken = find_dialect(dialect)
+    return _fenced_json_guidance(offered) if spoken.name == FENCED_JSON else _guidance(offered, spoken)
 
 
 def render_bound_prompt(tools: Iterable[Tool] | Toolset) -> str:
-    """The same for a model whose answers are bound to a grammar: it is told the form it is bound to. See `constrained`.
+    """The same for a model whose answers are constrained by a grammar: it describes that form. See `constrained`.
 
-    The call stands last: a small model rather takes the form it has read last, and had better look once too often.
+    The call comes last: a small model prefers the form it has read last, and should rather call a tool once too often.
     """
     offered = Toolset.of(tools)
     if offered is None or not offered.names:
         return ""
     signatures = "\n\n".join(_signature(name, offered) for name in offered.names)
-    forms = f"Every reply is JSON in one of two forms:\n{reply_of('words')}\n{reply_of(_EXAMPLE)}"
+    forms = f"Every reply is JSON in one of two forms:\n{render_reply('words')}\n{render_reply(_EXAMPLE)}"
     return f"# Tools\n\n{signatures}\n\n# Form\n\n{forms}"
 
 
-# --- ours -------------------------------------------------------------------------------------------------------------------------------
+# --- all dialects but fenced_json -----------------------------------------------------------------------------------------------------
 
 
 def _guidance(tools: Toolset, dialect: Dialect) -> str:
@@ -65,19 +66,19 @@ def _guidance(tools: Toolset, dialect: Dialect) -> str:
 
 
 def _signature(name: str, tools: Toolset) -> str:
-    """`name(path: string, limit?: integer)`, what it does, and what its parameters mean."""
+    """`name(path: string, limit?: integer)`, its description, and those of its parameters."""
     schema = tools.schema(name) or {}
     properties = _properties(schema)
     required = _required(schema)
     fields = ", ".join(f"{key}{'' if key in required else '?'}: {type_text(each, schema)}" for key, each in properties.items())
     lines = [f"{name}({fields})"]
     lines += [f"  {line}" for line in tools.description(name).strip().splitlines()]
-    lines += [f"  - {key}: {said}" for key, each in properties.items() if (said := _said(each))]
+    lines += [f"  - {key}: {text}" for key, each in properties.items() if (text := _description(each))]
     return "\n".join(lines)
 
 
 def type_text(schema: Any, root: dict[str, Any], depth: int = 0) -> str:
-    """A schema as one would write a type."""
+    """A schema as a short type expression."""
     if not isinstance(schema, dict) or depth > MAX_TYPE_DEPTH:
         return "any"
     if isinstance(choices := schema.get("enum"), list) and choices:
@@ -85,7 +86,7 @@ def type_text(schema: Any, root: dict[str, Any], depth: int = 0) -> str:
 
         return " | ".join(dumps(choice) for choice in choices[:20])
     if isinstance(reference := schema.get("$ref"), str):
-        return type_text(_resolved(reference, root), root, depth + 1)
+        return type_text(_resolve(reference, root), root, depth + 1)
     for keyword in ("anyOf", "oneOf"):
         if isinstance(forms := schema.get(keyword), list) and forms:
             return " | ".join(dict.fromkeys(type_text(form, root, depth + 1) for form in forms[:10]))
@@ -106,7 +107,7 @@ def type_text(schema: Any, root: dict[str, Any], depth: int = 0) -> str:
             return "any"
 
 
-def _resolved(reference: str, root: dict[str, Any]) -> Any:
+def _resolve(reference: str, root: dict[str, Any]) -> Any:
     target: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         target = target.get(step) if isinstance(target, dict) else None
@@ -123,14 +124,14 @@ def _required(schema: dict[str, Any]) -> list[Any]:
     return required if isinstance(required, list) else []
 
 
-def _said(schema: Any) -> str:
-    said = schema.get("description") if isinstance(schema, dict) else None
-    return " ".join(said.split()) if isinstance(said, str) else ""
+def _description(schema: Any) -> str:
+    text = schema.get("description") if isinstance(schema, dict) else None
+    return " ".join(text.split()) if isinstance(text, str) else ""
 
 
-# --- the seed's, word for word ----------------------------------------------------------------------------------------------------------
+# --- fenced_json: fixed wording, which must not change --------------------------------------------------------------------------------
 
-_SEED_HEAD = """\
+_FENCED_JSON_HEAD = """\
 You are an AI assistant with access to the following tools. When you need to use a tool, respond with JSON in this exact format:
 
 ```json
@@ -144,7 +145,7 @@ You are an AI assistant with access to the following tools. When you need to use
 
 Available tools:
 """
-_SEED_FOOT = """
+_FENCED_JSON_FOOT = """
 
 IMPORTANT:
 - Only use tools when necessary to complete the user's request
@@ -153,17 +154,17 @@ IMPORTANT:
 - You can provide explanatory text along with tool calls when helpful"""
 
 
-def _seed_guidance(tools: Toolset) -> str:
-    return _SEED_HEAD + "\n".join(_seed_tool(name, tools) for name in tools.names) + _SEED_FOOT
+def _fenced_json_guidance(tools: Toolset) -> str:
+    return _FENCED_JSON_HEAD + "\n".join(_fenced_json_tool(name, tools) for name in tools.names) + _FENCED_JSON_FOOT
 
 
-def _seed_tool(name: str, tools: Toolset) -> str:
+def _fenced_json_tool(name: str, tools: Toolset) -> str:
     schema = tools.schema(name) or {}
     required = _required(schema)
     lines = [f"**{name}**: {tools.description(name)}", "  Parameters:"]
     for key, each in _properties(schema).items():
         kind = each.get("type") if isinstance(each, dict) else None
-        said = _said(each)
+        text = _description(each)
         need = "required" if key in required else "optional"
-        lines.append(f'    "{key}": {kind if isinstance(kind, str) else "any"} ({need}){f" - {said}" if said else ""}')
+        lines.append(f'    "{key}": {kind if isinstance(kind, str) else "any"} ({need}){f" - {text}" if text else ""}')
     return "\n".join(lines)

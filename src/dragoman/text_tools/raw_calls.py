@@ -1,4 +1,4 @@
-"""Calls as they were written, before anything is known of the tools they mean."""
+"""Calls as written, before they are matched to tools."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Form = Literal["json", "named", "function", "function_name", "invoke", "pairs", 
 """How a call was written."""
 
 
-class Raw(msgspec.Struct, frozen=True):
-    """A call as it was written: nothing is known yet of the tool."""
+class RawCall(msgspec.Struct, frozen=True):
+    """A call as written, not yet matched to a tool."""
 
     name: str
     args: dict[str, Any]
@@ -19,17 +19,17 @@ class Raw(msgspec.Struct, frozen=True):
     start: int
     end: int
     is_raw: bool = False
-    """Whether the values are text that says nothing of its type."""
+    """Whether the values are untyped text."""
     repairs: tuple[str, ...] = ()
     positional: tuple[Any, ...] = ()
 
 
-class Block(msgspec.Struct, frozen=True):
-    calls: tuple[Raw, ...]
+class CallBlock(msgspec.Struct, frozen=True):
+    calls: tuple[RawCall, ...]
     is_closed: bool
-    """Whether all that belongs to it was there. What is not closed at the output limit was cut off."""
+    """Whether it is complete. A block that is not closed at the output limit was truncated."""
     is_cut: bool = False
-    """Whether the answer ended within a value, brackets missing."""
+    """Whether the answer ended within a value, with brackets missing."""
     opener: str = ""
     faults: tuple[str, ...] = ()
-    """Why something in it that began like a call is none."""
+    """Why parts that began like a call are not one."""

@@ -1,4 +1,4 @@
-"""Names that models use for one another. Data: a row is a set of names, written without case and punctuation, that mean the same thing."""
+"""Parameter names that models use interchangeably. Each row is a set of synonyms, without case and punctuation."""
 
 from __future__ import annotations
 
@@ -63,4 +63,4 @@ def _by_name() -> dict[str, frozenset[str]]:
 
 
 SYNONYMS = _by_name()
-"""Folded name → the folded names it may stand for."""
+"""Folded name → its folded synonyms."""

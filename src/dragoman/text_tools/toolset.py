@@ -1,4 +1,4 @@
-"""The tools a model was offered, in the one form the reader, alignment and prompts use."""
+"""The tools offered to a model, in the one form that parser, alignment and prompts use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dragoman.base import jsontext
 from dragoman.values.messages import ToolSpec
 
 Tool = ToolSpec | Mapping[str, Any]
-"""A ToolSpec, or a plain dict {name, description, parameters}; the OpenAI envelope around it is taken off."""
+"""A ToolSpec, or a plain dict {name, description, parameters}; the OpenAI envelope around it is removed."""
 
 
 class Toolset:
-    """Tool names in the order they were offered, each with the schema of its arguments or None where there is none."""
+    """Tool names in the order they were offered, each with the schema of its arguments, or None."""
 
     def __init__(self, schemas: Mapping[str, dict[str, Any] | None], descriptions: Mapping[str, str] | None = None) -> None:
         self._schemas = dict(schemas)
@@ -21,7 +21,7 @@ class Toolset:
 
     @classmethod
     def of(cls, tools: Iterable[Tool] | Toolset | None) -> Toolset | None:
-        """None stays None: then any tool name is taken."""
+        """None stays None: any tool name is then accepted."""
         if tools is None or isinstance(tools, Toolset):
             return tools
         schemas: dict[str, dict[str, Any] | None] = {}
@@ -43,7 +43,7 @@ class Toolset:
         return len(self._schemas)
 
     def schema(self, name: str) -> dict[str, Any] | None:
-        """The JSON Schema of a tool's arguments; None where the tool is unknown or declares nothing."""
+        """The JSON Schema of a tool's arguments; None if the tool is unknown or declares nothing."""
         return self._schemas.get(name)
 
     def description(self, name: str) -> str:
@@ -60,7 +60,7 @@ def _read(tool: Tool) -> tuple[str, str, dict[str, Any] | None]:
 
 
 def _object(parameters: Any) -> dict[str, Any] | None:
-    """The schema as a dict; None where it is missing, null, or no object."""
+    """The schema as a dict; None if it is missing, null, or not an object."""
     if isinstance(parameters, str | bytes):
         text = parameters.decode("utf-8", "replace") if isinstance(parameters, bytes) else parameters
         return jsontext.decode_object(text)

@@ -1,4 +1,4 @@
-"""A tool's name as models write it, and what may still become one."""
+"""Patterns of a tool's name, and of what may still become one."""
 
 from __future__ import annotations
 

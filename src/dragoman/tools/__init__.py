@@ -1,1 +1,1 @@
-"""CALLS → RESULTS. The registry, the scheduler, and the tools themselves: one file per family, prose descriptions beside."""
+"""CALLS → RESULTS. Registry, scheduler and the built-in tools: one file per family, with descriptions as prose files."""

@@ -1,21 +1,24 @@
 """Which web addresses may be fetched: a URL read strictly, a host checked by name and by every address it has.
 
-A model asks for URLs that strangers may have put into its mouth, and this machine reaches places that strangers do not: itself, the
-local network, the metadata service of a cloud. Only what is public is fetched, unless the user names a host.
+Protection against SSRF: a model may be tricked into asking for URLs, and this machine reaches places that strangers do not (itself, the
+local network, a cloud's metadata service). Only public addresses are fetched, unless the user allows a host.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import re
+import socket
 from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import quote
 
 import msgspec
 
 from dragoman.base.text import clip
-from dragoman.base.visible import visible
+from dragoman.base.visible import escape_hidden
 from dragoman.tools.web_settings import HostRules
-from dragoman.tools.workspace import Refused
+from dragoman.tools.workspace import ToolRefusal
 
 MAX_URL_CHARS = 8_000
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<slashes>//)?(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?", re.DOTALL)
@@ -23,28 +26,25 @@ _PORT = re.compile(r"[0-9]{1,5}")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LOCAL_DOMAINS = frozenset({"corp", "home", "internal", "intranet", "lan", "local", "localdomain", "localhost", "private"})
-"""Top-level names that only a local network or machine answers to."""
+"""Top-level domains that only exist in a local network or on one machine."""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A URL that has the form of one that may be fetched."""
+    """A parsed URL whose form is allowed."""
 
     url: str
-    """As it is sent: without fragment, the host in ASCII."""
+    """As sent: without fragment, the host in ASCII."""
     host: str
     port: int
     address: str = ""
-    """Where the host is an address and not a name."""
+    """Set if the host is an IP address and not a name."""
 
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, as text. Raises OSError where there are none."""
+"""The IP addresses of a host, as text. Raises OSError if there are none."""
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:
-    import asyncio
-    import socket
-
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -53,51 +53,51 @@ async def system_resolve(host: str, port: int) -> Sequence[str]:
 
 
 def read_url(url: str) -> Target:
-    """Raises Refused for anything but a plain http or https URL. Nothing is looked up.
+    """Raises ToolRefusal for anything but a plain http or https URL. Nothing is looked up.
 
-    It is read by one grammar and by no other: what other programs skip or mend (white space, backslashes, a host in percents) is refused.
+    Parsed strictly: what other programs skip or repair (white space, backslashes, a percent-encoded host) is refused.
     """
-    shown = visible(url, one_line=True)
+    shown = escape_hidden(url, one_line=True)
     shown = repr(clip(shown, 200))
     if len(url) > MAX_URL_CHARS:
-        raise Refused(f"the URL {shown} is longer than {MAX_URL_CHARS:,} characters", "invalid")
+        raise ToolRefusal(f"the URL {shown} is longer than {MAX_URL_CHARS:,} characters", "invalid")
     if any(char <= " " or char in "\\\x7f" or "\x80" <= char <= "\xa0" or "\ud800" <= char <= "\udfff" for char in url):
-        raise Refused(f"the URL {shown} holds white space, a backslash or a control character: percent-encode it", "invalid")
+        raise ToolRefusal(f"the URL {shown} holds white space, a backslash or a control character: percent-encode it", "invalid")
     parts = _URL.fullmatch(url)
     if parts is None or not parts["slashes"]:
-        raise Refused(f"{shown} is not a whole URL: it must begin with https:// or http://", "invalid")
+        raise ToolRefusal(f"{shown} is not a whole URL: it must begin with https:// or http://", "invalid")
     scheme, authority = parts["scheme"].lower(), parts["authority"]
     if scheme not in ("http", "https"):
-        raise Refused(f"{scheme}: URLs are not fetched: only https and http", "invalid")
+        raise ToolRefusal(f"{scheme}: URLs are not fetched: only https and http", "invalid")
     if "@" in authority:
-        raise Refused(f"the URL {shown} has a user name before its host: leave it out", "invalid")
-    name, port = _parted(authority, shown)
+        raise ToolRefusal(f"the URL {shown} has a user name before its host: leave it out", "invalid")
+    name, port = _split_authority(authority, shown)
     host, address = _read_host(name, shown)
     default = 443 if scheme == "https" else 80
     number = int(port) if port else default
     if not 1 <= number <= 65535:
-        raise Refused(f"the URL {shown} has no valid port", "invalid")
+        raise ToolRefusal(f"the URL {shown} has no valid port", "invalid")
     bracketed = f"[{host}]" if ":" in host else host
     at = bracketed if number == default else f"{bracketed}:{number}"
-    return Target(f"{scheme}://{at}{_path(parts['rest'])}", host, number, address)
+    return Target(f"{scheme}://{at}{_encode_path(parts['rest'])}", host, number, address)
 
 
-def _parted(authority: str, shown: str) -> tuple[str, str]:
+def _split_authority(authority: str, shown: str) -> tuple[str, str]:
     """Host and port."""
     if authority.startswith("["):
         name, bracket, port = authority.partition("]")
         if not bracket or (port and not (port.startswith(":") and _PORT.fullmatch(port[1:]))):
-            raise Refused(f"the URL {shown} has no valid host", "invalid")
+            raise ToolRefusal(f"the URL {shown} has no valid host", "invalid")
         return name + bracket, port[1:]
     name, colon, port = authority.partition(":")
     if colon and not _PORT.fullmatch(port):
-        raise Refused(f"the URL {shown} has no valid port", "invalid")
+        raise ToolRefusal(f"the URL {shown} has no valid port", "invalid")
     return name, port
 
 
 def _read_host(name: str, shown: str) -> tuple[str, str]:
-    """The host in ASCII, and the address that it is, if it is one."""
-    invalid = Refused(f"the URL {shown} has no valid host", "invalid")
+    """The host in ASCII, and its IP address if it is one, else empty."""
+    invalid = ToolRefusal(f"the URL {shown} has no valid host", "invalid")
     if name.startswith("["):
         try:
             address = str(ipaddress.IPv6Address(name[1:-1]))
@@ -118,21 +118,20 @@ def _read_host(name: str, shown: str) -> tuple[str, str]:
         raise invalid
     if not _NUMBER.fullmatch(labels[-1]):
         return host, ""
-    # What ends in a number is an address, and each program reads the odd forms of one (0x7f.1, 2130706433, ０) in its own way.
+    # A host that ends in a number is an address, and programs disagree on the odd forms (0x7f.1, 2130706433, ０).
     try:
         address = str(ipaddress.IPv4Address(host)) if name.isascii() else ""
     except ValueError:
         address = ""
     if not address:
-        raise Refused(f"the URL {shown} has an address in an odd form for its host: write it as four plain numbers", "invalid")
+        raise ToolRefusal(f"the URL {shown} has an address in an odd form for its host: write it as four plain numbers", "invalid")
     return address, address
 
 
-def _path(rest: str) -> str:
+def _encode_path(rest: str) -> str:
     rest = rest if rest.startswith("/") else f"/{rest}"
     if rest.isascii():
         return rest
-    from urllib.parse import quote
 
     return quote(rest, safe="/?:@!$&'()*+,;=%[]|~\"<>^`{}")
 
@@ -141,7 +140,7 @@ def _path(rest: str) -> str:
 
 
 def rule_matches(rule: str, host: str) -> bool:
-    """By whole labels: `python.org` holds for docs.python.org and not for notpython.org. An address is only ever itself."""
+    """By whole labels: `python.org` matches docs.python.org but not notpython.org. An address only matches itself."""
     rule = rule.strip().lower().removeprefix("*.").strip("[]").removesuffix(".")
     if not rule:
         return False
@@ -156,24 +155,24 @@ def rule_matches(rule: str, host: str) -> bool:
 
 
 def is_allowed(target: Target, rules: HostRules) -> bool:
-    """Whether the user has allowed the host, wherever it is. Raises Refused for what is refused by its name alone: nothing is looked up."""
+    """Whether the user has allowed the host, wherever it is. Raises ToolRefusal for hosts refused by name. No DNS lookup."""
     host = target.host
     if any(rule_matches(rule, host) for rule in rules.allowed):
         return True
     if rules.only and not any(rule_matches(rule, host) for rule in rules.only):
-        raise Refused(f"{host} is not among the hosts that may be fetched: {', '.join(rules.only)}", "forbidden_host")
+        raise ToolRefusal(f"{host} is not among the hosts that may be fetched: {', '.join(rules.only)}", "forbidden_host")
     labels = host.split(".")
     if target.address:
         _require_public(host, target.address)
     elif len(labels) == 1 or labels[-1] in _LOCAL_DOMAINS or labels[-2:] == ["home", "arpa"]:
-        raise Refused(f"{host} is a name of this machine or the local network, which is not fetched{_HINT}", "forbidden_address")
+        raise ToolRefusal(f"{host} is a name of this machine or the local network, which is not fetched{_HINT}", "forbidden_address")
     return False
 
 
 async def addresses_to_fetch(target: Target, rules: HostRules, resolve: Resolve) -> Sequence[str]:
-    """Where a target may be fetched from: addresses that were checked, all of them. Empty for an allowed host, which is taken by its name.
+    """The checked addresses a target may be fetched from. Empty for an allowed host, which is connected to by name.
 
-    Raises Refused. A name is resolved once, and one address that is not public is enough to refuse it.
+    Raises ToolRefusal. A name is resolved once; a single non-public address is enough to refuse it.
     """
     if is_allowed(target, rules):
         return ()
@@ -184,7 +183,7 @@ async def addresses_to_fetch(target: Target, rules: HostRules, resolve: Resolve)
     except (OSError, UnicodeError):
         found = ()
     if not found:
-        raise Refused(f"{target.host} could not be found: there is no address for it", "not_found")
+        raise ToolRefusal(f"{target.host} could not be found: there is no address for it", "not_found")
     for address in found:
         _require_public(target.host, address)
     return found
@@ -194,9 +193,9 @@ _HINT = "; the user can allow it in the settings"
 
 
 def _require_public(host: str, address: str) -> None:
-    if kind := refusal_of(address):
+    if kind := non_public_kind(address):
         leads = "is" if host == address else "leads to"
-        raise Refused(f"{host} {leads} {kind}, which is not fetched{_HINT}", "forbidden_address")
+        raise ToolRefusal(f"{host} {leads} {kind}, which is not fetched{_HINT}", "forbidden_address")
 
 
 # --- addresses -----------------------------------------------------------------------------------------------------------------
@@ -208,7 +207,7 @@ _V4 = tuple(
         ("10.0.0.0/8", "a private network"),
         ("100.64.0.0/10", "a carrier's private network"),
         ("127.0.0.0/8", "this machine"),
-        ("168.63.129.16/32", "a cloud's own service"),  # public by its number, and Azure's inside every machine there
+        ("168.63.129.16/32", "a cloud's own service"),  # a public number, but Azure's own service inside every machine there
         ("169.254.0.0/16", "a link-local address"),
         ("172.16.0.0/12", "a private network"),
         ("192.0.0.0/24", "a reserved address"),
@@ -231,7 +230,7 @@ _V6 = tuple(
         ("fe80::/10", "a link-local address"),
         ("fec0::/10", "a private network"),
         ("ff00::/8", "a multicast address"),
-        ("2001::/23", "a reserved address"),  # Teredo among them, with an address of somebody's inside
+        ("2001::/23", "a reserved address"),  # includes Teredo, which embeds another address
         ("2001:db8::/32", "a reserved address"),
         ("3fff::/20", "a reserved address"),
     )
@@ -242,12 +241,12 @@ _HOLDING_V4 = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
-"""IPv6 that leads to an IPv4 address, and how many bits stand behind that: mapped, NAT64, 6to4."""
+"""IPv6 ranges that embed an IPv4 address, and how many bits follow it: mapped, NAT64, 6to4."""
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
-def refusal_of(address: str) -> str:
-    """What an address is, where it is not one of the public internet; else empty. What cannot be read is refused as well."""
+def non_public_kind(address: str) -> str:
+    """What kind of non-public address this is; empty if it is public. An unreadable address counts as non-public."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -256,11 +255,11 @@ def refusal_of(address: str) -> str:
         return next((kind for network, kind in _V4 if parsed in network), "")
     for network, behind in _HOLDING_V4:
         if parsed in network:
-            return refusal_of(str(ipaddress.IPv4Address(int(parsed) >> behind & 0xFFFF_FFFF)))
+            return non_public_kind(str(ipaddress.IPv4Address(int(parsed) >> behind & 0xFFFF_FFFF)))
     if kind := next((kind for network, kind in _V6 if parsed in network), ""):
         return kind
     if parsed not in _PUBLIC_V6:
         return "a reserved address"
     if int(parsed) >> 32 & 0xFFFF_FFFF in _ISATAP:
-        return refusal_of(str(ipaddress.IPv4Address(int(parsed) & 0xFFFF_FFFF)))
+        return non_public_kind(str(ipaddress.IPv4Address(int(parsed) & 0xFFFF_FFFF)))
     return ""

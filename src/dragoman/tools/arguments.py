@@ -1,4 +1,4 @@
-"""Arguments as a model writes them → a dict that fits the tool's schema, or what is wrong with them in words for the model."""
+"""The model's arguments → a dict that fits the tool's schema, or an error message for the model."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dragoman.values.messages import ToolSpec
 from dragoman.values.schema import problems
 
 MAX_ARGUMENT_CHARS = 1_000_000
-"""What a tool is run with: a file of a megabyte. The loop records twice that before it takes an answer for a fault."""
+"""Enough for a file of a megabyte. The loop records twice as much before it rejects an answer as faulty."""
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _EXACT = 2**53
 
 
 def read_arguments(spec: ToolSpec, text: str, max_chars: int = MAX_ARGUMENT_CHARS) -> tuple[dict[str, Any], str]:
-    """The decoded arguments, and what is wrong with them: empty where they may be used.
+    """The decoded arguments, and what is wrong with them: empty if nothing.
 
-    Whole numbers come as int however they were written (JSON makes no difference between 3 and 3.0).
+    Whole numbers become int however they were written (in JSON, 3 and 3.0 are the same).
     """
-    args, problem = _decoded(text.strip() or "{}", max_chars)
+    args, problem = _decode(text.strip() or "{}", max_chars)
     if problem:
         return {}, f"{spec.name} was not run: {problem}."
     if found := problems(_schema(spec.parameters), args):
@@ -29,7 +29,7 @@ def read_arguments(spec: ToolSpec, text: str, max_chars: int = MAX_ARGUMENT_CHAR
     return args, ""
 
 
-def _decoded(text: str, max_chars: int) -> tuple[dict[str, Any], str]:
+def _decode(text: str, max_chars: int) -> tuple[dict[str, Any], str]:
     if len(text) > max_chars:
         return {}, f"its arguments are {len(text):,} characters long, and at most {max_chars:,} are taken. Do it in smaller steps"
     if jsontext.is_too_deep(text.encode("utf-8", "replace")):
@@ -40,24 +40,24 @@ def _decoded(text: str, max_chars: int) -> tuple[dict[str, Any], str]:
         return {}, f"its arguments are not valid JSON ({error}). Send one JSON object"
     if not isinstance(value, dict):
         return {}, f"its arguments are not a JSON object but {text[:40]!r}. Send one JSON object with named fields"
-    if _members(value) != _written_members(text):
+    if _count_members(value) != _count_written_members(text):
         return {}, "its arguments hold the same field twice, and which was meant cannot be known. Send each field once"
     return _with_whole_numbers(value), ""
 
 
-def _members(value: Any) -> int:
-    """How many fields the objects in a value have together."""
+def _count_members(value: Any) -> int:
+    """The number of fields of all objects in a value."""
     match value:
         case dict():
-            return len(value) + sum(map(_members, value.values()))
+            return len(value) + sum(map(_count_members, value.values()))
         case list():
-            return sum(map(_members, value))
+            return sum(map(_count_members, value))
         case _:
             return 0
 
 
-def _written_members(text: str) -> int:
-    """How many were written: one colon each, outside of strings. A decoder silently keeps the last of two namesakes."""
+def _count_written_members(text: str) -> int:
+    """The number of fields in the text: one colon each, outside of strings. A decoder silently keeps only the last of duplicate fields."""
     return _STRING.sub("", text).count(":")
 
 
@@ -75,8 +75,8 @@ def _with_whole_numbers(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _schema(parameters: str) -> Any:
-    """Decoded once per tool. It is only read."""
+    """Decoded once per tool; never modified."""
     try:
         return jsontext.decode(parameters)
     except jsontext.NotJSON:
-        return True  # everything fits: the tool must say itself
+        return True  # accept everything: the tool must check itself

@@ -1,7 +1,7 @@
-"""Citations: markers `[1][2]` behind what a source supports, at exactly the right place, and the list of sources.
+"""Citations: markers `[1][2]` after the text that a source supports, and the list of sources.
 
-Takes what the Gemini API says of an answer (`groundingSupports`, `groundingChunks`) in its own JSON shapes. `grounding.py` brings what
-other services say into the same. Nothing here does I/O, and nothing a service may say raises.
+Takes the Gemini API's grounding data (`groundingSupports`, `groundingChunks`) in its own JSON shapes; `grounding.py` converts other
+services' citations to the same. No I/O, and malformed data never raises.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import msgspec
 from dragoman.base.graphemes import next_boundary
 
 _KEY_BYTES = (32, 16, 8, 4, 2, 1)
-"""A segment is looked for by its beginning: the longest of these that it has."""
+"""A segment is searched by a prefix: the longest of these sizes that it has."""
 _NEAREST = 64
-"""Of a beginning that stands everywhere, so many places on either side of the offset are looked at."""
+"""If a prefix is too frequent, only so many occurrences on either side of the offset are compared."""
 _LOOKS_PER_BYTE = 16
-"""How often, over all, the text may be gone over before it comes to that."""
+"""Total budget of comparisons, per byte of text, before that limit applies."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page that an answer rests on. Its number is its place in the list, from 1."""
+    """A page cited by an answer. Its number is its position in the list, from 1."""
 
     title: str = ""
     uri: str = ""
@@ -32,28 +32,28 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{' '.join(self.title.split()) or 'Untitled'} ({''.join(self.uri.split()) or 'No URI'})"
 
 
-class Cited(msgspec.Struct, frozen=True, omit_defaults=True):
+class CitedText(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     """With its markers, without the list of sources."""
     sources: tuple[Source, ...] = ()
 
     def with_sources(self) -> str:
-        """Text and list as a reader gets them: `Sources:`, and for each a line `[n] Title (uri)`."""
+        """The text followed by `Sources:` and a line `[n] Title (uri)` for each."""
         return "\n\n".join(filter(None, (self.text, source_list(self.sources))))
 
 
 def source_list(sources: Sequence[Source]) -> str:
-    """Empty where there are none."""
+    """Empty if there are none."""
     lines = [f"[{number}] {source}" for number, source in enumerate(sources, 1)]
     return "\n".join(["Sources:", *lines]) if lines else ""
 
 
-def cite(text: str | Sequence[str], supports: Iterable[Any] | None, chunks: Iterable[Any] | None) -> Cited:
-    """The text with a marker behind each supported segment.
+def cite(text: str | Sequence[str], supports: Iterable[Any] | None, chunks: Iterable[Any] | None) -> CitedText:
+    """The text with a marker after each supported segment.
 
-    `text` may be the texts of an answer's parts: offsets are counted in the part that `partIndex` names. Offsets are UTF-8 bytes. Where
-    a segment's own text does not end there, it is looked for, and the place nearest to the offset holds. Markers never part a character,
-    nor what is seen as one. What names a source, a part or an offset that is not there is passed over. Linear in the length of the text.
+    `text` may be the texts of an answer's parts: offsets count within the part that `partIndex` names. Offsets are UTF-8 bytes. If a
+    segment's own text does not end there, it is searched, and the occurrence nearest to the offset is used. Markers never split a
+    grapheme. Supports that name a missing source, part or offset are skipped. Linear in the length of the text.
     """
     parts = [text] if isinstance(text, str) else list(text)
     sources = tuple(source_of(chunk) for chunk in chunks or ())
@@ -65,13 +65,13 @@ def cite(text: str | Sequence[str], supports: Iterable[Any] | None, chunks: Iter
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     start = 0
     for index, data in enumerate(encoded):
-        for segment, end in _placed(data, by_part.get(index, [])):
+        for segment, end in _locate(data, by_part.get(index, [])):
             markers.setdefault(start + end, set()).update(segment.numbers)
         start += len(data)
-    return Cited(_marked("".join(parts), b"".join(encoded), markers), sources)
+    return CitedText(_insert_markers("".join(parts), b"".join(encoded), markers), sources)
 
 
-# --- what the service says -------------------------------------------------------------------------------------------------
+# --- reading the service's data --------------------------------------------------------------------------------------------
 
 
 class _Segment(msgspec.Struct, frozen=True):
@@ -83,23 +83,23 @@ class _Segment(msgspec.Struct, frozen=True):
 
     @property
     def anchor(self) -> int:
-        """Where it ends, if the offsets are to be believed."""
+        """Where it ends according to its offsets."""
         return self.end if self.end is not None else self.start + len(self.text)
 
 
 def _segment(support: Any, sources: int) -> _Segment | None:
-    """What a support says; None where it says nothing that can be used."""
+    """The segment of a support; None if it is unusable."""
     if not isinstance(support, Mapping):
         return None
     segment, indices = support.get("segment"), support.get("groundingChunkIndices")
     if not isinstance(segment, Mapping) or not isinstance(indices, Sequence):
         return None
-    known = {index for each in indices if (index := _whole(each)) is not None and 0 <= index < sources}
-    text, end, part = segment.get("text"), _whole(segment.get("endIndex")), _whole(segment.get("partIndex") or 0)
+    known = {index for each in indices if (index := _as_int(each)) is not None and 0 <= index < sources}
+    text, end, part = segment.get("text"), _as_int(segment.get("endIndex")), _as_int(segment.get("partIndex") or 0)
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b""
     if not known or part is None or (end is None and not data):
         return None
-    return _Segment(tuple(index + 1 for index in known), part, _whole(segment.get("startIndex")) or 0, end, data)
+    return _Segment(tuple(index + 1 for index in known), part, _as_int(segment.get("startIndex")) or 0, end, data)
 
 
 def source_of(chunk: Any) -> Source:
@@ -112,35 +112,35 @@ def source_of(chunk: Any) -> Source:
     return Source(title if isinstance(title, str) else "", uri if isinstance(uri, str) else "")
 
 
-def _whole(value: object) -> int | None:
+def _as_int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 # --- where a segment ends --------------------------------------------------------------------------------------------------
 
 
-def _placed(data: bytes, segments: Sequence[_Segment]) -> list[tuple[_Segment, int]]:
-    """Each segment with the offset of its end in its part; those that have no place there are left out."""
+def _locate(data: bytes, segments: Sequence[_Segment]) -> list[tuple[_Segment, int]]:
+    """Each segment with the offset of its end in its part; segments that cannot be located are left out."""
     placed: list[tuple[_Segment, int]] = []
-    astray: list[_Segment] = []
+    misplaced: list[_Segment] = []
     for segment in segments:
         end = segment.anchor
         if segment.text and not (end >= len(segment.text) and data.startswith(segment.text, end - len(segment.text))):
-            astray.append(segment)
+            misplaced.append(segment)
         elif segment.text or max(segment.start, 0) <= end <= len(data):
             placed.append((segment, end))
-    places = _Places(data, {segment.text for segment in astray})
-    for segment in astray:
+    places = _TextIndex(data, {segment.text for segment in misplaced})
+    for segment in misplaced:
         found = places.nearest(segment.text, segment.anchor - len(segment.text))
         if found is not None:
             placed.append((segment, found + len(segment.text)))
         elif segment.end is not None and max(segment.start, 0) <= segment.end <= len(data):
-            placed.append((segment, segment.end))  # the text is not there at all: the offset is all there is
+            placed.append((segment, segment.end))  # the text does not occur: trust the offset
     return placed
 
 
-class _Places:
-    """Where texts stand in the data: all of them found in one walk, by how they begin."""
+class _TextIndex:
+    """Index of where texts occur in the data, built in one pass by their prefixes."""
 
     def __init__(self, data: bytes, texts: set[bytes]) -> None:
         self._data = data
@@ -157,29 +157,29 @@ class _Places:
                     places.append(at)
 
     def nearest(self, text: bytes, start: int) -> int | None:
-        """Where it begins nearest to `start`, the earlier one of two; None where it is not there."""
+        """The occurrence nearest to `start`, the earlier of two; None if there is none."""
         places = self._found.get(text)
         if places is None:
             begins = self._begins[text]
             cost = len(begins) * (1 + len(text) // 64)
             if cost > self._looks:
                 middle = bisect_left(begins, start)
-                places = self._standing(text, begins[max(middle - _NEAREST, 0) : middle + _NEAREST])
+                places = self._occurrences(text, begins[max(middle - _NEAREST, 0) : middle + _NEAREST])
             else:
                 self._looks -= cost
-                places = self._found[text] = self._standing(text, begins)
+                places = self._found[text] = self._occurrences(text, begins)
         behind = bisect_left(places, start)
         return min(places[max(behind - 1, 0) : behind + 1], key=lambda place: abs(place - start), default=None)
 
-    def _standing(self, text: bytes, places: Sequence[int]) -> list[int]:
+    def _occurrences(self, text: bytes, places: Sequence[int]) -> list[int]:
         return [place for place in places if self._data.startswith(text, place)]
 
 
 # --- markers ---------------------------------------------------------------------------------------------------------------
 
 
-def _marked(text: str, data: bytes, markers: Mapping[int, set[int]]) -> str:
-    """The text with markers at byte offsets, each moved behind the character it would part."""
+def _insert_markers(text: str, data: bytes, markers: Mapping[int, set[int]]) -> str:
+    """The text with markers at byte offsets, each moved after the character it would split."""
     places: dict[int, set[int]] = {}
     at_byte = at_char = place = 0
     for offset in sorted(markers):

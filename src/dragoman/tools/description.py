@@ -1,4 +1,4 @@
-"""What the model is told of a tool: a prose file beside the code."""
+"""Tool descriptions for the model: prose files beside the code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _HERE = os.path.join(os.path.dirname(__file__), "descriptions")
 
 
 @cache
-def described(name: str) -> str:
+def load_description(name: str) -> str:
     """The description of the built-in tool called `name`."""
     with open(os.path.join(_HERE, f"{name}.md"), encoding="utf-8") as file:
         return file.read().strip()

@@ -1,4 +1,4 @@
-"""A change as people read it: a unified diff, in time that grows with the files and not with their product."""
+"""Unified diffs, in time linear in the size of the files and not quadratic."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 
 CONTEXT_LINES = 3
 MAX_PRODUCT = 1_000_000
-"""Lines removed times lines added, up to which the two are compared line by line. Beyond it they are shown as one block."""
+"""Lines removed times lines added. Up to this, blocks are compared line by line; beyond, they are shown as one block."""
 MAX_CHARS = 100_000
-"""Of a whole diff. What a person is shown is bounded, and says so."""
+"""Of a whole diff. A longer one is truncated, with a note."""
 
 
-class Block(msgspec.Struct, frozen=True):
+class DiffBlock(msgspec.Struct, frozen=True):
     """Old lines start:end become new lines new_start:new_end, counted from 0."""
 
     start: int
@@ -32,45 +32,45 @@ class Diff(msgspec.Struct, frozen=True):
         return f"+{self.added} -{self.removed}"
 
 
-def diff_texts(old: str, new: str, name: str, *, is_new: bool = False, coarse: Sequence[Block] | None = None) -> Diff:
-    """The diff from one text to another. `coarse`: where they differ, as far as that is known."""
+def diff_texts(old: str, new: str, name: str, *, is_new: bool = False, coarse: Sequence[DiffBlock] | None = None) -> Diff:
+    """The diff from one text to another. `coarse`: the blocks that differ, if already known."""
     old_lines, new_lines = split_lines(old), split_lines(new)
-    whole = (Block(0, len(old_lines), 0, len(new_lines)),)
-    blocks = [fine for block in (whole if coarse is None else coarse) for fine in _refined(old_lines, new_lines, block)]
+    whole = (DiffBlock(0, len(old_lines), 0, len(new_lines)),)
+    blocks = [fine for block in (whole if coarse is None else coarse) for fine in _refine(old_lines, new_lines, block)]
     added = sum(block.new_end - block.new_start for block in blocks)
     removed = sum(block.end - block.start for block in blocks)
     header = [f"--- {'/dev/null' if is_new else f'a/{name}'}\n", f"+++ b/{name}\n"]
-    return Diff(_bounded([*header, *_hunks(old_lines, new_lines, blocks)] if blocks else []), added, removed)
+    return Diff(_join_truncated([*header, *_hunks(old_lines, new_lines, blocks)] if blocks else []), added, removed)
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their newlines. Only a newline ends a line: a form feed or a line separator is a character like others."""
+    """Lines with their newlines. Only a newline ends a line, not a form feed or a line separator."""
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
 
 
-def blocks_of_spans(old: str, spans: Sequence[tuple[int, int]], new_newlines: int) -> list[Block]:
-    """Where a text changes when each span of it (start, end) gives way to something with so many newlines."""
-    blocks: list[Block] = []
+def blocks_of_spans(old: str, spans: Sequence[tuple[int, int]], new_newlines: int) -> list[DiffBlock]:
+    """The blocks that change when each span (start, end) is replaced by text with `new_newlines` newlines."""
+    blocks: list[DiffBlock] = []
     line = position = shift = 0
     for start, end in spans:
         line += old.count("\n", position, start)
         position = start
         last = line + old.count("\n", start, end)
         after = shift + new_newlines - (last - line)
-        # A span on the line on which the last one ended belongs to the same block.
+        # A span that starts on the line where the last one ended belongs to the same block.
         if blocks and line < blocks[-1].end:
             merged = blocks.pop()
-            blocks.append(Block(merged.start, last + 1, merged.new_start, last + 1 + after))
+            blocks.append(DiffBlock(merged.start, last + 1, merged.new_start, last + 1 + after))
         else:
-            blocks.append(Block(line, last + 1, line + shift, last + 1 + after))
+            blocks.append(DiffBlock(line, last + 1, line + shift, last + 1 + after))
         shift = after
     return blocks
 
 
-def _refined(old: Sequence[str], new: Sequence[str], block: Block) -> Iterator[Block]:
-    """The parts of a block that really differ."""
+def _refine(old: Sequence[str], new: Sequence[str], block: DiffBlock) -> Iterator[DiffBlock]:
+    """The parts of a block that actually differ."""
     start, end, new_start, new_end = block.start, min(block.end, len(old)), block.new_start, min(block.new_end, len(new))
     while start < end and new_start < new_end and old[start] == new[new_start]:
         start, new_start = start + 1, new_start + 1
@@ -80,17 +80,17 @@ def _refined(old: Sequence[str], new: Sequence[str], block: Block) -> Iterator[B
         return
     product = (end - start) * (new_end - new_start)
     if product <= 1 or product > MAX_PRODUCT:
-        yield Block(start, end, new_start, new_end)
+        yield DiffBlock(start, end, new_start, new_end)
         return
     from difflib import SequenceMatcher
 
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old[start:end], new[new_start:new_end]).get_opcodes():
         if tag != "equal":
-            yield Block(start + i1, start + i2, new_start + j1, new_start + j2)
+            yield DiffBlock(start + i1, start + i2, new_start + j1, new_start + j2)
 
 
-def _hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[str]:
-    hunk: list[Block] = []
+def _hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[DiffBlock]) -> Iterator[str]:
+    hunk: list[DiffBlock] = []
     for block in blocks:
         if hunk and block.start - hunk[-1].end > 2 * CONTEXT_LINES:
             yield from _hunk(old, new, hunk)
@@ -100,7 +100,7 @@ def _hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> I
         yield from _hunk(old, new, hunk)
 
 
-def _hunk(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[str]:
+def _hunk(old: Sequence[str], new: Sequence[str], blocks: Sequence[DiffBlock]) -> Iterator[str]:
     before = min(CONTEXT_LINES, blocks[0].start)
     after = min(CONTEXT_LINES, len(old) - blocks[-1].end)
     start, new_start = blocks[0].start - before, blocks[0].new_start - before
@@ -123,7 +123,7 @@ def _line(sign: str, line: str) -> str:
     return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
 
 
-def _bounded(lines: Sequence[str]) -> str:
+def _join_truncated(lines: Sequence[str]) -> str:
     room = MAX_CHARS
     for index, line in enumerate(lines):
         room -= len(line)

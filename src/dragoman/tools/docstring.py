@@ -1,4 +1,4 @@
-"""Docstrings as people write them: what the function does, and what each parameter means."""
+"""Parsing docstrings: what a function does, and what each parameter means."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)\Z")
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description, and what an `Args:` section says of each parameter. Expects the indentation cleaned."""
+    """The description, and the `Args:` entry of each parameter. Expects cleaned indentation (`inspect.getdoc`)."""
     kept: list[str] = []
     described: dict[str, str] = {}
     lines = text.splitlines()
@@ -26,7 +26,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _end_of_section(lines: list[str], start: int) -> int:
-    """The first line behind the heading that is not indented."""
+    """The first line after the heading that is not indented."""
     return next((at for at in range(start, len(lines)) if lines[at].strip() and not lines[at][0].isspace()), len(lines))
 
 

@@ -10,12 +10,18 @@ The schema comes from the annotations, the description from the docstring. Whate
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import functools
+import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, TypeVar, get_args, get_origin, get_type_hints, overload
 
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.docstring import read_docstring
 from dragoman.tools.registry import check_name
@@ -26,68 +32,69 @@ from dragoman.values.messages import Blob, FileRef, Text, ToolKind, ToolSpec
 if TYPE_CHECKING:
     from inspect import Parameter
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 SHOW = "show"
-"""A parameter of this name is given the Show callable; the model does not hear of it."""
+"""A parameter of this name receives the Show callable; it is not part of the schema."""
 MAX_TITLE_CHARS = 120
 
 
 @overload
 def tool(
-    function: Callable[..., Any], /, *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other"
-) -> FunctionTool: ...
+    function: Callable[P, R], /, *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other"
+) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other"
-) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
-    function: Callable[..., Any] | None = None,
+    function: Callable[P, R] | None = None,
     /,
     *,
     name: str = "",
     description: str = "",
     read_only: bool = False,
     kind: ToolKind = "other",
-) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """A function, sync or async, as a Tool: `@tool`, `@tool(read_only=True)` or `tool(function, name=…)`.
 
-    read_only: it changes nothing, so it may run beside others and unasked. Raises InputError for a signature a model cannot be told of.
+    read_only: it changes nothing, so it may run in parallel and without approval. Raises InputError if the signature has no JSON schema.
     """
     if function is None:
         return lambda function: FunctionTool(function, name=name, description=description, read_only=read_only, kind=kind)
     return FunctionTool(function, name=name, description=description, read_only=read_only, kind=kind)
 
 
-class FunctionTool:
-    """What `tool` makes. It can still be called like the function it was made of."""
+class FunctionTool(Generic[P, R]):
+    """What `tool` returns. It can still be called like the original function, and type checkers know its signature."""
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         *,
         name: str = "",
         description: str = "",
         read_only: bool = False,
         kind: ToolKind = "other",
     ) -> None:
-        import inspect
-
         name = name or getattr(function, "__name__", "")
         if not name.isidentifier() and name == getattr(function, "__name__", ""):
-            raise InputError(f"{function!r} has no name a tool could have: pass name=…")
+            raise InputError(say("tools.function_without_name", function=repr(function)))
         check_name(name)
-        about, described = read_docstring(inspect.getdoc(function) or "" if hasattr(function, "__name__") else "")
+        about, parameter_texts = read_docstring(inspect.getdoc(function) or "" if hasattr(function, "__name__") else "")
         parameters = _parameters(function, name)
-        self._function = function
+        self._function: Callable[..., Any] = function
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
         self._takes_show = SHOW in parameters
         self._positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY and key != SHOW]
-        self._arguments = _arguments_type(function, name, parameters, described)
+        self._arguments = _arguments_type(function, name, parameters, parameter_texts)
         self.spec = ToolSpec.of(name, description or about, _schema(self._arguments, name, parameters), kind=kind, read_only=read_only)
         self.__name__ = name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -103,18 +110,18 @@ class FunctionTool:
         try:
             converted = msgspec.convert(dict(args), self._arguments)
         except msgspec.ValidationError as error:
-            return results.failed(f"{self.spec.name} was not run: its arguments do not fit ({error})", "invalid_arguments")
+            return results.error_output(f"{self.spec.name} was not run: its arguments do not fit ({error})", "invalid_arguments")
         given = {key: value for key in converted.__struct_fields__ if (value := getattr(converted, key)) is not msgspec.UNSET}
         if self._takes_show:
             given[SHOW] = show
         try:
-            return _output(await self._called(given), self.spec.name)
+            return _to_output(await self._call(given), self.spec.name)
         except ToolBroken:
             raise
         except (Exception, SystemExit) as error:
-            return results.raised(error, self.spec.name)
+            return results.exception_output(error, self.spec.name)
 
-    async def _called(self, given: dict[str, Any]) -> object:
+    async def _call(self, given: dict[str, Any]) -> object:
         first = [given.pop(key) for key in self._positional if key in given]
         if self._is_async:
             return await self._function(*first, **given)
@@ -122,55 +129,50 @@ class FunctionTool:
         return await returned if isinstance(returned, Awaitable) else returned
 
 
-# --- what goes in ----------------------------------------------------------------------------------------------------------------
+# --- parameters ------------------------------------------------------------------------------------------------------------------
 
 
 def _parameters(function: Callable[..., Any], name: str) -> dict[str, Parameter]:
-    import inspect
-
     try:
         parameters = dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the signature of {name} cannot be read ({error}): wrap it in a function of your own") from error
+        raise InputError(say("tools.function_signature", name=name, reason=error)) from error
     for key, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise InputError(f"{name} takes *{key}: a model must be told each parameter by name")
+            raise InputError(say("tools.function_variadic", name=name, parameter=key))
     return parameters
 
 
 def _arguments_type(
-    function: Callable[..., Any], name: str, parameters: Mapping[str, Parameter], described: Mapping[str, str]
+    function: Callable[..., Any], name: str, parameters: Mapping[str, Parameter], parameter_texts: Mapping[str, str]
 ) -> type[msgspec.Struct]:
-    """A Struct with a field for each parameter. One left out by the model stays UNSET: the function's own default holds."""
+    """A Struct with a field for each parameter. One left out by the model stays UNSET, so that the function's own default applies."""
     hints = _hints(function, name)
     try:
         fields: list[Any] = []
         for key, parameter in parameters.items():
             if key == SHOW:
                 continue
-            hint = _described(hints.get(key, Any), described.get(key, ""))
+            hint = _annotate(hints.get(key, Any), parameter_texts.get(key, ""))
             optional = parameter.default is not parameter.empty
             fields.append((key, hint | msgspec.UnsetType, msgspec.UNSET) if optional else (key, hint))
         return msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the parameters of {name} cannot be told to a model: {error}") from error
+        raise InputError(say("tools.function_parameters", name=name, reason=error)) from error
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
-    import functools
-    import inspect
-
     while isinstance(function, functools.partial):
         function = function.func
     target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     try:
         return get_type_hints(target, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
-        raise InputError(f"the annotations of {name} cannot be read: {error}") from error
+        raise InputError(say("tools.function_annotations", name=name, reason=error)) from error
 
 
-def _described(hint: Any, description: str) -> Any:
-    """`Annotated[T, "words"]` as msgspec understands it; the words there go before those of the docstring."""
+def _annotate(hint: Any, description: str) -> Any:
+    """`Annotated[T, "words"]` as msgspec understands it; these words take precedence over the docstring."""
     if get_origin(hint) is Annotated:
         kind, *notes = get_args(hint)
         own = next((note for note in notes if isinstance(note, str)), "")
@@ -182,17 +184,17 @@ def _described(hint: Any, description: str) -> Any:
 
 
 def _schema(arguments: type[msgspec.Struct], name: str, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The Struct's schema with the object itself at the root, and the defaults a model can be told."""
+    """The Struct's schema with the object at the root, and the defaults that JSON can express."""
     try:
         (_,), components = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
     except (TypeError, ValueError) as error:
-        raise InputError(f"the parameters of {name} cannot be told to a model: {error}") from error
+        raise InputError(say("tools.function_parameters", name=name, reason=error)) from error
     root = components.pop(arguments.__name__)
     root.pop("title", None)
     for key, field in root["properties"].items():
         default = parameters[key].default
-        if default is not parameters[key].empty and default is not None and (told := _as_default(default)) is not None:
-            field["default"] = told
+        if default is not parameters[key].empty and default is not None and (json_default := _as_default(default)) is not None:
+            field["default"] = json_default
     return {**root, **({"$defs": components} if components else {})}
 
 
@@ -203,10 +205,10 @@ def _as_default(default: object) -> Any:
         return None
 
 
-# --- what comes out --------------------------------------------------------------------------------------------------------------
+# --- results ---------------------------------------------------------------------------------------------------------------------
 
 
-def _output(value: object, name: str) -> ToolOutput:
+def _to_output(value: object, name: str) -> ToolOutput:
     match value:
         case ToolOutput():
             return value
@@ -222,7 +224,7 @@ def _output(value: object, name: str) -> ToolOutput:
         return ToolOutput((Text(_text(value)),))
     except (TypeError, ValueError, RecursionError) as error:
         words = f"{name} returned a {type(value).__name__}, which cannot be written as JSON ({error}): let it return a str"
-        return results.failed(words, "exception")
+        return results.error_output(words, "exception")
 
 
 def _text(value: object) -> str:
@@ -235,14 +237,10 @@ def _json(value: object, indent: int = -1) -> str:
 
 
 async def _in_own_thread(function: Callable[[], object]) -> object:
-    """Run it in a thread that does not keep the program from ending.
+    """Run it in a daemon thread, which does not keep the program from exiting.
 
-    A function cannot be interrupted. When cancelled, we wait for it, so that whoever waits for us learns whether it stopped.
+    A function cannot be interrupted. When cancelled, we wait for it, so that the caller knows whether it stopped.
     """
-    import asyncio
-    import contextvars
-    import threading
-
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     done: asyncio.Future[object] = loop.create_future()
 
@@ -259,12 +257,12 @@ async def _in_own_thread(function: Callable[[], object]) -> object:
         try:
             value = context.run(function)
         except BaseException as raised:
-            # A future does not take StopIteration, and nobody outside the loop should see SystemExit.
+            # A future does not accept StopIteration, and SystemExit must not leave the loop.
             error = raised if isinstance(raised, Exception) and not isinstance(raised, StopIteration) else RuntimeError(repr(raised))
         try:
             loop.call_soon_threadsafe(settle, value, error)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
+            pass  # the loop is closed: no one waits any more
 
     threading.Thread(target=work, name="dragoman tool", daemon=True).start()
     try:

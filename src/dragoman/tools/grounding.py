@@ -1,7 +1,7 @@
-"""An answer of any service with what it rests on: Citation parts → text with markers, and the sources.
+"""Citations of any service: Citation parts → text with markers, and the list of sources.
 
-Gemini tells of a whole answer at once, in bytes; OpenAI of one stretch at a time, in characters; Anthropic of the text block that a
-citation follows. All of it comes into the shapes that `cite` takes.
+Gemini cites for the whole answer, in byte offsets; OpenAI per span, in characters; Anthropic for the text block before the citation.
+All are converted to the shapes that `cite` takes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.tools.citations import Cited, Source, cite, source_of
+from dragoman.tools.citations import CitedText, Source, cite, source_of
 from dragoman.values.messages import Citation, Message, Text
 
 
-def cited_message(message: Message) -> Cited:
-    """What `message.text` says, with its markers, and the sources. A pure view: the message itself stays as it is."""
-    reading = _Reading()
+def cite_message(message: Message) -> CitedText:
+    """The text of a message with citation markers, and its sources. The message itself is not changed."""
+    reading = _CitationReader()
     for part in message.parts:
         if isinstance(part, Text):
             reading.read(part.text)
@@ -26,19 +26,19 @@ def cited_message(message: Message) -> Cited:
 
 
 def sources_of(citations: Iterable[Citation]) -> tuple[Source, ...]:
-    """The pages named, each once: for what shows an answer while it comes."""
-    return cited_message(Message("assistant", tuple(citations))).sources
+    """The cited pages, each once: for displaying an answer while it streams."""
+    return cite_message(Message("assistant", tuple(citations))).sources
 
 
-class _Reading:
-    """Goes through an answer's parts in order."""
+class _CitationReader:
+    """Reads an answer's parts in order."""
 
     def __init__(self) -> None:
         self.supports: list[Any] = []
         self.chunks: list[Any] = []
         self._numbers: dict[str, int] = {}
         self._text = ""
-        """The text part that was read last, and where it begins and ends: bytes of the whole."""
+        """The text part read last, with its start and end as byte offsets of the whole text."""
         self._start = self._end = 0
 
     def read(self, text: str) -> None:
@@ -47,45 +47,45 @@ class _Reading:
         self._end += _size(text)
 
     def cite(self, citation: Citation) -> None:
-        told = jsontext.decode_object(citation.opaque.json) if citation.opaque is not None else None
-        if told is not None and ("groundingChunks" in told or "groundingSupports" in told):
-            self._ground(told)
+        metadata = jsontext.decode_object(citation.opaque.json) if citation.opaque is not None else None
+        if metadata is not None and ("groundingChunks" in metadata or "groundingSupports" in metadata):
+            self._add_grounding(metadata)
         if not (citation.uri or citation.title):
             return
-        number = self._number(citation.uri, citation.title)
-        if (segment := self._segment(citation, told or {})) is not None:
+        number = self._source_number(citation.uri, citation.title)
+        if (segment := self._segment(citation, metadata or {})) is not None:
             self.supports.append({"segment": segment, "groundingChunkIndices": [number]})
 
-    def _ground(self, told: dict[str, Any]) -> None:
+    def _add_grounding(self, metadata: dict[str, Any]) -> None:
         first = len(self.chunks)
-        for chunk in _list(told.get("groundingChunks")):
+        for chunk in _list(metadata.get("groundingChunks")):
             page = source_of(chunk)
             self._numbers.setdefault(page.uri or page.title, len(self.chunks))
             self.chunks.append(chunk)
-        for support in _list(told.get("groundingSupports")):
+        for support in _list(metadata.get("groundingSupports")):
             if not first or not isinstance(support, dict):
                 self.supports.append(support)
                 continue
             indices = [first + index for index in _list(support.get("groundingChunkIndices")) if isinstance(index, int) and index >= 0]
             self.supports.append(support | {"groundingChunkIndices": indices})
 
-    def _number(self, uri: str, title: str) -> int:
+    def _source_number(self, uri: str, title: str) -> int:
         number = self._numbers.setdefault(uri or title, len(self.chunks))
         if number == len(self.chunks):
             self.chunks.append({"web": {"uri": uri, "title": title}})
         return number
 
-    def _segment(self, citation: Citation, told: dict[str, Any]) -> dict[str, Any] | None:
-        """The stretch of the whole text that a citation is about; None where it names a source and no more."""
-        span = told.get("url_citation") if isinstance(told.get("url_citation"), dict) else told
+    def _segment(self, citation: Citation, metadata: dict[str, Any]) -> dict[str, Any] | None:
+        """The span of the whole text that a citation refers to; None if it only names a source."""
+        span = metadata.get("url_citation") if isinstance(metadata.get("url_citation"), dict) else metadata
         start, end = (span or {}).get("start_index"), (span or {}).get("end_index")
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end:
             first, last = (self._start + _size(self._text[:index]) for index in (start, end))
             return {"startIndex": first, "endIndex": last, "text": citation.cited_text}
-        if not self._text.strip() or not (citation.cited_text or str(told.get("type", "")).endswith("_location")):
+        if not self._text.strip() or not (citation.cited_text or str(metadata.get("type", "")).endswith("_location")):
             return None
-        # Anthropic quotes the source, not the answer: all of the block before it is what the quote is for.
-        quoted = citation.cited_text if citation.cited_text in self._text and not told else ""
+        # Anthropic quotes the source, not the answer: the citation refers to the whole block before it.
+        quoted = citation.cited_text if citation.cited_text in self._text and not metadata else ""
         return {"startIndex": self._start, "endIndex": self._start + _size(self._text.rstrip()), "text": quoted}
 
 

@@ -1,4 +1,4 @@
-"""One call on its way from validating to its report: what is known of it, and the ways it can end."""
+"""The state of one tool call, from validation to its report."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from typing import Any
 import msgspec
 
 from dragoman.tools import results
-from dragoman.values.contracts import Tool, ToolOutput
+from dragoman.values.contracts import Intent, Tool, ToolOutput
 from dragoman.values.events import ToolState
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.record import ToolOutcome
 
 
 class CallReport(msgspec.Struct, frozen=True):
-    """How one call went."""
+    """How one call ended."""
 
     call: ToolCall
     result: ToolResult
     outcome: ToolOutcome
     output: ToolOutput
     duration_ms: int = 0
-    """How long it ran; 0 where it did not."""
+    """How long it ran; 0 if it did not."""
 
 
 class Job:
-    """One call on its way."""
+    """One call being processed."""
 
     def __init__(self, call: ToolCall, tool: Tool | None) -> None:
         self.call = call
         self.tool = tool
         self.read_only = tool is None or tool.spec.read_only
-        self.is_twin = False
+        self.is_duplicate = False
         self.state: ToolState = "validating"
         self.args: dict[str, Any] = {}
         self.edited = ""
-        """The arguments as JSON text, where a person changed them."""
+        """The arguments as JSON text, if the user changed them."""
         self.task: asyncio.Future[Any] | None = None
-        """The person being asked, or the tool at work."""
+        """The pending approval, or the running tool."""
         self.began_s: float | None = None
         self.duration_ms = 0
         self.stopping = ""
-        """Why it is being ended, where it is."""
+        """Why it is being stopped; empty if it is not."""
         self.timer: asyncio.TimerHandle | None = None
         self.is_abandoned = False
         self.output: ToolOutput | None = None
         self.outcome: ToolOutcome = "finished"
         self.report: CallReport | None = None
-        """There once the ledger has it."""
-        self.is_told = False
+        """Set once the ledger has recorded it."""
+        self.is_emitted = False
 
     @property
     def is_open(self) -> bool:
@@ -57,7 +57,7 @@ class Job:
 
     @property
     def has_run(self) -> bool:
-        """Whether the tool has ended, and nobody has looked yet."""
+        """Whether the tool has ended and its result was not collected yet."""
         return self.state == "executing" and self.task is not None and self.task.done()
 
     def end(self, output: ToolOutput, outcome: ToolOutcome | None = None) -> None:
@@ -68,13 +68,13 @@ class Job:
 
     def end_stopped(self, returned: ToolOutput | None = None) -> None:
         began = self.began_s is not None
-        words = results.stopped(
+        words = results.stopped_output(
             self.stopping, began=began, read_only=self.read_only, abandoned=self.is_abandoned, returned=returned if began else None
         )
         self.end(words, "cancelled")
 
     def salvage(self) -> None:
-        """Keep an output that came in while the run was ended."""
+        """Keep an output that arrived while the run was being stopped."""
         task = self.task
         if not self.is_open or not self.has_run or task is None or task.cancelled() or task.exception():
             return
@@ -83,8 +83,8 @@ class Job:
         else:
             self.end(task.result())
 
-    def let_go(self) -> None:
-        """Nobody waits for it any more. If it goes on all the same, it is kept until it ends, and nothing it does is heard."""
+    def abandon(self) -> None:
+        """Stop waiting for it. If it keeps running, it is referenced until it ends, and its output is ignored."""
         task, self.task = self.task, None
         if self.timer is not None:
             self.timer.cancel()
@@ -97,10 +97,30 @@ class Job:
         task.add_done_callback(_forget)
 
 
+def intent_of(job: Job) -> Intent | None:
+    """What the call would do; None where that cannot work, and the call has ended."""
+    assert job.tool is not None
+    try:
+        intent = job.tool.intend(job.args)
+    except Exception as error:
+        job.end(results.exception_output(error, job.call.name), "failed")
+        return None
+    if intent.problem:
+        job.end(results.error_output(results.truncate(intent.problem, results.MAX_NOTE_CHARS), "impossible"), "failed")
+        return None
+    return intent
+
+
+def refuse(job: Job, error: BaseException) -> None:
+    """Where no answer can be had, the answer is no."""
+    failure = results.exception_output(error, job.call.name)
+    job.end(results.denied_output(f"whether it may run could not be decided ({type(error).__name__}: {error})", failure.extras), "not_run")
+
+
 _abandoned: set[asyncio.Future[Any]] = set()
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
-        task.exception()  # seen, so that nobody is told that it was not
+        task.exception()  # retrieved, so that asyncio does not log it as never retrieved

@@ -1,6 +1,6 @@
-"""Text as a terminal may show it: links name their real target, and no character hides or reorders others.
+"""Making text safe for a terminal: links show their real target, and no character hides or reorders others.
 
-For words that a model or a page wrote. Nothing is fetched: an image is shown as the link that it is.
+For text written by a model or a web page. Nothing is fetched: an image is shown as a link.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from dragoman.base.visible import SHAPING, visible
+from dragoman.base.visible import SHAPING, escape_hidden
 
 _LABEL = r"\[(?P<label>[^\[\]\n]{0,1000})\]"
 _TARGET = r"(?P<target><[^<>\n]{1,4000}>|(?:[^()\s<>]|\([^()\s<>]{0,1000}\)){1,4000})"
@@ -23,42 +23,42 @@ _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}:|//|www\.", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}:)?[/\\]{2}(?P<authority>[^/\\?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 
 
-def shown_text(text: str) -> str:
-    """`[label](url)` becomes `label (url)`; hosts are ASCII; control, bidirectional and invisible characters are spelled out."""
+def display_text(text: str) -> str:
+    """`[label](url)` becomes `label (url)`; hosts become ASCII; control, bidirectional and invisible characters are escaped."""
     pieces: list[str] = []
     done = 0
     for found in _PARTS.finditer(text):
-        pieces.append(_seen(text[done : found.start()]))
-        pieces.append(_part(found))
+        pieces.append(_escape_invisible(text[done : found.start()]))
+        pieces.append(_display_part(found))
         done = found.end()
-    return "".join([*pieces, _seen(text[done:])])
+    return "".join([*pieces, _escape_invisible(text[done:])])
 
 
-def shown_url(url: str) -> str:
-    """A URL that says where it leads: the host in ASCII (`xn--…`), and of a user name before it only that there is one."""
+def display_url(url: str) -> str:
+    """A URL that shows where it leads: the host in ASCII (`xn--…`), a user name before it abbreviated to `…@`."""
     found = _AUTHORITY.fullmatch(url)
     if found is None:
-        return visible(url, one_line=True)
+        return escape_hidden(url, one_line=True)
     user, at, host = found["authority"].rpartition("@")
     name, colon, port = host.partition(":") if not host.startswith("[") else (host, "", "")
     shown = "".join([found["scheme"] or "", "//", "…@" if at and user else "", _ascii(name), colon, port, found["rest"]])
-    return visible(shown, one_line=True)
+    return escape_hidden(shown, one_line=True)
 
 
-def _part(found: re.Match[str]) -> str:
+def _display_part(found: re.Match[str]) -> str:
     if found["code"] is not None:
-        return _seen(found[0])
+        return _escape_invisible(found[0])
     if found["url"] is not None:
-        return shown_url(found["url"])
+        return display_url(found["url"])
     target = found["target"].strip("<>")
     if not _ABSOLUTE.match(target):
-        return _seen(found[0])
-    url, label = shown_url(target), _seen(found["label"]).strip()
+        return _escape_invisible(found[0])
+    url, label = display_url(target), _escape_invisible(found["label"]).strip()
     mark = "image: " if found["image"] else ""
-    return f"{mark}{url}" if not label or _bare(label) == _bare(url) else f"{mark}{label} ({url})"
+    return f"{mark}{url}" if not label or _without_scheme(label) == _without_scheme(url) else f"{mark}{label} ({url})"
 
 
-def _bare(url: str) -> str:
+def _without_scheme(url: str) -> str:
     return re.sub(r"^https?://", "", url, flags=re.IGNORECASE).rstrip("/")
 
 
@@ -71,19 +71,19 @@ def _ascii(host: str) -> str:
         return "".join(char if char.isascii() else f"<U+{ord(char):04X}>" for char in host)
 
 
-def _seen(text: str) -> str:
+def _escape_invisible(text: str) -> str:
     if not SHAPING.intersection(text):
-        return visible(text)
+        return escape_hidden(text)
     kept = {at for at in range(1, len(text)) if text[at] in SHAPING and _can_be_shaped(text[at - 1 : at], text[at - 2 : at - 1])}
     pieces: list[str] = []
     done = 0
     for at in sorted(kept):
-        pieces += [visible(text[done:at]), text[at]]
+        pieces += [escape_hidden(text[done:at]), text[at]]
         done = at + 1
-    return "".join([*pieces, visible(text[done:])])
+    return "".join([*pieces, escape_hidden(text[done:])])
 
 
 def _can_be_shaped(char: str, before: str) -> bool:
-    if char == "\ufe0f":  # a picture in colour, joined to the next
+    if char == "\ufe0f":  # emoji variation selector
         return unicodedata.category(before or " ") == "So"
     return not char.isascii() and unicodedata.category(char)[0] in "LMS" and char not in SHAPING

@@ -1,4 +1,4 @@
-"""What ripgrep writes → what was found: read in pieces, bounded in memory, whatever the files are called and hold."""
+"""Parsers for ripgrep's output: incremental and bounded in memory, whatever the files' names and contents."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import msgspec
 from dragoman.tools.ripgrep import Enough
 
 MAX_LINE_CHARS = 400
-"""A longer line is cut around its match."""
+"""A longer line is truncated around its match."""
 _BEFORE_MATCH_CHARS = 100
 _MAX_RECORD_BYTES = 2_000_000
-"""A longer record is passed over: some files are one endless line."""
+"""A longer record is skipped: some files are one huge line."""
 
 Wanted = Callable[[str], bool]
 
@@ -27,7 +27,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Paths:
-    """Paths, each ended by a NUL (`--null`)."""
+    """Paths, each terminated by NUL (`--null`)."""
 
     def __init__(self, wanted: Wanted, most: int) -> None:
         self.found: list[str] = []
@@ -43,7 +43,7 @@ class Paths:
 
 
 class Counts:
-    """Paths with the number of lines that match: path, NUL, number, line break (`--count --null`)."""
+    """Paths with their number of matching lines: path, NUL, number, newline (`--count --null`)."""
 
     def __init__(self, wanted: Wanted, most: int) -> None:
         self.found: dict[str, int] = {}
@@ -67,13 +67,13 @@ class Counts:
 
 
 class Matches:
-    """Lines, as JSON records (`--json`). More than `most` that match, or ten times as many in all, are enough."""
+    """Lines, as JSON records (`--json`). Stops after more than `most` matches, or ten times as many lines in all."""
 
     def __init__(self, wanted: Wanted, most: int) -> None:
         self.found: dict[str, list[Line]] = {}
         self.count = 0
         self.passed_over = 0
-        """Records too long to be read."""
+        """Records that were too long and skipped."""
         self._wanted = wanted
         self._most = most
         self._lines_left = 10 * most
@@ -120,12 +120,12 @@ class Matches:
         if self.count > self._most or self._lines_left < 0:
             raise Enough
         starts = read.data.submatches
-        text = _cut(read.data.lines.raw(), starts[0].start if starts else 0)
+        text = _truncate_line(read.data.lines.raw(), starts[0].start if starts else 0)
         self.found.setdefault(path, []).append(Line(read.data.line_number, text, is_match))
 
 
 class _Bytes(msgspec.Struct, frozen=True):
-    """Text, or base64 where it is no UTF-8."""
+    """Text, or base64 if it is not UTF-8."""
 
     text: str | None = None
     base64: str = msgspec.field(default="", name="bytes")
@@ -150,8 +150,8 @@ class _Record(msgspec.Struct, frozen=True):
     data: _Data = _Data()
 
 
-def _cut(line: bytes, match_at: int) -> str:
-    """The line without its end; of a long one, the part where the match is."""
+def _truncate_line(line: bytes, match_at: int) -> str:
+    """The line without its newline; a long one is truncated around the match."""
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     if len(text) <= MAX_LINE_CHARS:
         return text

@@ -1,11 +1,11 @@
-"""File names as people and models read them: one line, valid Unicode, nothing invisible, and still a way back to the file."""
+"""Escaping file names for users and models: one line, valid Unicode, nothing invisible, and reversible."""
 
 from __future__ import annotations
 
 import os
 
 MAX_SHOWN_CHARS = 300
-"""A path longer than this is shown by its ends; systems take at most 4,096 bytes."""
+"""A longer path is truncated in the middle; systems accept at most 4,096 bytes."""
 
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
@@ -13,10 +13,10 @@ _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _BACKSLASH_IS_PLAIN = os.sep != "\\"
 
 
-def escaped(name: str) -> str:
-    """A name with everything odd written out: newlines, control and invisible characters, bytes that are not UTF-8, spaces at the ends.
+def escape_name(name: str) -> str:
+    """Escape newlines, control and invisible characters, bytes that are not UTF-8, and spaces at the ends.
 
-    `unescaped` undoes it; so a backslash of its own is doubled, where it does not part directories.
+    `unescape_name` reverses it; so a backslash is doubled, unless it separates directories.
     """
     if name.isprintable() and "\\" not in name and name == name.strip(" "):
         return name
@@ -25,22 +25,22 @@ def escaped(name: str) -> str:
     return "\\x20" * len(before) + "".join(map(_escape, inner)) + "\\x20" * len(after)
 
 
-def as_path(name: str) -> str:
-    """A name relative to a directory, escaped, that no program takes for an option or a home directory."""
-    shown = escaped(name)
+def escape_relative_path(name: str) -> str:
+    """Escape a relative path so that no program takes it for an option or a home directory."""
+    shown = escape_name(name)
     return f"./{shown}" if shown.startswith(("-", "~/")) or shown == "~" else shown
 
 
-def clipped(text: str) -> str:
-    """A path for a message: its ends, where it is monstrous."""
+def truncate_path(text: str) -> str:
+    """A path for a message, truncated in the middle if it is very long."""
     if len(text) <= MAX_SHOWN_CHARS:
         return text
     half = MAX_SHOWN_CHARS // 2
     return f"{text[:half]}…{text[-half:]}"
 
 
-def unescaped(shown: str) -> str:
-    """The name that `escaped` showed. What is no escape of ours stays as it is."""
+def unescape_name(shown: str) -> str:
+    """Reverse `escape_name`. Anything that is not one of its escapes stays as it is."""
     if "\\" not in shown or not _BACKSLASH_IS_PLAIN:
         return shown
     name = bytearray()
@@ -53,7 +53,7 @@ def unescaped(shown: str) -> str:
     return os.fsdecode(bytes(name))
 
 
-def size_shown(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     if size_bytes < 1000:
         return "1 byte" if size_bytes == 1 else f"{size_bytes} bytes"
     size = float(size_bytes)
@@ -72,7 +72,7 @@ def _escape(char: str) -> str:
     if char in _ESCAPES:
         return _ESCAPES[char]
     code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:  # how Python carries a byte that is not UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # Python's surrogateescape of a byte that is not UTF-8
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x80:
         return f"\\x{code:02x}"
@@ -80,7 +80,7 @@ def _escape(char: str) -> str:
 
 
 def _unescape(shown: str, position: int) -> tuple[bytes, int] | None:
-    """The bytes that the escape at `position` stands for and the length of the escape, or None where it is none."""
+    """The bytes that the escape at `position` stands for and its length, or None if it is not an escape."""
     kind = shown[position + 1 : position + 2]
     if kind in _UNESCAPES:
         return _UNESCAPES[kind], 2
@@ -93,5 +93,5 @@ def _unescape(shown: str, position: int) -> tuple[bytes, int] | None:
         return bytes([code]), 4
     try:
         return chr(code).encode(), 2 + digits
-    except (ValueError, OverflowError):  # no such character, or half of one
+    except (ValueError, OverflowError):  # not a character, or half a surrogate pair
         return None

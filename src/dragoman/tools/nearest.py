@@ -1,4 +1,4 @@
-"""What to say of a file that is not there: the names nearest to it."""
+"""The refusal for a missing file, with similar names."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import os
 from itertools import islice
 
 from dragoman.base.text import closest
-from dragoman.tools.names import clipped
-from dragoman.tools.workspace import PathRefused, Refused, Workspace
+from dragoman.tools.names import truncate_path
+from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
 
 MAX_NAMES = 2_000
-"""How many names of a directory are compared."""
+"""Limit of names compared in a directory."""
 
 
-def missing(workspace: Workspace, path: str) -> PathRefused:
-    """The refusal for a resolved path where nothing is."""
-    shown = clipped(workspace.shown(path))
-    near = [workspace.shown(each) for each in _nearest_paths(workspace, path)]
-    hint = f"; similar: {', '.join(map(clipped, near))}" if near else ": find it with glob or list_directory"
-    return PathRefused(f"{shown} does not exist{hint}", "not_found")
+def missing_refusal(workspace: Workspace, path: str) -> PathRefusal:
+    """The refusal for a resolved path that does not exist."""
+    shown = truncate_path(workspace.display_path(path))
+    near = [workspace.display_path(each) for each in _nearest_paths(workspace, path)]
+    hint = f"; similar: {', '.join(map(truncate_path, near))}" if near else ": find it with glob or list_directory"
+    return PathRefusal(f"{shown} does not exist{hint}", "not_found")
 
 
 def _nearest_paths(workspace: Workspace, path: str) -> list[str]:
@@ -29,6 +29,6 @@ def _nearest_paths(workspace: Workspace, path: str) -> list[str]:
     try:
         with workspace.directory(parent) as directory, directory.scan() as entries:
             names = [entry.name for entry in islice(entries, MAX_NAMES)]
-    except (OSError, Refused):
+    except (OSError, ToolRefusal):
         return []
     return [os.path.join(parent, each) for each in closest(name, sorted(names), 3)]

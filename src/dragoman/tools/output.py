@@ -1,7 +1,7 @@
-"""Output that may be long: what the model is given of it, and where the whole is kept.
+"""Capping long tool output: what the model gets of it, and where the whole is saved.
 
-Text within the cap stays as it is. Of longer text the model gets head and tail, and between them one line that says how much is
-missing and which file holds the whole. Keeping is a service, not a promise: on a full disk that line says so, and nothing raises.
+Text within the cap stays as it is. Longer text is truncated to head and tail, with one line between them that says how much is missing
+and which file holds the whole. Saving is best effort: on a full disk that line says so, and nothing raises.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from dragoman.base.jsontext import valid_unicode
 from dragoman.base.private import create_file, make_directory, require_unshared
 
 Measure = Callable[[str], int]
-"""What a text costs, in the unit of the cap: `len`, or its length once it is written as JSON."""
+"""The size of a text in the unit of the cap: `len`, or its length encoded as JSON."""
 
 _STEP_CHARS = 1_000_000
-"""How much of a long text is encoded at a time."""
+"""A long text is encoded in steps of this size."""
 _FILE_TAIL_BYTES = 2_000_000
-"""The most that is held back in memory for the end of a file that reached its own cap."""
+"""Limit of what is buffered in memory for the tail of a file that reached its own cap."""
 _FILE_NOTE_BYTES = 200
 
 
-class Capped(msgspec.Struct, frozen=True):
-    """What the model is given of a text."""
+class CappedText(msgspec.Struct, frozen=True):
+    """A text as the model gets it."""
 
     text: str
     output_file: str = ""
-    """Where the whole lies; empty where nothing was left out, or where it could not be kept."""
+    """The file with the whole text; empty if nothing was left out or it could not be saved."""
     dropped_chars: int = 0
 
 
 class Outputs:
-    """Caps what tools put out, and keeps the whole of it in `directory`.
+    """Caps tool output, and saves the whole of it in `directory`.
 
-    The directory is made when first needed, for its owner alone, and so are its files; their names cannot be guessed.
+    The directory is created when first needed. It and its files are private to the user, with unguessable names.
     """
 
     def __init__(self, directory: str | os.PathLike[str], max_chars: int = 40_000, max_file_bytes: int = 100_000_000) -> None:
@@ -46,17 +46,17 @@ class Outputs:
         self.max_chars = max_chars
         self.max_file_bytes = max_file_bytes
 
-    def cap(self, text: str, label: str) -> Capped:
-        """The text, or its head and tail: `max_chars` characters and a note. Writes up to `max_file_bytes`; never raises."""
+    def cap(self, text: str, label: str) -> CappedText:
+        """The text, or its head and tail: `max_chars` characters plus a note. Saves up to `max_file_bytes`; never raises."""
         text = valid_unicode(text)
         if len(text) <= self.max_chars:
-            return Capped(text)
+            return CappedText(text)
         file = _SpillFile(self.directory, label, self.max_file_bytes)
         for start in range(0, len(text), _STEP_CHARS):
             file.write(text[start : start + _STEP_CHARS].encode())
         head_chars = self.max_chars // 2
         tail_chars = self.max_chars - head_chars
-        return _joined(text[:head_chars], text[len(text) - tail_chars :], len(text), file)
+        return _join_with_note(text[:head_chars], text[len(text) - tail_chars :], len(text), file)
 
     def spool(self, label: str) -> Spool:
         """The same for output that arrives in pieces."""
@@ -64,15 +64,15 @@ class Outputs:
 
     @property
     def note_chars(self) -> int:
-        """No note about missing text is longer than this."""
+        """Upper bound for the length of the truncation note."""
         return len(self.directory) + 320
 
 
 class Spool:
     """Takes UTF-8 output in pieces of any size, and holds no more of it in memory than its cap.
 
-    Bytes that are no UTF-8 are replaced, NULs become `␀`: whatever comes, the result is text, and so is the file. How the output
-    was cut into pieces makes no difference to the result.
+    Bytes that are not UTF-8 are replaced and NULs become `␀`, so the result and the file are always text. How the output was split
+    into pieces makes no difference.
     """
 
     def __init__(self, outputs: Outputs, label: str) -> None:
@@ -84,35 +84,35 @@ class Spool:
         self._head = ""
         self._head_chars = outputs.max_chars // 2
         self._tail_chars = outputs.max_chars - self._head_chars
-        self._tail = _End(4 * self._tail_chars)
+        self._tail = _Tail(4 * self._tail_chars)
         self._file: _SpillFile | None = None
 
     def feed(self, data: bytes) -> str:
-        """Take one piece; returns what could be decoded so far."""
+        """Add one piece; returns what could be decoded of it."""
         return self._add(self._decoder.decode(data))
 
     def need(self, measure: Measure = len) -> int:
-        """What the whole costs, once the last piece was fed. Beyond the cap it is only known to be more than the cap."""
+        """The measured size of the whole, after the last piece. Beyond the cap it is only a lower bound above the cap."""
         self._add(self._decoder.decode(b"", final=True))
         if self._file is not None:
             return max(self._chars, self._outputs.max_chars + 1)
         return sum(map(measure, self._whole))
 
-    def finish(self, room: int | None = None, measure: Measure = len) -> Capped:
-        """All of it where it costs no more than `room` (the cap, if not told), else head and tail that fit, and a note besides."""
+    def finish(self, room: int | None = None, measure: Measure = len) -> CappedText:
+        """The whole text if its size is at most `room` (default: the cap), else a head and tail that fit, plus a note."""
         self._add(self._decoder.decode(b"", final=True))
         room = self._outputs.max_chars if room is None else min(room, self._outputs.max_chars)
         if self._file is not None:
-            return _parted(self._head, self._tail.last_chars(self._tail_chars), self._chars, self._file, room, measure)
+            return _truncate_middle(self._head, self._tail.last_chars(self._tail_chars), self._chars, self._file, room, measure)
         whole = "".join(self._whole)
         if measure(whole) <= room:
-            return Capped(whole)
+            return CappedText(whole)
         self._spill()
         assert self._file is not None
-        return _parted(whole, whole, self._chars, self._file, room, measure)
+        return _truncate_middle(whole, whole, self._chars, self._file, room, measure)
 
     def discard(self) -> None:
-        """Nobody will be told of this output: leave no file behind."""
+        """Drop this output and delete its file."""
         if self._file is not None:
             self._file.discard()
 
@@ -145,15 +145,15 @@ class Spool:
 # --- head, note, tail ---------------------------------------------------------------------------------------------------
 
 
-def _parted(head: str, tail: str, chars: int, file: _SpillFile, room: int, measure: Measure) -> Capped:
-    """As much of both ends as fits, and the note between them."""
-    return _joined(_longest_head(head, room // 2, measure), _longest_tail(tail, room - room // 2, measure), chars, file)
+def _truncate_middle(head: str, tail: str, chars: int, file: _SpillFile, room: int, measure: Measure) -> CappedText:
+    """As much of both ends as fits, with the note between them."""
+    return _join_with_note(_longest_head(head, room // 2, measure), _longest_tail(tail, room - room // 2, measure), chars, file)
 
 
-def _joined(head: str, tail: str, chars: int, file: _SpillFile) -> Capped:
+def _join_with_note(head: str, tail: str, chars: int, file: _SpillFile) -> CappedText:
     dropped = chars - len(head) - len(tail)
     path, note = file.finish()
-    return Capped(f"{head}\n[{dropped:,} characters left out here. {note}]\n{tail}", path, dropped)
+    return CappedText(f"{head}\n[{dropped:,} characters left out here. {note}]\n{tail}", path, dropped)
 
 
 def _longest_head(text: str, room: int, measure: Measure) -> str:
@@ -169,7 +169,7 @@ def _longest_tail(text: str, room: int, measure: Measure) -> str:
 
 
 def _longest(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest size that fits, by halving: what is longer never costs less."""
+    """The largest size that fits, by binary search: a longer text is never smaller in the measure."""
     least = 0
     while least < most:
         middle = (least + most + 1) // 2
@@ -180,8 +180,8 @@ def _longest(most: int, fits: Callable[[int], bool]) -> int:
     return least
 
 
-class _End:
-    """The last bytes, `room` at most, of the text that was added."""
+class _Tail:
+    """The last bytes, at most `room`, of the added text."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -192,12 +192,12 @@ class _End:
     def add(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self._size += len(piece)
-        # Joining costs a copy, so some more is let in before it is done again.
+        # Joining copies, so it is done only now and then.
         if self._size > 2 * self._room + 65_536 or len(self._pieces) > 20_000:
             self._pieces = [self.last()]
 
     def last(self) -> bytes:
-        """Forgets what came before it."""
+        """Drops everything before it."""
         joined = b"".join(self._pieces)
         excess = max(0, len(joined) - self._room)
         self.dropped += excess
@@ -206,7 +206,7 @@ class _End:
         return self._pieces[0]
 
     def last_chars(self, count: int) -> str:
-        """The last characters; fewer, where a quarter of `room` is less."""
+        """The last characters, at most a quarter of `room`."""
         last = self.last()
         return last[_next_char(last) :].decode()[-count:] if count else ""
 
@@ -215,12 +215,12 @@ class _End:
 
 
 class _SpillFile:
-    """Text in a new file of at most `max_bytes`: beyond that its beginning and its end. Faults end the keeping, and are told."""
+    """Saves text in a new file of at most `max_bytes`; of longer text the head and the tail. An I/O error ends saving and is reported."""
 
     def __init__(self, directory: str, label: str, max_bytes: int) -> None:
         tail_bytes = min(max_bytes // 2, _FILE_TAIL_BYTES)
         self._head_bytes = max(0, max_bytes - tail_bytes - _FILE_NOTE_BYTES)
-        self._tail = _End(tail_bytes)
+        self._tail = _Tail(tail_bytes)
         self._head_is_full = False
         self._bytes = 0
         self._problem = ""
@@ -229,13 +229,13 @@ class _SpillFile:
         try:
             make_directory(directory)
             require_unshared(directory)
-            self._path = os.path.join(directory, f"{_plain(label)}-{os.urandom(8).hex()}.txt")
+            self._path = os.path.join(directory, f"{_safe_label(label)}-{os.urandom(8).hex()}.txt")
             self._file = os.fdopen(create_file(self._path), "wb")
         except OSError as error:
             self._give_up(error)
 
     def write(self, data: bytes) -> None:
-        """Take whole characters, as UTF-8."""
+        """Takes whole characters, as UTF-8."""
         start = self._bytes
         self._bytes += len(data)
         if self._file is None:
@@ -253,7 +253,7 @@ class _SpillFile:
             self._give_up(error)
 
     def finish(self) -> tuple[str, str]:
-        """Where it lies (empty: nowhere), and a sentence for the model."""
+        """The path (empty if not saved), and a sentence for the model."""
         if self._file is not None:
             try:
                 self._write_tail(self._file)
@@ -299,12 +299,12 @@ def _remove(path: str) -> None:
         pass
 
 
-def _plain(label: str) -> str:
+def _safe_label(label: str) -> str:
     return "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "_" for char in label[:40]) or "output"
 
 
 def _char_start(data: bytes, position: int) -> int:
-    """The last place at or before `position` where no character is cut."""
+    """The last character boundary at or before `position`."""
     if position >= len(data):
         return len(data)
     position = max(0, position)
@@ -314,7 +314,7 @@ def _char_start(data: bytes, position: int) -> int:
 
 
 def _next_char(data: bytes) -> int:
-    """Where the first whole character begins."""
+    """Offset of the first whole character."""
     position = 0
     while position < len(data) and data[position] & 0xC0 == 0x80:
         position += 1

@@ -1,4 +1,4 @@
-"""A web page as Markdown: headings, lists, links, tables and code; scripts, styles and what is hidden left out."""
+"""HTML to Markdown: headings, lists, links, tables and code; scripts, styles and hidden elements are left out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import Counter
 
 import msgspec
 
-from dragoman.tools.markup import End, Start, Words, tokens
+from dragoman.tools.markup import EndTag, StartTag, TextToken, tokenize
 from dragoman.tools.page_attributes import absolute, is_hidden, link
 from dragoman.tools.worker import Stop, never_stop
 
 MAX_CHARS = 2_000_000
-"""A page is read until it has given this much Markdown."""
+"""Reading stops after this much Markdown."""
 MAX_TOKENS = 1_000_000
 _MAX_COLUMNS = 40
 _MAX_INDENT = 8
@@ -36,7 +36,7 @@ _NO_CELLS = {
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 _EMPHASIS = {"strong": "**", "b": "**", "em": "*", "i": "*", "del": "~~", "s": "~~"}
 _CODE = frozenset({"code", "kbd", "samp", "tt"})
-# An element that is still open ends where one of its kind begins, unless one of the others stands between them.
+# An open element is closed by a start tag of its kind, unless one of the other elements is open between them.
 _SIBLINGS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "li": (frozenset({"li"}), frozenset({"ul", "ol", "menu", "dir"})),
     "dt": (frozenset({"dt", "dd"}), frozenset({"dl"})),
@@ -47,56 +47,56 @@ _SIBLINGS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 }
 
 
-class Page(msgspec.Struct, frozen=True):
+class WebPage(msgspec.Struct, frozen=True):
     title: str
     markdown: str
     is_cut: bool = False
 
 
-def read_page(html: str, url: str = "", stop: Stop = never_stop) -> Page:
-    """Links become absolute by the page's own URL. Takes time and room in proportion to the page, whatever it holds."""
+def read_page(html: str, url: str = "", stop: Stop = never_stop) -> WebPage:
+    """Convert a page to Markdown, with absolute links. Time and memory are linear in the size of the page."""
     writer = _Writer(url)
-    for number, token in enumerate(tokens(html)):
+    for number, token in enumerate(tokenize(html)):
         if number % _STEP == 0:
             stop()
             if writer.chars > MAX_CHARS or number >= MAX_TOKENS:
                 writer.is_cut = True
                 break
         match token:
-            case Words(text):
-                writer.say(text)
-            case Start(name, attributes):
+            case TextToken(text):
+                writer.add_text(text)
+            case StartTag(name, attributes):
                 writer.begin(name, attributes)
-            case End(name):
+            case EndTag(name):
                 writer.end(name)
     return writer.page()
 
 
-class _Open(msgspec.Struct):
-    """An element whose end has not come."""
+class _OpenElement(msgspec.Struct):
+    """An element that is still open."""
 
     name: str
     is_hidden: bool = False
     mark: str = ""
-    """What its text was opened with, and is closed with."""
+    """The Markdown mark before and after its text."""
     link: str = ""
     at: int = 0
-    """How much of the line was written when it began."""
+    """Position in the line where it began."""
     line: int = 0
     number: int = 0
-    """Of a numbered list's next item."""
+    """The number of a numbered list's next item."""
 
 
 class _Table(msgspec.Struct):
     rows: list[list[str]]
     is_layout: bool = False
-    """Its cells hold what no cell can: tables, headings, lists, code. They are read as paragraphs, one after the other."""
+    """A layout table: its cells contain tables, headings, lists or code, so they are written as paragraphs."""
 
 
 class _Writer:
     def __init__(self, url: str) -> None:
         self._base = url
-        self._open: list[_Open] = []
+        self._open: list[_OpenElement] = []
         self._names: Counter[str] = Counter()
         self._hidden = 0
         self._title: list[str] = []
@@ -105,15 +105,15 @@ class _Writer:
         """The pieces of the paragraph being written."""
         self._lines = 0
         self._prefix = ""
-        """What the next paragraph begins with: `## `, `- `."""
+        """Prefix of the next paragraph: `## `, `- `."""
         self._pre: list[str] | None = None
         self._tables: list[_Table] = []
-        """Those that are open, the innermost last."""
+        """The open tables, innermost last."""
         self._marks: Counter[str] = Counter()
         self.chars = 0
         self.is_cut = False
 
-    def page(self) -> Page:
+    def page(self) -> WebPage:
         while self._open:
             self._pop()
         self._flush()
@@ -124,11 +124,11 @@ class _Writer:
             elif lines:
                 lines[-1] = min(block, lines[-1], key=len)  # one blank line is enough
         markdown = "\n".join(lines).rstrip("\n")
-        return Page(_folded(self._title), markdown[:MAX_CHARS], self.is_cut or len(markdown) > MAX_CHARS)
+        return WebPage(_join_words(self._title), markdown[:MAX_CHARS], self.is_cut or len(markdown) > MAX_CHARS)
 
-    # --- what comes
+    # --- tokens
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self._open and self._open[-1].name == "title":
             self._title.append(text)
         elif self._pre is not None and not self._hidden:
@@ -143,15 +143,15 @@ class _Writer:
             self._base = absolute(self._base, attributes["href"]) or self._base
         if name in _VOID:
             if not self._hidden and not is_hidden(name, attributes):
-                self._void(name, attributes)
+                self._add_void(name, attributes)
             return
-        self._close_what_this_ends(name)
-        element = _Open(name, is_hidden(name, attributes))
+        self._close_implied(name)
+        element = _OpenElement(name, is_hidden(name, attributes))
         self._open.append(element)
         self._names[name] += 1
         self._hidden += element.is_hidden
         if not self._hidden:
-            self._opened(element, attributes)
+            self._open_element(element, attributes)
 
     def end(self, name: str) -> None:
         if name == "br":
@@ -162,7 +162,7 @@ class _Writer:
             self._pop()
         self._pop()
 
-    def _close_what_this_ends(self, name: str) -> None:
+    def _close_implied(self, name: str) -> None:
         if name in _BLOCKS and self._names["p"] and self._pre is None:
             self._close_near({"p"}, {"table", "td", "th", "li", "div", "section", "article", "blockquote", "body"})
         if (siblings := _SIBLINGS.get(name)) is not None:
@@ -180,10 +180,10 @@ class _Writer:
 
     # --- elements
 
-    def _opened(self, element: _Open, attributes: dict[str, str]) -> None:
+    def _open_element(self, element: _OpenElement, attributes: dict[str, str]) -> None:
         name = element.name
         if name in _NO_CELLS and self._pre is None and self._tables:
-            self._lay_out(self._tables[-1])
+            self._convert_to_layout(self._tables[-1])
         if name in _BLOCKS and self._pre is None:
             self._flush()
         element.at, element.line = len(self._line), self._lines
@@ -207,8 +207,8 @@ class _Writer:
         elif name in _EMPHASIS or name in _CODE:
             self._mark(element, _EMPHASIS.get(name, "`"))
 
-    def _mark(self, element: _Open, mark: str, link: str = "") -> None:
-        """What is strong already does not become stronger."""
+    def _mark(self, element: _OpenElement, mark: str, link: str = "") -> None:
+        """Nested marks of the same kind are ignored."""
         if not self._marks[mark] and (link or mark != "["):
             element.mark, element.link = mark, link
             self._marks[mark] += 1
@@ -216,14 +216,14 @@ class _Writer:
     def _pop(self) -> None:
         element = self._open[-1]
         if not self._hidden:
-            self._closed(element)
+            self._close_element(element)
         self._open.pop()
         self._names[element.name] -= 1
         self._hidden -= element.is_hidden
         if element.mark:
             self._marks[element.mark] -= 1
 
-    def _closed(self, element: _Open) -> None:
+    def _close_element(self, element: _OpenElement) -> None:
         name = element.name
         if name == "pre" and self._pre is not None and self._names["pre"] == 1:
             self._write_code()
@@ -238,7 +238,7 @@ class _Writer:
         elif name in _BLOCKS:
             self._flush()
 
-    def _void(self, name: str, attributes: dict[str, str]) -> None:
+    def _add_void(self, name: str, attributes: dict[str, str]) -> None:
         if name == "br":
             if self._pre is not None:
                 self._pre.append("\n")
@@ -247,13 +247,13 @@ class _Writer:
         elif name == "hr" and self._pre is None:
             self._flush()
             self._blocks += ["", "---", ""]
-        elif name == "img" and (alt := _folded([attributes.get("alt", "")])):
+        elif name == "img" and (alt := _join_words([attributes.get("alt", "")])):
             source = link(self._base, attributes.get("src", ""))
-            self.say(f"![{alt}]({source})" if source else alt)
+            self.add_text(f"![{alt}]({source})" if source else alt)
 
-    def _wrap(self, element: _Open) -> None:
-        """The text since the element began, as a link, strong, or code."""
-        if element.line != self._lines:  # paragraphs came between: the text stands already
+    def _wrap(self, element: _OpenElement) -> None:
+        """Format the text since the element began as a link, emphasis or code."""
+        if element.line != self._lines:  # it spans paragraphs: the text is already written
             self._line += [f" ({element.link})"] if element.link else []
             return
         text = "".join(self._line[element.at :])
@@ -267,7 +267,7 @@ class _Writer:
     # --- paragraphs
 
     def _flush(self) -> None:
-        """The paragraph is over."""
+        """End the paragraph and write it."""
         if self._in_cells:
             self._line.append("\v")
             return
@@ -329,7 +329,7 @@ class _Writer:
             rows.append([])
         rows[-1].append(text)
 
-    def _lay_out(self, table: _Table) -> None:
+    def _convert_to_layout(self, table: _Table) -> None:
         if table.is_layout:
             return
         table.is_layout = True
@@ -347,7 +347,7 @@ class _Writer:
             return
         if max(map(len, rows)) == 1:
             table.rows = rows
-            self._lay_out(table)
+            self._convert_to_layout(table)
             return
         width = min(max(map(len, rows)), _MAX_COLUMNS)
         lines = [f"| {' | '.join((row + [''] * width)[:width])} |" for row in rows]
@@ -364,10 +364,10 @@ def _is_item(line: str) -> bool:
 
 
 def _paragraph(pieces: list[str]) -> str:
-    """One space for any white space; a line break where the page has one."""
+    """Collapse white space to single spaces; keep the page's explicit line breaks."""
     lines = (_SPACE.sub(" ", line).strip() for line in "".join(pieces).split("\v"))
     return "\n".join(line for line in lines if line)
 
 
-def _folded(pieces: list[str]) -> str:
+def _join_words(pieces: list[str]) -> str:
     return " ".join("".join(pieces).split())

@@ -1,4 +1,4 @@
-"""What an element's attributes say: whether it is seen, and where it leads."""
+"""What an element's attributes mean: whether it is hidden, and where it links to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DROPPED = {
     "audio", "canvas", "datalist", "head", "iframe", "map", "noembed", "noframes", "object", "script", "select", "style", "svg",
     "template", "video",
 }  # fmt: skip
-"""Elements whose content is no text, or not for reading."""
+"""Elements whose content is not text for reading."""
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?:\.0*)?\s*(?:;|$|!)|font-size\s*:\s*0", re.IGNORECASE)
 
 
@@ -21,7 +21,7 @@ def is_hidden(name: str, attributes: dict[str, str]) -> bool:
 
 
 def link(base: str, href: str) -> str:
-    """An absolute http or mail address; empty for what leads nowhere else."""
+    """An absolute http or mailto URL; empty for other links and for links within the page."""
     href = href.strip().replace("\n", "").replace("\t", "").replace(" ", "%20") if len(href) <= MAX_URL_CHARS else ""
     if not href or href.startswith("#"):
         return ""

@@ -1,6 +1,6 @@
-"""Paths from patterns: `*`, `?`, `[a-z]`, `{a,b}` and `**`, by a walk of our own that is bounded in count and time.
+"""Expanding glob patterns (`*`, `?`, `[a-z]`, `{a,b}`, `**`) by a directory walk that is bounded in count and time.
 
-Patterns come from the model, so they never run in `re`: matching here takes at most the product of both lengths.
+Patterns come from the model, so they never run in `re`: matching takes at most the product of both lengths.
 """
 
 from __future__ import annotations
@@ -12,44 +12,44 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from dragoman.tools.names import clipped, escaped
+from dragoman.tools.names import escape_name, truncate_path
 from dragoman.tools.worker import Stop
-from dragoman.tools.workspace import PathRefused, Refused, Workspace
+from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
 
 MAX_SCANNED = 50_000
 MAX_SECONDS = 5.0
 MAX_ALTERNATIVES = 64
-"""How many patterns the braces of one may stand for."""
+"""How many patterns the braces of one may expand to."""
 SKIPPED = frozenset({"node_modules", "__pycache__"})
-"""Directories that `**` leaves out, as it does hidden ones: they hold what others made."""
+"""Directories that `**` skips, like hidden ones: they contain generated or third-party files."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFiles(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
     """Absolute, sorted."""
     is_complete: bool
-    """False where the walk reached its bounds."""
+    """False if the walk reached its limits."""
 
 
 def is_pattern(path: str) -> bool:
     return any(char in path for char in "*?[{")
 
 
-def find_files(workspace: Workspace, pattern: str, stop: Stop) -> Found:
-    """The files that a pattern names. Directories that are links are not entered on the way. Raises PathRefused."""
+def find_files(workspace: Workspace, pattern: str, stop: Stop) -> FoundFiles:
+    """The files that match a pattern. Links to directories are not followed. Raises PathRefusal."""
     walk = _Walk(workspace, stop)
     for plain in expand_braces(pattern):
         parts = [part for part in plain.split("/") if part not in ("", ".")]
         fixed = next((index for index, part in enumerate(parts) if is_pattern(part)), len(parts))
         if ".." in parts[fixed:]:
-            raise PathRefused(f"{clipped(escaped(pattern))}: `..` cannot follow a wildcard: name the directory itself", "invalid")
+            raise PathRefusal(f"{truncate_path(escape_name(pattern))}: `..` cannot follow a wildcard: name the directory itself", "invalid")
         start = ("/" if plain.startswith("/") else "") + "/".join(parts[:fixed])
-        walk.go(workspace.resolve(start or "."), _normalised(parts[fixed:]))
-    return Found(tuple(sorted(walk.found)), walk.is_complete)
+        walk.go(workspace.resolve(start or "."), _normalise(parts[fixed:]))
+    return FoundFiles(tuple(sorted(walk.found)), walk.is_complete)
 
 
-def _normalised(parts: Sequence[str]) -> list[str]:
-    """Without repeated `**`; one at the end stands for every file beneath."""
+def _normalise(parts: Sequence[str]) -> list[str]:
+    """Collapse repeated `**`; one at the end means every file beneath."""
     kept = [part for index, part in enumerate(parts) if part != "**" or parts[index - 1 : index] != ["**"]]
     return [*kept, "*"] if kept[-1:] == ["**"] else kept
 
@@ -65,7 +65,7 @@ class _Walk:
         self._deadline_s = time.monotonic() + MAX_SECONDS
 
     def go(self, start: str, parts: Sequence[str]) -> None:
-        """Breadth first: where the bounds are reached, what lies near the start has been found."""
+        """Breadth first: if the limits are reached, files near the start have been found."""
         if not parts:
             self._take_if_file(start)
             return
@@ -79,11 +79,11 @@ class _Walk:
                     waiting.append(step)
 
     def _steps(self, directory: str, position: int, parts: Sequence[str]) -> Iterator[tuple[str, int]]:
-        """Where to look next, from a directory in which parts[position] is to be found."""
+        """Where to look next, from a directory in which parts[position] is searched."""
         part, is_last = parts[position], position == len(parts) - 1
         if part == "**":
             yield directory, position + 1
-            yield from ((path, position) for path, is_directory in self._list(directory) if is_directory and _is_walked(path))
+            yield from ((path, position) for path, is_directory in self._list(directory) if is_directory and _is_entered(path))
         elif is_pattern(part):
             for path, is_directory in self._list(directory):
                 if is_directory == is_last or not matches_name(os.path.basename(path), part):
@@ -98,7 +98,7 @@ class _Walk:
             yield os.path.join(directory, part), position + 1
 
     def _list(self, directory: str) -> list[tuple[str, bool]]:
-        """The paths of files and directories in a directory, and which they are; links to directories, FIFOs and devices left out."""
+        """The paths in a directory, and whether each is a directory; links to directories, FIFOs and devices are left out."""
         if directory in self._listed:
             return self._listed[directory]
         listed: list[tuple[str, bool]] = []
@@ -113,12 +113,12 @@ class _Walk:
                     self._scanned += 1
                     if (is_directory := entry.is_dir(follow_symlinks=False)) or entry.is_file():
                         listed.append((os.path.join(directory, entry.name), is_directory))
-        except (OSError, Refused):
-            pass  # gone, no directory, or not ours to list: nothing to be found there
+        except (OSError, ToolRefusal):
+            pass  # removed, not a directory, or not readable
         return listed
 
     def _is_exhausted(self) -> bool:
-        """Whether the bounds are reached. What is listed already is still gone through."""
+        """Whether the limits are reached. What is already listed is still processed."""
         if self._scanned < MAX_SCANNED and time.monotonic() <= self._deadline_s:
             return False
         self.is_complete = False
@@ -129,7 +129,7 @@ class _Walk:
             self.found.add(path)
 
 
-def _is_walked(path: str) -> bool:
+def _is_entered(path: str) -> bool:
     name = os.path.basename(path)
     return not name.startswith(".") and name not in SKIPPED
 
@@ -138,7 +138,7 @@ def _is_walked(path: str) -> bool:
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """`a.{b,c}` → `a.b`, `a.c`. Braces that do not pair stay as they are; beyond MAX_ALTERNATIVES nothing more is expanded."""
+    """`a.{b,c}` → `a.b`, `a.c`. Unbalanced braces stay as they are; beyond MAX_ALTERNATIVES nothing more is expanded."""
     done: list[str] = []
     waiting = deque([pattern])
     while waiting:
@@ -152,7 +152,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def _first_alternatives(pattern: str) -> list[str]:
-    """What the first innermost pair of braces stands for; empty where there is none."""
+    """The expansions of the first innermost pair of braces; empty if there is none."""
     end = pattern.find("}")
     start = pattern.rfind("{", 0, end)
     if end < 0 or start < 0:
@@ -161,7 +161,7 @@ def _first_alternatives(pattern: str) -> list[str]:
 
 
 def matches_name(name: str, pattern: str) -> bool:
-    """Whether a pattern without `/` fits a whole name. A hidden name wants a pattern that begins with a dot, too."""
+    """Whether a pattern without `/` matches a whole name. A hidden name needs a pattern that begins with a dot."""
     if name.startswith(".") and not pattern.startswith("."):
         return False
     tokens = _tokens(pattern)
@@ -174,7 +174,7 @@ def matches_name(name: str, pattern: str) -> bool:
         elif at_token < len(tokens) and _fits(name[at_name], tokens[at_token]):
             at_name += 1
             at_token += 1
-        elif star >= 0:  # let the last star take one character more; earlier ones need no second try
+        elif star >= 0:  # let the last star match one character more; earlier ones need no backtracking
             star_name += 1
             at_name, at_token = star_name, star + 1
         else:
@@ -187,7 +187,7 @@ def _tokens(pattern: str) -> list[str]:
     tokens: list[str] = []
     position = 0
     while position < len(pattern):
-        # A `]` that comes first stands for itself.
+        # A leading `]` is literal.
         first = position + (3 if pattern[position + 1 : position + 2] in ("!", "^") else 2)
         end = pattern.find("]", first) if pattern[position] == "[" else -1
         token = pattern[position : end + 1] if end > 0 else pattern[position]

@@ -1,4 +1,4 @@
-"""The text of a PDF, where `pypdf` is installed. It works in a process of its own, which a bad file may bring down or stall alone."""
+"""Text of a PDF, if `pypdf` is installed. It runs in a separate process, so that a bad file can only crash or stall that."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dragoman.tools.workspace import Refused
+from dragoman.tools.process import child_environment, run_process
+from dragoman.tools.workspace import ToolRefusal
 
 TIMEOUT_S = 20.0
 MAX_TEXT_BYTES = 8_000_000
 MISSING = 3
-"""How the reader ends where there is no library."""
+"""Exit code of the reader if the library is missing."""
 _PROGRAM = f"""
 import io, sys
 try:
@@ -29,10 +30,8 @@ for number, page in enumerate(pypdf.PdfReader(io.BytesIO(sys.stdin.buffer.read()
 READER = (sys.executable, "-I", "-c", _PROGRAM)
 
 
-async def pdf_text(data: bytes, reader: Sequence[str] = READER) -> str:
-    """Raises Refused where it cannot be read."""
-    from dragoman.tools.process import child_environment, run_process
-
+async def extract_pdf_text(data: bytes, reader: Sequence[str] = READER) -> str:
+    """Raises ToolRefusal if it cannot be read."""
     text = bytearray()
 
     def take(piece: bytes) -> None:
@@ -49,9 +48,9 @@ async def pdf_text(data: bytes, reader: Sequence[str] = READER) -> str:
             stdin=data,
         )
     except OSError as error:
-        raise Refused(f"the PDF could not be read: {error.strerror or error}", "not_text") from error
+        raise ToolRefusal(f"the PDF could not be read: {error.strerror or error}", "not_text") from error
     if ended.code == MISSING:
-        raise Refused("it is a PDF, and nothing that reads PDFs is installed: the user can install pypdf", "not_text")
+        raise ToolRefusal("it is a PDF, and nothing that reads PDFs is installed: the user can install pypdf", "not_text")
     if ended.code and not text:
-        raise Refused("the PDF could not be read: it is damaged, protected, or too large", "not_text")
+        raise ToolRefusal("the PDF could not be read: it is damaged, protected, or too large", "not_text")
     return text.decode("utf-8", "replace") or "(the PDF holds no text)"

@@ -1,6 +1,6 @@
-"""A command in a process group of its own, which ends with its call: whatever happens to the call, or to us.
+"""Running a command in its own process group, which ends with the call, whatever happens to the call or to us.
 
-While it runs, a watcher waits beside it and ends it if we are killed.
+While it runs, a watcher process ends it if we are killed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import msgspec
 from dragoman.base.processes import COOKIE, Watcher, end_processes
 
 Take = Callable[[bytes], object]
-"""Takes a piece of output. Where it raises, the command is ended and the error passed on."""
+"""Takes a piece of output. If it raises, the command is ended and the error propagates."""
 
 LINGER_S = 0.3
-"""How long, after the command itself has ended, its children may go on holding its output open."""
+"""How long after the command's end its children may keep its output open."""
 _ENDING_S = 0.6
 _REAPING_S = 0.2
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
@@ -33,9 +33,9 @@ class Exit(msgspec.Struct, frozen=True):
     """How a command ended."""
 
     code: int
-    """As a shell tells it: 128 + n where signal n ended it."""
+    """As in a shell: 128 + n if signal n ended it."""
     signal: str = ""
-    """`SIGKILL` …, where one ended it."""
+    """`SIGKILL` …, if a signal ended it."""
     timed_out: bool = False
 
 
@@ -50,10 +50,10 @@ async def run_process(
     watched: bool = True,
     stdin: bytes = b"",
 ) -> Exit:
-    """Run a command, hand its output over as it comes, and leave none of its processes behind.
+    """Run a command, pass on its output as it arrives, and leave none of its processes behind.
 
-    Output is taken as fast as it is read and never queued, so a command that writes faster waits. Raises OSError where it cannot
-    be started. `watched=False` is for programs that start no others and end by themselves when nobody reads them.
+    Output is never queued (backpressure), so a command that writes faster has to wait. Raises OSError if it cannot be started.
+    `watched=False` is for programs that start no others and end by themselves when their output is closed.
     """
     cookie = os.urandom(16).hex()
     environment = {**env, COOKIE: f"{env.get(COOKIE, '')} {cookie}".strip()}
@@ -70,31 +70,31 @@ async def run_process(
         except TimeoutError:
             timed_out = True
         if command.exited.is_set():
-            await _within(LINGER_S, command.drained.wait())
+            await _wait_at_most(LINGER_S, command.drained.wait())
     finally:
-        await _undisturbed(_end(command, cookie if watched else "", watcher))
+        await _run_shielded(_end(command, cookie if watched else "", watcher))
     if command.failure is not None:
         raise command.failure
-    return _exit(command.returncode, timed_out)
+    return _to_exit(command.returncode, timed_out)
 
 
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment for a command: secrets out, nothing that pages or paints; then `extra`, which the user chose, as it is."""
+    """Our environment for a command: without secrets, pagers and colours; then the user's `extra`, unfiltered."""
     inherited = {name: value for name, value in os.environ.items() if not _is_secret(name) and name not in _PAINTING}
     return {**inherited, "PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", **(extra or {})}
 
 
 def find_program(name: str, outside: str) -> str:
-    """The absolute path of a program on PATH, or nothing. A folder being worked in (`outside`) never supplies one."""
+    """The absolute path of a program on PATH, or empty. Programs inside the workspace (`outside`) are never used."""
     for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(directory, name)
-        if os.path.isabs(directory) and _may_run(path) and (directory in _SYSTEM or not _is_beneath(path, outside)):
+        if os.path.isabs(directory) and _is_executable(path) and (directory in _SYSTEM or not _is_beneath(path, outside)):
             return path
     return ""
 
 
-def _exit(returncode: int | None, timed_out: bool) -> Exit:
-    if returncode is None:  # not even SIGKILL ended it in time: it hangs in the kernel
+def _to_exit(returncode: int | None, timed_out: bool) -> Exit:
+    if returncode is None:  # not even SIGKILL ended it in time: it is stuck in the kernel
         returncode = -signal.SIGKILL if os.name == "posix" else 1
     if returncode >= 0:
         return Exit(returncode, "", timed_out)
@@ -110,7 +110,7 @@ def _is_secret(name: str) -> bool:
     return any(word in upper for word in _SECRET_WORDS)
 
 
-def _may_run(path: str) -> bool:
+def _is_executable(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
@@ -123,20 +123,20 @@ def _is_beneath(path: str, directory: str) -> bool:
 
 
 class _Command(asyncio.SubprocessProtocol):
-    """A process, and its output handed over while it is read. The pipes are not read again before that is done: nothing piles up.
+    """A process whose output is passed on as it is read. The pipes are not read again before that is done, so nothing is buffered.
 
-    asyncio's own subprocess is for Windows alone: elsewhere, cancelled while it starts, it can wait for ever on a pipe that a
+    asyncio's own subprocess is used on Windows only: elsewhere, if cancelled while starting, it can wait forever on a pipe that a
     child of the command holds open.
     """
 
     def __init__(self, take_stdout: Take, take_stderr: Take) -> None:
         self.pid = 0
-        """0 until it was started. It is the group's id as well."""
+        """0 until it is started. Also the process group's id."""
         self.failure: Exception | None = None
         self.exited = asyncio.Event()
         self.drained = asyncio.Event()
         self.over = asyncio.Event()
-        """The command has ended, or nobody wants its output any more."""
+        """Set when the command has ended or its output is no longer wanted."""
         self._takers = {1: take_stdout, 2: take_stderr}
         self._process: subprocess.Popen[bytes] | None = None
         self._transports: list[asyncio.BaseTransport] = []
@@ -144,7 +144,7 @@ class _Command(asyncio.SubprocessProtocol):
     async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes) -> None:
         """Raises OSError."""
         loop = asyncio.get_running_loop()
-        with _readable(stdin) as source:
+        with _as_file(stdin) as source:
             if os.name != "posix":
                 pipes = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
                 await loop.subprocess_exec(lambda: self, *argv, cwd=directory, env=env, **pipes)
@@ -183,13 +183,13 @@ class _Command(asyncio.SubprocessProtocol):
         if self._process is None:
             return
         for pipe, fd in ((self._process.stdout, 1), (self._process.stderr, 2)):
-            # A pipe that was connected is closed by its transport.
+            # A connected pipe is closed by its transport.
             if pipe is not None and len(self._transports) < fd:
                 pipe.close()
 
     def _wait(self, loop: asyncio.AbstractEventLoop, process: subprocess.Popen[bytes]) -> None:
         process.wait()
-        _tell(loop, self.process_exited)
+        _call_in_loop(loop, self.process_exited)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transports.append(transport)
@@ -214,13 +214,13 @@ class _Command(asyncio.SubprocessProtocol):
         self.over.set()
 
 
-def _readable(data: bytes) -> IO[bytes]:
-    """A file to read it from: unlike a pipe, it holds everything, so nobody has to feed it."""
+def _as_file(data: bytes) -> IO[bytes]:
+    """The data as a file: unlike a pipe, it holds everything and needs no writer."""
     if not data:
         return open(os.devnull, "rb")
     from tempfile import TemporaryFile
 
-    file = TemporaryFile()  # noqa: SIM115 - whoever asked for it closes it
+    file = TemporaryFile()  # noqa: SIM115 - closed by the caller
     file.write(data)
     file.seek(0)
     return file
@@ -238,7 +238,7 @@ class _Pipe(asyncio.Protocol):
         self._command.pipe_connection_lost(self._fd, exc)
 
 
-# --- the end ------------------------------------------------------------------------------------------------------------
+# --- ending -------------------------------------------------------------------------------------------------------------
 
 
 async def _end(command: _Command, cookie: str, watcher: Watcher | None) -> None:
@@ -250,18 +250,18 @@ async def _end(command: _Command, cookie: str, watcher: Watcher | None) -> None:
                 watcher.dismiss()
 
     try:
-        # A thread of its own: looking through /proc takes a while on a busy machine, and the shared threads may all be taken.
-        await _within(_ENDING_S, _in_own_thread(end))
+        # Its own thread: searching /proc takes a while on a busy machine, and the shared threads may all be busy.
+        await _wait_at_most(_ENDING_S, _in_own_thread(end))
         if command.pid:
-            await _within(_REAPING_S, command.exited.wait())
-            await _within(0.05, command.drained.wait())
+            await _wait_at_most(_REAPING_S, command.exited.wait())
+            await _wait_at_most(0.05, command.drained.wait())
     finally:
         command.close()
-    await asyncio.sleep(0)  # lets the pipes' own closing happen in this loop
+    await asyncio.sleep(0)  # lets the pipes close in this loop
 
 
-async def _within(seconds: float, awaitable: Coroutine[Any, Any, object]) -> None:
-    """Wait for it, but not longer."""
+async def _wait_at_most(seconds: float, awaitable: Coroutine[Any, Any, object]) -> None:
+    """Wait for it, but not longer than that."""
     try:
         async with asyncio.timeout(seconds):
             await awaitable
@@ -277,21 +277,21 @@ async def _in_own_thread(work: Callable[[], None]) -> None:
         try:
             work()
         finally:
-            _tell(loop, done.set)
+            _call_in_loop(loop, done.set)
 
     threading.Thread(target=run, name="dragoman-ending", daemon=True).start()
     await done.wait()
 
 
-def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+def _call_in_loop(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     try:
         loop.call_soon_threadsafe(what)
-    except RuntimeError:  # the loop was closed: nobody waits any more
+    except RuntimeError:  # the loop was closed: no one waits any more
         pass
 
 
-async def _undisturbed(work: Coroutine[Any, Any, None]) -> None:
-    """Finish it, however often we are cancelled meanwhile: the one shield of the house. The work takes a second at most."""
+async def _run_shielded(work: Coroutine[Any, Any, None]) -> None:
+    """Finish it even if we are cancelled repeatedly: the only shield in the program. The work takes a second at most."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -303,5 +303,5 @@ async def _undisturbed(work: Coroutine[Any, Any, None]) -> None:
         task.result()
         return
     if not task.cancelled():
-        task.exception()  # seen, and less important
+        task.exception()  # retrieved; the cancel matters more
     raise cancelled

@@ -1,4 +1,4 @@
-"""What is in a file: lines of text, or a picture. Whatever was read counts as seen."""
+"""Reading a file: lines of text, an image or a PDF. What was read is recorded as seen."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ import os
 
 import msgspec
 
-from dragoman.tools.names import clipped, size_shown
-from dragoman.tools.nearest import missing
+from dragoman.tools.names import format_size, truncate_path
+from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.seen import SeenFiles, state_of
 from dragoman.tools.textfile import binary_refusal, media_type
-from dragoman.tools.window import CHUNK_BYTES, Reading, read_head, read_window
+from dragoman.tools.window import CHUNK_BYTES, FileReading, read_head, read_window
 from dragoman.tools.worker import Stop
-from dragoman.tools.workspace import PathRefused, Refused, Workspace
+from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
 
 MAX_MEDIA_BYTES = 20_000_000
 
 
 class Media(msgspec.Struct, frozen=True):
-    """An image or a PDF, whole."""
+    """A whole image or PDF."""
 
     mime: str
     data: bytes
 
 
-def look_at(
+def read_path(
     workspace: Workspace, seen: SeenFiles, path: str, stop: Stop, *, first_line: int = 1, max_lines: int, max_chars: int
-) -> Reading | Media:
-    """What is in the file at a resolved path. Raises Refused."""
-    shown = clipped(workspace.shown(path))
+) -> FileReading | Media:
+    """Read the file at a resolved path. Raises ToolRefusal."""
+    shown = truncate_path(workspace.display_path(path))
     try:
         with workspace.open_file(path) as (descriptor, status):
             head = read_head(descriptor)
             if mime := media_type(head):
                 data = read_whole(descriptor, MAX_MEDIA_BYTES, stop)
                 if data is None:
-                    size = size_shown(status.st_size)
-                    raise Refused(
+                    size = format_size(status.st_size)
+                    raise ToolRefusal(
                         f"{shown} is too large to look at ({mime}, {size}): make it smaller than 20 MB with run_shell", "too_large"
                     )
                 seen.note(path, state_of(data))
                 return Media(mime, data)
             reading = read_window(descriptor, status, first_line, max_lines, max_chars, stop)
-    except PathRefused as refused:
+    except PathRefusal as refused:
         if refused.error_type == "not_found":
-            raise missing(workspace, path) from refused
+            raise missing_refusal(workspace, path) from refused
         raise
     if reading is None:
         raise binary_refusal(shown, head, status.st_size)
@@ -53,7 +53,7 @@ def look_at(
 
 
 def read_whole(descriptor: int, max_bytes: int, stop: Stop) -> bytes | None:
-    """Everything from here to the end; None where that is more than `max_bytes`."""
+    """Everything up to the end; None if that is more than `max_bytes`."""
     chunks: list[bytes] = []
     size = 0
     while chunk := os.read(descriptor, CHUNK_BYTES):
@@ -65,10 +65,12 @@ def read_whole(descriptor: int, max_bytes: int, stop: Stop) -> bytes | None:
     return b"".join(chunks)
 
 
-def with_notes(reading: Reading) -> str:
-    """What was read, and below it what the model should know: where it goes on, and how it is encoded."""
+def with_notes(reading: FileReading) -> str:
+    """The text followed by notes for the model: where to continue, and the encoding."""
     notes = [
-        note for note in (_place_of(reading), reading.encoding.note, "has CRLF line endings, which edit keeps" * reading.has_crlf) if note
+        note
+        for note in (_describe_range(reading), reading.encoding.note, "has CRLF line endings, which edit keeps" * reading.has_crlf)
+        if note
     ]
     if not notes:
         return reading.text
@@ -76,11 +78,11 @@ def with_notes(reading: Reading) -> str:
     return f"{reading.text}{gap}[{'; '.join(notes)}]"
 
 
-def _place_of(reading: Reading) -> str:
+def _describe_range(reading: FileReading) -> str:
     total = reading.total_lines
     if not reading.has_more and reading.first_line == 1:
         return ""
-    whole = f"{total}" if total is not None else f"a file of {size_shown(reading.size_bytes)}"
+    whole = f"{total}" if total is not None else f"a file of {format_size(reading.size_bytes)}"
     place = f"lines {reading.first_line}-{reading.last_line} of {whole}"
     if reading.line_is_cut:
         place = f"the beginning of line {reading.last_line} of {whole}: see its rest with run_shell (cut -c, jq)"

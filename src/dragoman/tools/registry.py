@@ -1,4 +1,4 @@
-"""The tools there are, by name, in the order in which they were registered."""
+"""The available tools by name, in registration order."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from dragoman.base import jsontext
 from dragoman.base.text import closest
+from dragoman.base.words import say
 from dragoman.values.contracts import Tool
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolSpec
@@ -15,13 +16,13 @@ _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}\Z")
 
 
 def check_name(name: str) -> None:
-    """Every service takes such a name as it is."""
+    """Raises InputError for a name that some service would not accept."""
     if not _NAME.match(name):
-        raise InputError(f"a tool cannot be called {name!r}: use a letter or _, then up to 63 letters, digits, _ or -")
+        raise InputError(say("tools.wrong_name", name=name))
 
 
 class Registry:
-    """Names are unique. What the model is told (`specs`) stays the same object until a tool comes or goes: prompt caches depend on it."""
+    """Names are unique. `specs` stays the same object until a tool is added or removed: prompt caches depend on it."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
@@ -30,17 +31,17 @@ class Registry:
             self.register(tool)
 
     def register(self, tool: Tool, *, replace: bool = False) -> None:
-        """Add a tool. With `replace` it takes the place of its namesake."""
+        """Add a tool. With `replace` it replaces a tool of the same name, in the same position."""
         spec = tool.spec
         check_name(spec.name)
         if spec.name in self._tools and not replace:
-            raise InputError(f"there is already a tool called {spec.name!r}: give it another name, or pass replace=True")
+            raise InputError(say("tools.name_taken", name=spec.name))
         _check_parameters(spec)
         self._tools[spec.name] = tool
         self._specs = None
 
     def remove(self, name: str) -> Tool | None:
-        """Take a tool out, and return it if it was there."""
+        """Remove a tool and return it, or None if there is none."""
         self._specs = None
         return self._tools.pop(name, None)
 
@@ -48,7 +49,7 @@ class Registry:
         return self._tools.get(name)
 
     def nearest(self, name: str) -> list[str]:
-        """The tools that may have been meant, the likeliest first: wrong case, a prefix too much (`functions.edit`), a slip of the pen."""
+        """The tools that may have been meant, likeliest first: wrong case, an extra prefix (`functions.edit`), a typo."""
         bare = re.split(r"[.:/]", name[-200:])[-1]
         return list(dict.fromkeys([*closest(name, self._tools, 3), *closest(bare, self._tools, 3)]))[:3]
 
@@ -76,6 +77,6 @@ def _check_parameters(spec: ToolSpec) -> None:
     try:
         schema = jsontext.decode(spec.parameters)
     except jsontext.NotJSON as error:
-        raise InputError(f"the parameters of tool {spec.name!r} are not JSON: {error}") from error
+        raise InputError(say("tools.parameters_not_json", name=spec.name, reason=error)) from error
     if not isinstance(schema, dict):
-        raise InputError(f"the parameters of tool {spec.name!r} must be a JSON Schema object")
+        raise InputError(say("tools.parameters_not_a_schema", name=spec.name))

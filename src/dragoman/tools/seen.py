@@ -1,16 +1,17 @@
-"""What the model has read, and in which state: it may only change what it knows.
+"""Which files the model has read, and in which state: it may only edit content it has seen.
 
-A state is told by a hash of the content. Times would not do: file systems keep them in steps of milliseconds to two seconds, so a
-change right after a read can leave size, time and inode as they were, and tools that copy or unpack set old times on purpose; while
-`touch` or switching branches to and fro changes times and no content, and would refuse edits for nothing. Whoever edits a file has
-all its bytes in hand anyway, so hashing costs one pass over memory. Only files too large to edit (WHOLE_FILE_BYTES) go by size, times
-and inode: there the status change time helps, which nobody can set.
+A state is a hash of the content. Times would not do: file systems keep them in steps of milliseconds to two seconds, so a change
+right after a read can leave size, time and inode as they were, and tools that copy or unpack set old times on purpose; while `touch`
+or switching branches back and forth changes times but no content, and would refuse edits for nothing. An edit has all bytes in memory
+anyway, so hashing costs one more pass. Only files too large to edit (WHOLE_FILE_BYTES) go by size, times and inode: there the status
+change time helps, which programs cannot set.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Set
+from hashlib import blake2b
 from typing import Protocol
 
 WHOLE_FILE_BYTES = 10_000_000
@@ -34,7 +35,7 @@ class SeenFiles:
         self._states[path] = state
 
     def forget(self, path: str) -> None:
-        """The model no longer has the content in view."""
+        """The content is no longer in the model's context."""
         self._states.pop(path, None)
 
     @property
@@ -45,7 +46,7 @@ class SeenFiles:
         return path in self._states
 
     def problem(self, path: str, state: str) -> str:
-        """Why a file that is now in `state` may not be changed; empty if it may. The words follow the file's name."""
+        """Why a file that is now in `state` may not be changed; empty if it may. The text continues a sentence after the file's name."""
         known = self._states.get(path)
         if known is None:
             return "has not been read yet: read it first with read_file"
@@ -62,12 +63,10 @@ def state_of(data: bytes) -> str:
 
 
 def new_hasher() -> Hasher:
-    """Takes content in pieces; its hexdigest is the state."""
-    from hashlib import blake2b
-
+    """Hashes content in pieces; its hexdigest is the state."""
     return blake2b(digest_size=16)
 
 
 def state_of_large(status: os.stat_result) -> str:
-    """The state of a file too large to be hashed."""
+    """The state of a file too large to hash."""
     return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"

@@ -1,4 +1,4 @@
-"""run_shell: a command, everything it started, and what it wrote. All of it ends with the call."""
+"""run_shell: runs a command and captures its output. Every process it started ends with the call."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip
-from dragoman.base.visible import visible
-from dragoman.tools.description import described
-from dragoman.tools.output import Capped, Outputs, Spool
+from dragoman.base.visible import escape_hidden
+from dragoman.tools.description import load_description
+from dragoman.tools.output import CappedText, Outputs, Spool
 from dragoman.tools.process import Exit, child_environment, find_program, run_process
-from dragoman.tools.workspace import Refused, Workspace
+from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
@@ -23,13 +23,13 @@ _TITLE_CHARS = 100
 _DISPLAY_LINES = 20
 _DISPLAY_LINE_CHARS = 500
 _JSON_FRAME_CHARS = 160
-"""What the result takes beside the two outputs: names, quotes, exit code, signal."""
+"""Size of the JSON around the two outputs: names, quotes, exit code, signal."""
 
 
 class RunShell:
-    """Runs commands with bash, or sh where there is none.
+    """Runs commands with bash, or with sh if there is no bash.
 
-    Secrets are kept out of their environment; `env` adds variables of the user's choosing, as they are.
+    Secrets are removed from the environment; `env` adds the user's own variables, unfiltered.
     """
 
     def __init__(self, workspace: Workspace, outputs: Outputs, *, timeout_s: float = 120.0, env: Mapping[str, str] | None = None) -> None:
@@ -39,7 +39,7 @@ class RunShell:
         self._env = env
         self.spec = ToolSpec.of(
             "run_shell",
-            described("run_shell"),
+            load_description("run_shell"),
             {
                 "type": "object",
                 "properties": {
@@ -60,23 +60,23 @@ class RunShell:
     def intend(self, args: Mapping[str, Any]) -> Intent:
         command = str(args.get("command", ""))
         first, *others = command.strip().splitlines() or [""]
-        title = "$ " + visible(first, one_line=True)
+        title = "$ " + escape_hidden(first, one_line=True)
         if len(title) > _TITLE_CHARS or others:
             title = title[: _TITLE_CHARS - 1] + "…"
         problem = ""
         try:
             self._prepare(args)
-        except Refused as refused:
+        except ToolRefusal as refused:
             problem = refused.message
-        preview = visible(command)
+        preview = escape_hidden(command)
         if args.get("directory"):
-            preview = f"{preview}\n(in {visible(str(args['directory']), one_line=True)})"
+            preview = f"{preview}\n(in {escape_hidden(str(args['directory']), one_line=True)})"
         return Intent(title=title, preview=preview, problem=problem)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:
             argv, directory, timeout_s = self._prepare(args)
-        except Refused as refused:
+        except ToolRefusal as refused:
             return refused.output()
         stdout, stderr = self._outputs.spool("stdout"), self._outputs.spool("stderr")
         screen = _Screen(show)
@@ -90,42 +90,42 @@ class RunShell:
                 timeout_s=timeout_s,
             )
         except OSError as error:
-            return Refused(f"the command could not be started: {error.strerror or error}", "not_started").output()
+            return ToolRefusal(f"the command could not be started: {error.strerror or error}", "not_started").output()
         except BaseException:
             stdout.discard()
             stderr.discard()
             raise
         finally:
             screen.close()
-        return _output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s))
+        return _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s))
 
     def _prepare(self, args: Mapping[str, Any]) -> tuple[list[str], str, float]:
-        """What to run, where and how long. Raises Refused."""
+        """The command line, its directory and its timeout. Raises ToolRefusal."""
         command = str(args.get("command", ""))
         if not command.strip():
-            raise Refused("the command is empty", "invalid")
+            raise ToolRefusal("the command is empty", "invalid")
         if "\0" in command:
-            raise Refused("the command holds a NUL character, which no program can be given: write it as \\0 in printf", "invalid")
+            raise ToolRefusal("the command holds a NUL character, which no program can be given: write it as \\0 in printf", "invalid")
         size_bytes = len(command.encode("utf-8", "replace"))
         if size_bytes > MAX_COMMAND_BYTES:
-            raise Refused(
+            raise ToolRefusal(
                 f"the command is {size_bytes:,} bytes long, and {MAX_COMMAND_BYTES:,} are allowed: "
                 "write a script with write_file and run that",
                 "too_long",
             )
         timeout_s = float(args.get("timeout_s") or self._timeout_s)
         if not timeout_s > 0:
-            raise Refused("timeout_s must be more than 0", "invalid")
+            raise ToolRefusal("timeout_s must be more than 0", "invalid")
         return [*self._shell(), command], self._directory(str(args.get("directory") or ".")), min(timeout_s, MAX_TIMEOUT_S)
 
     def _directory(self, path: str) -> str:
         directory = self._workspace.resolve(path)
         if os.path.isdir(directory):
             return directory
-        shown = self._workspace.shown(directory)
+        shown = self._workspace.display_path(directory)
         if os.path.lexists(directory):
-            raise Refused(f"{shown} is not a directory: name the directory to run the command in", "not_directory")
-        raise Refused(f"{shown} does not exist: make it first, or name another directory", "not_found")
+            raise ToolRefusal(f"{shown} is not a directory: name the directory to run the command in", "not_directory")
+        raise ToolRefusal(f"{shown} does not exist: make it first, or name another directory", "not_found")
 
     def _shell(self) -> list[str]:
         if os.name != "posix":
@@ -133,8 +133,8 @@ class RunShell:
         return [find_program("bash", outside=self._workspace.root) or "/bin/sh", "-c"]
 
 
-def _output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str) -> ToolOutput:
-    out, err = _both_capped(stdout, stderr, outputs)
+def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str) -> ToolOutput:
+    out, err = _cap_both(stdout, stderr, outputs)
     result: dict[str, object] = {"stdout": out.text, "stderr": err.text, "exitCode": ended.code}
     if ended.signal:
         result["signal"] = ended.signal
@@ -149,8 +149,8 @@ def _output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display
     )
 
 
-def _both_capped(stdout: Spool, stderr: Spool, outputs: Outputs) -> tuple[Capped, Capped]:
-    """Both outputs, so that the JSON text of both together keeps to the cap. What one does not need the other may have."""
+def _cap_both(stdout: Spool, stderr: Spool, outputs: Outputs) -> tuple[CappedText, CappedText]:
+    """Cap both outputs so that their JSON together stays within the cap. What one does not need goes to the other."""
     room = max(0, outputs.max_chars - _JSON_FRAME_CHARS)
     out, err = stdout.need(_json_chars), stderr.need(_json_chars)
     half = room // 2
@@ -164,18 +164,18 @@ def _both_capped(stdout: Spool, stderr: Spool, outputs: Outputs) -> tuple[Capped
 
 
 def _json_chars(text: str) -> int:
-    """What a text takes inside a JSON string: a line break counts two, an escape character six."""
+    """The length of a text inside a JSON string: a newline counts two, an escape character six."""
     return len(jsontext.dumps(text)) - 2
 
 
 class _Screen:
-    """What the user sees: output while it comes, twenty times a second at most, and its last lines in the end."""
+    """Live display for the user: output as it arrives, at most twenty times a second, and the last lines at the end."""
 
     PERIOD_S = 0.05
     DELTA_CHARS = 2_000
-    """The most that is shown at a time; of more, the end."""
+    """Limit of one update; of more, the end is shown."""
     TOTAL_CHARS = 1_000_000
-    """The most that is shown of one call while it runs."""
+    """Limit of live output per call."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
@@ -192,8 +192,8 @@ class _Screen:
             return
         self._breaks += text.count("\n")
         self._ends_line = text.endswith("\n")
-        self._end = _last(self._end, text, _DISPLAY_LINES * _DISPLAY_LINE_CHARS)
-        self._waiting = _last(self._waiting, text, self.DELTA_CHARS + 1)
+        self._end = _append_tail(self._end, text, _DISPLAY_LINES * _DISPLAY_LINE_CHARS)
+        self._waiting = _append_tail(self._waiting, text, self.DELTA_CHARS + 1)
         if self._timer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -209,7 +209,7 @@ class _Screen:
         self._flush()
 
     def summary(self, ended: Exit, timeout_s: float) -> str:
-        """The last lines, how many there were, and how it ended where that is not plain."""
+        """The last lines, how many there were, and how the command ended unless it succeeded."""
         count = self._breaks + (not self._ends_line)
         lines = _for_display(self._end).splitlines()[-_DISPLAY_LINES:]
         parts = [f"… the last {len(lines)} of {count:,} lines"] if count > len(lines) else []
@@ -236,10 +236,10 @@ class _Screen:
         self._show(_for_display(text))
 
 
-def _last(text: str, more: str, chars: int) -> str:
+def _append_tail(text: str, more: str, chars: int) -> str:
     return (text + more[-chars:])[-chars:]
 
 
 def _for_display(text: str) -> str:
-    # Programs that draw progress go back to the start of the line: each drawing is a line of its own here.
-    return visible(text.replace("\r\n", "\n").replace("\r", "\n"))
+    # Progress bars return to the start of the line: show each update as its own line.
+    return escape_hidden(text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,24 +1,24 @@
-"""Text files as bytes and back: which encoding, which line endings, text at all? What is read and written again stays as it was."""
+"""Decoding and encoding text files: encoding, line endings, binary detection. Reading and writing back changes nothing."""
 
 from __future__ import annotations
 
 import msgspec
 
-from dragoman.tools.names import size_shown
-from dragoman.tools.workspace import Refused
+from dragoman.tools.names import format_size
+from dragoman.tools.workspace import ToolRefusal
 
 SNIFFED_BYTES = 8192
-"""How much of a file's beginning decides whether it is text: a NUL there makes it binary."""
+"""Size of the head that decides whether a file is text: a NUL in it makes it binary."""
 
 
 class Encoding(msgspec.Struct, frozen=True):
     codec: str
     bom: bytes = b""
-    """The bytes that stand before the text and are no part of it."""
+    """The byte order mark, which is not part of the text."""
 
     @property
     def note(self) -> str:
-        """What the model should know of it; empty for plain UTF-8."""
+        """A note for the model; empty for plain UTF-8."""
         match self.codec:
             case "utf-8":
                 return ""
@@ -30,7 +30,7 @@ class Encoding(msgspec.Struct, frozen=True):
 
 UTF_8 = Encoding("utf-8")
 
-# The longer mark first: UTF-32 begins as UTF-16 does.
+# The longer mark first: UTF-32's begins like UTF-16's.
 _MARKED = (
     Encoding("utf-8", b"\xef\xbb\xbf"),
     Encoding("utf-32-le", b"\xff\xfe\x00\x00"),
@@ -38,7 +38,7 @@ _MARKED = (
     Encoding("utf-16-le", b"\xff\xfe"),
     Encoding("utf-16-be", b"\xfe\xff"),
 )
-# What western texts that are not UTF-8 are nearly always in; latin-1 takes any byte. Both give back the bytes they took.
+# The usual encodings of western texts that are not UTF-8; latin-1 accepts any byte. Both round-trip.
 _UNMARKED = (UTF_8, Encoding("cp1252"), Encoding("latin-1"))
 
 _MEDIA = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"))
@@ -58,7 +58,7 @@ _BINARY_TYPES = (
 
 
 def media_type(head: bytes) -> str:
-    """The type of an image or PDF that models can look at; empty for everything else. Its bytes decide, not its name."""
+    """The media type of an image or PDF that models accept; empty for everything else. Decided by content, not by name."""
     for magic, mime in _MEDIA:
         if head.startswith(magic):
             return mime
@@ -68,36 +68,36 @@ def media_type(head: bytes) -> str:
 
 
 def encodings_of(head: bytes) -> tuple[Encoding, ...]:
-    """The encodings to try in turn. Empty where the file is not text."""
+    """The encodings to try in turn. Empty if the file is not text."""
     for encoding in _MARKED:
         if head.startswith(encoding.bom):
             return (encoding,)
     return () if b"\0" in head[:SNIFFED_BYTES] else _UNMARKED
 
 
-def binary_refusal(shown: str, head: bytes, size_bytes: int) -> Refused:
+def binary_refusal(shown: str, head: bytes, size_bytes: int) -> ToolRefusal:
     kind = media_type(head) or next((name for magic, name in _BINARY_TYPES if head.startswith(magic)), "unknown type")
     if marked := encodings_of(head):
         kind = f"damaged {marked[0].codec} text"
-    size = size_shown(size_bytes)
-    return Refused(
+    size = format_size(size_bytes)
+    return ToolRefusal(
         f"{shown} is a binary file ({kind}, {size}): use run_shell to look at it (file, strings, xxd | head) or to change it", "binary"
     )
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """The whole text of a file, line endings as they are, and what it takes to write it again."""
+    """The whole text of a file with its original line endings, and the encoding to write it back."""
 
     text: str
     encoding: Encoding
 
     def encode(self, text: str) -> bytes:
-        """Another text for the same file. Raises UnicodeEncodeError where its encoding cannot hold it."""
+        """Encode another text for the same file. Raises UnicodeEncodeError if its encoding cannot represent it."""
         return self.encoding.bom + text.encode(self.encoding.codec)
 
 
 def decode(data: bytes) -> TextFile | None:
-    """The text that bytes stand for; None where they are not text."""
+    """The decoded text; None if the bytes are not text."""
     for encoding in encodings_of(data):
         try:
             return TextFile(data[len(encoding.bom) :].decode(encoding.codec), encoding)
@@ -106,8 +106,8 @@ def decode(data: bytes) -> TextFile | None:
     return None
 
 
-def folded(text: str) -> str:
-    """With LF for every CRLF, as the model is shown it."""
+def to_lf(text: str) -> str:
+    """Replace CRLF by LF, as shown to the model."""
     return text.replace("\r\n", "\n")
 
 

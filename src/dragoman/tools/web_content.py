@@ -1,4 +1,4 @@
-"""What a server sent, as text for a model: by its type and its character set, whatever it claims."""
+"""A server's response as text for a model: detects the media type and the character set, whatever the headers claim."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 
 import msgspec
 
-from dragoman.base.visible import without_hidden
-from dragoman.tools.names import size_shown
+from dragoman.base.visible import strip_hidden
+from dragoman.tools.names import format_size
 from dragoman.tools.page import read_page
 from dragoman.tools.textfile import media_type
 from dragoman.tools.worker import Stop, in_thread
-from dragoman.tools.workspace import Refused
+from dragoman.tools.workspace import ToolRefusal
 
 _SNIFFED_BYTES = 4_096
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -29,55 +29,55 @@ _CODECS = re.compile(
     r"utf-8|utf-16(-[lb]e)?|utf-32(-[lb]e)?|iso8859-\d+|cp(125\d|866|874|932|949|950)|koi8-[rut]|gb2312|gbk|gb18030|hz|big5(hkscs)?|euc_(jp|kr)|"
     r"shift_jis(_2004|x0213)?|iso2022_(jp|kr)|tis-620|mac-(roman|cyrillic)|johab"
 )
-"""Character sets of the web. Python has codecs for other things as well, some of which run or unpack what they are given."""
+"""Character sets of the web. Only these: some of Python's other codecs decompress or evaluate their input."""
 _HTML_START = re.compile(rb"\s*(<!doctype html|<html|<head|<body|<\?xml[^>]{0,200}>\s*<(!doctype html|html))", re.IGNORECASE)
 
 
 class Content(msgspec.Struct, frozen=True):
     text: str
     kind: str
-    """`text/html` …: what it was taken for."""
+    """The detected media type: `text/html` …"""
     title: str = ""
     is_cut: bool = False
 
 
 async def read_content(data: bytes, content_type: str, url: str) -> Content:
-    """Raises Refused for what is no text. Long work is done in a thread, and a cancel ends it."""
-    kind = _kind(data, content_type)
+    """Raises ToolRefusal if it is not text. Long work runs in a thread, and a cancel ends it."""
+    kind = _detect_kind(data, content_type)
     if kind == "application/pdf":
-        from dragoman.tools.pdf import pdf_text
+        from dragoman.tools.pdf import extract_pdf_text
 
-        return Content(without_hidden(await pdf_text(data)), kind)
+        return Content(strip_hidden(await extract_pdf_text(data)), kind)
     if not _TEXT.fullmatch(kind):
-        raise Refused(f"{url} is {kind}, {size_shown(len(data))}: only text, HTML, JSON and PDF can be read", "not_text")
+        raise ToolRefusal(f"{url} is {kind}, {format_size(len(data))}: only text, HTML, JSON and PDF can be read", "not_text")
     return await in_thread(lambda stop: _read_text(data, content_type, kind, url, stop))
 
 
 def _read_text(data: bytes, content_type: str, kind: str, url: str, stop: Stop) -> Content:
-    text = decoded(data, content_type, is_html=kind in _HTML)
+    text = decode_text(data, content_type, is_html=kind in _HTML)
     if kind not in _HTML:
-        return Content(without_hidden(text), kind)
+        return Content(strip_hidden(text), kind)
     page = read_page(text, url, stop)
-    return Content(without_hidden(page.markdown), kind, without_hidden(page.title), page.is_cut)
+    return Content(strip_hidden(page.markdown), kind, strip_hidden(page.title), page.is_cut)
 
 
-def _kind(data: bytes, content_type: str) -> str:
-    """What it is: by what its bytes show, and else by what the server says."""
+def _detect_kind(data: bytes, content_type: str) -> str:
+    """The media type: by content, else by the server's header."""
     if media := media_type(data[:16]):
         return media
-    told = content_type.partition(";")[0].strip().lower()
-    if told in ("", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*"):
-        told = "text/html" if _HTML_START.match(data[:_SNIFFED_BYTES]) else "text/plain"
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in ("", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*"):
+        kind = "text/html" if _HTML_START.match(data[:_SNIFFED_BYTES]) else "text/plain"
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or "utf-16" in content_type.lower()
     if b"\0" in data[:_SNIFFED_BYTES] and not is_wide:
-        return told if not _TEXT.fullmatch(told) else "binary data"
-    return told
+        return kind if not _TEXT.fullmatch(kind) else "binary data"
+    return kind
 
 
-def decoded(data: bytes, content_type: str = "", *, is_html: bool = False) -> str:
-    """The text, by its byte order mark, by what the server says, by what the page says, else UTF-8 or Windows' western set.
+def decode_text(data: bytes, content_type: str = "", *, is_html: bool = False) -> str:
+    """Decode by byte order mark, the server's charset, the page's charset, else UTF-8 or Windows-1252.
 
-    A set that plainly does not fit is passed over for the next: servers are often wrong about it.
+    A charset that clearly does not fit is skipped for the next: servers are often wrong about it.
     """
     for bom, codec in _BOMS:
         if data.startswith(bom):
@@ -95,11 +95,11 @@ def decoded(data: bytes, content_type: str = "", *, is_html: bool = False) -> st
 
 
 def _codec(name: str) -> str:
-    """Python's name of a character set; empty for what is none of the web's."""
+    """Python's name of a character set; empty if it is not a web charset."""
     try:
         codec = codecs.lookup(name).name
     except (LookupError, ValueError):
         return ""
     if codec in ("ascii", "iso8859-1"):
-        return "cp1252"  # what browsers take these for
+        return "cp1252"  # as browsers do
     return codec if _CODECS.fullmatch(codec) else ""

@@ -1,4 +1,4 @@
-"""google_web_search: a question to the web, answered with markers and the sources they stand for."""
+"""google_web_search: a web search, answered with citation markers and their sources."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip
-from dragoman.base.visible import visible
-from dragoman.tools.description import described
-from dragoman.tools.workspace import Refused
+from dragoman.base.visible import escape_hidden
+from dragoman.tools.description import load_description
+from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.errors import BadRequest, ConnectionFailed, DragomanError, Forbidden, ProviderError, RateLimited, Unauthorized
 from dragoman.values.errors import Refused as NotAnswered
 from dragoman.values.messages import Request, Settings, Text, ToolSpec, user
 
 if TYPE_CHECKING:
-    from dragoman.tools.citations import Cited
+    from dragoman.tools.citations import CitedText
     from dragoman.values.contracts import Provider
 
 NAME = "google_web_search"
@@ -39,28 +39,28 @@ _SYSTEM = (
 )
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What a search came back with."""
+class SearchResult(msgspec.Struct, frozen=True):
+    """The result of a search."""
 
-    cited: Cited
+    cited: CitedText
     record: tuple[Any, ...] = ()
-    """The service's own account of it (Gemini's groundingMetadata, annotations): for the session's record, never for the model."""
+    """The service's raw data (Gemini's groundingMetadata, annotations): for the session's record, never for the model."""
     is_cut: bool = False
-    """Whether the answer ended at a limit."""
+    """Whether the answer was truncated by a limit."""
 
 
-Search = Callable[[str], Awaitable[Found]]
-"""Answers a query from the web. Raises DragomanError. `search_backends.py` has them."""
+Search = Callable[[str], Awaitable[SearchResult]]
+"""Answers a query from the web. Raises DragomanError. Implemented in `search_backends.py`."""
 
 
 class WebSearch:
-    """Searches through the callable it is given."""
+    """Searches through the given callable."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self.spec = ToolSpec.of(
             NAME,
-            described(NAME),
+            load_description(NAME),
             {
                 "type": "object",
                 "properties": {"query": {"type": "string", "description": "What to search for, in words or as a question."}},
@@ -74,50 +74,50 @@ class WebSearch:
     def intend(self, args: Mapping[str, Any]) -> Intent:
         try:
             query = _query(args)
-        except Refused as refused:
+        except ToolRefusal as refused:
             return Intent(title=NAME, problem=refused.message)
-        title = visible(f"search the web: {query}", one_line=True)
-        return Intent(title=clip(title, 100), preview=visible(query, one_line=True))
+        title = escape_hidden(f"search the web: {query}", one_line=True)
+        return Intent(title=clip(title, 100), preview=escape_hidden(query, one_line=True))
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:
             query = _query(args)
-        except Refused as refused:
+        except ToolRefusal as refused:
             return refused.output()
-        from dragoman.tools.links import shown_text
+        from dragoman.tools.links import display_text
 
         try:
             found = await self._search(query)
         except DragomanError as error:
-            return _failed(query, error)
+            return _failure(query, error)
         body = "\n\n".join(filter(None, (found.cited.with_sources(), _CUT if found.is_cut else "")))
         if not found.cited.text.strip() and not found.cited.sources:
             text = f'No search results or information were found for "{query}".'
-            return ToolOutput((Text(text),), display=shown_text(text), extras=_extras(query, found))
+            return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
         text = f'Web search results for "{query}":\n\n{body}'
-        return ToolOutput((Text(text),), display=shown_text(text), extras=_extras(query, found))
+        return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
 
 
 def _query(args: Mapping[str, Any]) -> str:
-    """Raises Refused."""
+    """Raises ToolRefusal."""
     query = jsontext.valid_unicode(" ".join(str(args.get("query") or "").split()))
     if not query:
-        raise Refused("the query is empty: say what to search for", "invalid")
+        raise ToolRefusal("the query is empty: say what to search for", "invalid")
     if len(query) > MAX_QUERY_CHARS:
-        raise Refused(f"the query has {len(query):,} characters, and {MAX_QUERY_CHARS:,} are allowed: ask more briefly", "invalid")
+        raise ToolRefusal(f"the query has {len(query):,} characters, and {MAX_QUERY_CHARS:,} are allowed: ask more briefly", "invalid")
     return query
 
 
-def _failed(query: str, error: DragomanError) -> ToolOutput:
+def _failure(query: str, error: DragomanError) -> ToolOutput:
     error_type, advice = next(((name, words) for kind, name, words in _ADVICE if isinstance(error, kind)), ("search_failed", ""))
-    return Refused(f'The web search for "{query}" failed: {error}. {advice}'.strip(), error_type).output()
+    return ToolRefusal(f'The web search for "{query}" failed: {error}. {advice}'.strip(), error_type).output()
 
 
-def _extras(query: str, found: Found) -> str:
-    """For the record: the sources as data, and the service's own account where it is not monstrous."""
-    told: dict[str, Any] = {"query": query, "sources": [{"title": each.title, "uri": each.uri} for each in found.cited.sources]}
-    whole = jsontext.dumps(told | {"grounding": found.record})
-    return whole if len(whole) <= MAX_RECORD_CHARS else jsontext.dumps(told)
+def _extras(query: str, found: SearchResult) -> str:
+    """For the record: the sources as data, and the service's raw data unless it is too large."""
+    data: dict[str, Any] = {"query": query, "sources": [{"title": each.title, "uri": each.uri} for each in found.cited.sources]}
+    whole = jsontext.dumps(data | {"grounding": found.record})
+    return whole if len(whole) <= MAX_RECORD_CHARS else jsontext.dumps(data)
 
 
 # --- asking a model to search ------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def search_request(model: str, query: str) -> Request:
 
 
 def can_search(provider: Provider, model: str) -> bool:
-    """Whether a model can be asked to search. Nothing is sent."""
+    """Whether a model supports web search. Nothing is sent."""
     try:
         provider.prepare(search_request(model, "?"))
     except DragomanError:

@@ -1,4 +1,4 @@
-"""What the user may set of the web: which hosts, and how much. Values alone: whoever reads a configuration loads nothing else with them."""
+"""Web settings: allowed hosts and limits. Values only, so that reading the configuration imports nothing else."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import msgspec
 
 
 class HostRules(msgspec.Struct, frozen=True):
-    """What the user says of hosts. A rule is a host or a domain: it holds for the name itself and for all beneath it."""
+    """The user's rules for hosts. A rule is a host or a domain: it matches the name itself and all subdomains."""
 
     allowed: tuple[str, ...] = ()
-    """These may be fetched wherever they are: in the local network, on this machine."""
+    """May be fetched even in the local network or on this machine."""
     only: tuple[str, ...] = ()
-    """Where there are any, nothing but these and the allowed ones is fetched."""
+    """If not empty, only these and the allowed ones are fetched."""
 
 
 class FetchLimits(msgspec.Struct, frozen=True):
     total_s: float = 30.0
     max_bytes: int = 10_000_000
-    """Of the body, its compression undone."""
+    """Of the decompressed body."""
     max_redirects: int = 5
 
 

@@ -1,7 +1,8 @@
-"""Some lines of a file, in bounded memory however large the file or its lines are."""
+"""Reading a range of lines in bounded memory, however large the file or its lines are."""
 
 from __future__ import annotations
 
+import codecs
 import os
 
 import msgspec
@@ -13,21 +14,21 @@ from dragoman.tools.worker import Stop
 CHUNK_BYTES = 256 * 1024
 
 
-class Reading(msgspec.Struct, frozen=True):
+class FileReading(msgspec.Struct, frozen=True):
     """What was read of a text file."""
 
     text: str
-    """Whole lines with LF between them; the beginning of one where that alone is too long."""
+    """Whole lines separated by LF; only the start of a line if that alone is too long."""
     first_line: int
     last_line: int
-    """Before the first where nothing was read: the file ends earlier."""
+    """Less than first_line if nothing was read: the file ends earlier."""
     total_lines: int | None
-    """None where the file is too large to be read to its end."""
+    """None if the file is too large to be read to its end."""
     line_is_cut: bool
     encoding: Encoding
     has_crlf: bool
     state: str
-    """As SeenFiles takes it."""
+    """For SeenFiles."""
     size_bytes: int
 
     @property
@@ -36,16 +37,16 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def read_head(descriptor: int) -> bytes:
-    """The beginning of a file, by which its kind is known. Reading starts over afterwards."""
+    """The head of a file, to detect its type. Rewinds the file afterwards."""
     head = os.read(descriptor, SNIFFED_BYTES)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return head
 
 
-def read_window(descriptor: int, status: os.stat_result, first_line: int, max_lines: int, max_chars: int, stop: Stop) -> Reading | None:
-    """Lines of a text file, from `first_line` (1 is the first) on. None where it is not text.
+def read_window(descriptor: int, status: os.stat_result, first_line: int, max_lines: int, max_chars: int, stop: Stop) -> FileReading | None:
+    """Lines of a text file from `first_line` (counted from 1). None if it is not text.
 
-    Up to WHOLE_FILE_BYTES the file is read to its end, so that its encoding and its state are those of the whole.
+    Up to WHOLE_FILE_BYTES the file is read to its end, so that encoding and state are those of the whole.
     """
     for encoding in encodings_of(read_head(descriptor)):
         try:
@@ -55,10 +56,8 @@ def read_window(descriptor: int, status: os.stat_result, first_line: int, max_li
     return None
 
 
-def _read_as(encoding: Encoding, descriptor: int, status: os.stat_result, window: LineWindow, stop: Stop) -> Reading:
-    import codecs
-
-    # A mark at the beginning leaves no doubt, so what does not fit it is damage; without one the encoding is a guess that may fail.
+def _read_as(encoding: Encoding, descriptor: int, status: os.stat_result, window: LineWindow, stop: Stop) -> FileReading:
+    # With a byte order mark, invalid bytes are damage; without one the encoding is a guess that may fail.
     decoder = codecs.getincrementaldecoder(encoding.codec)("replace" if encoding.codec.startswith("utf-") and encoding.bom else "strict")
     hasher = new_hasher()
     hasher.update(encoding.bom)
@@ -75,15 +74,15 @@ def _read_as(encoding: Encoding, descriptor: int, status: os.stat_result, window
         if max(status.st_size, size_bytes) <= WHOLE_FILE_BYTES:
             hasher.update(chunk)
         text = held + decoder.decode(chunk, at_end)
-        held = "\r" if text.endswith("\r") and not at_end else ""  # half of a CRLF, maybe
+        held = "\r" if text.endswith("\r") and not at_end else ""  # maybe half of a CRLF
         text = text[: len(text) - len(held)]
         if "\r\n" in text:
             has_crlf = True
             text = text.replace("\r\n", "\n")
         window.feed(text)
     shown, last_line, line_is_cut = window.lines()
-    return Reading(
-        shown.replace("\0", "␀"),  # NUL is lost or refused on its way to some services
+    return FileReading(
+        shown.replace("\0", "␀"),  # some services drop or refuse NUL
         window.first_line,
         last_line,
         window.lines_fed if at_end else None,
@@ -96,7 +95,7 @@ def _read_as(encoding: Encoding, descriptor: int, status: os.stat_result, window
 
 
 class LineWindow:
-    """Some lines of a text that comes in pieces. Keeps no more than it will give."""
+    """A range of lines from text that arrives in pieces. Stores no more than it returns."""
 
     def __init__(self, first_line: int, max_lines: int, max_chars: int) -> None:
         self.first_line = first_line
@@ -115,7 +114,7 @@ class LineWindow:
 
     @property
     def lines_fed(self) -> int:
-        """How many lines there were in all, a last one without its newline included."""
+        """The total number of lines, including a last one without newline."""
         return self._newlines_fed + (not self._ends_in_newline)
 
     def feed(self, text: str) -> None:
@@ -133,14 +132,14 @@ class LineWindow:
         for _ in range(self._to_skip):
             start = text.index("\n", start) + 1
         self._to_skip = 0
-        # One character too many shows that there is more.
+        # One extra character shows that there is more.
         kept = text[start : start + self._max_chars + 1 - self._kept_chars]
         self._kept.append(kept)
         self._kept_chars += len(kept)
         self._kept_newlines += kept.count("\n")
 
     def lines(self) -> tuple[str, int, bool]:
-        """The text, the number of its last line, and whether that line is cut."""
+        """The text, the number of its last line, and whether that line is truncated."""
         text = "".join(self._kept)
         if self._kept_newlines >= self._max_lines:
             end = 0
@@ -149,7 +148,7 @@ class LineWindow:
             text = text[:end]
         line_is_cut = False
         if len(text) > self._max_chars:
-            end = text.rfind("\n", 0, self._max_chars + 1) + 1  # a line's own newline does not make it too long
+            end = text.rfind("\n", 0, self._max_chars + 1) + 1  # the newline itself does not make a line too long
             line_is_cut = end == 0
             text = text[: end or self._max_chars]
         lines = text.count("\n") + (text != "" and not text.endswith("\n"))

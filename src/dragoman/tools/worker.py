@@ -1,28 +1,27 @@
-"""Blocking work in a thread, that a cancel really ends."""
+"""Blocking work in a thread, with cancellation that really ends it."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
 
 Stop = Callable[[], None]
-"""Raises Stopped once the work is no longer wanted. Long work calls it between its steps, and last before the step it cannot undo."""
+"""Raises Stopped after a cancel. Long work calls it between its steps, and once more before the step it cannot undo."""
 
 PATIENCE_S = 0.8
-"""How long a cancel waits for the thread. Beyond it the thread hangs in the system, as on a dead network disk, and is abandoned."""
+"""How long a cancel waits for the thread. After that the thread is stuck in the system (a dead network disk) and is abandoned."""
 
 
 class Stopped(Exception):
-    """The work was cancelled. Nobody waits for its result any more."""
+    """The work was cancelled; its result is no longer needed."""
 
 
 async def in_thread(work: Callable[[Stop], T]) -> T:
-    """Run `work` in a thread. When cancelled, the work is told to stop, and is over before CancelledError goes on its way."""
-    import asyncio
-    import threading
-
+    """Run `work` in a thread. When cancelled, the work is asked to stop and ends before CancelledError propagates."""
     cancelled = threading.Event()
 
     def stop() -> None:
@@ -30,12 +29,12 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
             raise Stopped
 
     def job_of_thread() -> T:
-        stop()  # it may have waited for a free thread longer than anyone waited for it
+        stop()  # it may have been cancelled while waiting for a free thread
         return work(stop)
 
     job = asyncio.get_running_loop().run_in_executor(None, job_of_thread)
     try:
-        await asyncio.wait([job])  # unlike awaiting the job itself, this leaves it alone when cancelled
+        await asyncio.wait([job])  # unlike awaiting the job itself, this does not cancel it
     except asyncio.CancelledError:
         cancelled.set()
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -45,4 +44,4 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
 
 
 def never_stop() -> None:
-    """A Stop for work that nobody can cancel."""
+    """A Stop for work that cannot be cancelled."""

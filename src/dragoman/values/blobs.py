@@ -1,6 +1,8 @@
-"""Bytes by their SHA-256, in memory. Sessions keep theirs in files; both are a BlobStore."""
+"""An in-memory BlobStore: bytes by their SHA-256. Sessions keep theirs in files."""
 
 from __future__ import annotations
+
+from hashlib import sha256
 
 from dragoman.values.messages import Blob
 
@@ -12,8 +14,6 @@ class MemoryBlobs:
         self._data: dict[str, bytes] = {}
 
     def put(self, mime: str, data: bytes) -> Blob:
-        from hashlib import sha256
-
         digest = sha256(data).hexdigest()
         self._data[digest] = data
         return Blob(mime, digest, len(data))

@@ -1,21 +1,24 @@
-"""What the rooms promise each other. Protocols only: nothing here runs."""
+"""The interfaces between the packages: protocols, and the values passed between them."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from dragoman.values.events import StreamEvent
+from dragoman.base.words import say
+from dragoman.values.errors import Unsupported
+from dragoman.values.events import ResponseFinished, StreamEvent
 from dragoman.values.messages import Blob, FileRef, Request, Response, Text, ToolCall, ToolResult, ToolSpec
-from dragoman.values.profile import Profile
+from dragoman.values.profile import Deployment, Profile
 from dragoman.values.record import Entry, ToolOutcome
 
 
-class Prepared(msgspec.Struct, frozen=True):
-    """The exact request that would be sent. The key is not in it: auth headers are added on the way out."""
+class HttpRequest(msgspec.Struct, frozen=True):
+    """The exact request that would be sent, without the key: authentication headers are added on sending."""
 
     method: str
     url: str
@@ -23,43 +26,80 @@ class Prepared(msgspec.Struct, frozen=True):
     body: bytes
 
 
+@runtime_checkable
 class Provider(Protocol):
-    """REQUEST → EVENTS. Failures are ProviderErrors; an answer that ended badly is still an answer, and says so."""
+    """Request → events. Failures are ProviderErrors; an answer that ended badly is still an answer, with its finish reason.
+
+    A custom provider inherits from this class and implements `name`, `profile`, `prepare` and `stream`; the rest has defaults.
+    """
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """The deployment, as it tags opaque payloads."""
+        """The deployment, as used to tag opaque payloads."""
         ...
 
+    @abstractmethod
     def profile(self, model: str) -> Profile: ...
 
-    def prepare(self, request: Request) -> Prepared:
+    @abstractmethod
+    def prepare(self, request: Request) -> HttpRequest:
         """Exactly what `stream` would send. Pure: nothing is sent."""
         ...
 
-    async def generate(self, request: Request) -> Response: ...
-
+    @abstractmethod
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Ends with ResponseFinished or raises. Consume it under `contextlib.aclosing`."""
         ...
 
+    async def generate(self, request: Request) -> Response:
+        """The whole answer; by default, collected from the stream."""
+        async with aclosing(self.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, ResponseFinished):
+                    return event.response
+        raise AssertionError("a stream ends with ResponseFinished or raises")
+
     async def count_tokens(self, request: Request) -> int:
-        """Raises Unsupported where the service does not count."""
-        ...
+        """Raises Unsupported if the service does not count tokens."""
+        raise Unsupported(say("values.no_counting", name=self.name))
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        """Raises Unsupported where the service does not embed."""
-        ...
+        """Raises Unsupported if the service has no embeddings."""
+        raise Unsupported(say("values.no_embeddings", name=self.name))
 
     async def preconnect(self) -> None:
         """Open a connection for a request that will follow. A hint: it may do nothing, and never raises."""
-        ...
+        return
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        return
+
+    # --- what it was connected for
+
+    @property
+    def model(self) -> str:
+        """The model it was connected for; empty if it serves any."""
+        return ""
+
+    @property
+    def deployment(self) -> Deployment | None:
+        """Protocol, URL and cache of the service, if there is one."""
+        return None
+
+    @property
+    def blobs(self) -> BlobStore | None:
+        """The store with the bytes of images and files."""
+        return None
+
+    @property
+    def dialect(self) -> str:
+        """How tools are described and called as text; empty: natively."""
+        return ""
 
 
-class Answer(Protocol):
-    """An HTTP answer whose head has arrived and whose body is still coming."""
+class HttpResponse(Protocol):
+    """An HTTP response whose head has arrived and whose body is still being received."""
 
     @property
     def status(self) -> int: ...
@@ -70,14 +110,14 @@ class Answer(Protocol):
         ...
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it arrives, content encoding undone. Raises ConnectionFailed when it is cut."""
+        """The body as it arrives, decompressed. Raises ConnectionFailed if it is cut off."""
         ...
 
 
 class Transport(Protocol):
-    """HTTP, and nothing else: no retries, no meaning. Raises ConnectionFailed when no answer can be had."""
+    """Plain HTTP: no retries, no interpretation of the response. Raises ConnectionFailed if there is no answer."""
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AbstractAsyncContextManager[Answer]: ...
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AbstractAsyncContextManager[HttpResponse]: ...
 
     async def preconnect(self, url: str) -> None:
         """Open a connection for a request that will follow. A hint: it may do nothing, and never raises."""
@@ -87,8 +127,8 @@ class Transport(Protocol):
 
 
 Pin = Callable[[str], Transport]
-"""A transport whose connections go to this IP address and nowhere else, whatever a URL's host resolves to by then; TLS is spoken with
-the host all the same. Behind a proxy it is the proxy that is told the address. An empty address: by the host's name, unpinned."""
+"""Makes a transport whose connections all go to this IP address, whatever a URL's host resolves to by then; TLS still verifies the host.
+With a proxy, the proxy is given the address. An empty address: the host is resolved by name, unpinned."""
 
 
 class BlobStore(Protocol):
@@ -98,7 +138,7 @@ class BlobStore(Protocol):
 
 
 class Journal(Protocol):
-    """Where entries go. `append` is synchronous, one write, and never raises: faults become an event."""
+    """Stores entries. `append` is synchronous, one write, and never raises: faults become an event."""
 
     def append(self, entry: Entry) -> None: ...
 
@@ -108,17 +148,26 @@ class Journal(Protocol):
 
 
 class Ledger(Protocol):
-    """Where the scheduler writes down what its calls do. History is one."""
+    """Where the scheduler records what its calls do. History implements it."""
 
     def start_tool(self, call: ToolCall, arguments: str = "") -> object: ...
 
-    def finish_tool(self, result: ToolResult, outcome: ToolOutcome = "finished", display: str = "", extras: str = "") -> object: ...
+    def finish_tool(
+        self,
+        result: ToolResult,
+        outcome: ToolOutcome = "finished",
+        display: str = "",
+        extras: str = "",
+        *,
+        saw: tuple[str, ...] = (),
+        wrote: tuple[str, ...] = (),
+    ) -> object: ...
 
     async def sync(self) -> None: ...
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool's result with its three readers kept apart."""
+    """A tool's result, separately for its three readers."""
 
     content: tuple[Text | Blob | FileRef, ...] = ()
     """For the model."""
@@ -128,32 +177,37 @@ class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """For debugging: JSON text."""
     is_error: bool = False
     error_type: str = ""
-    """A short name a program can key on: `not_found`, `stale`, `ambiguous` …"""
+    """A short name for programs: `not_found`, `stale`, `ambiguous` …"""
     output_file: str = ""
-    """Where the whole output lies, when the model was given only its head and tail."""
+    """The file with the whole output, if the model got only its head and tail."""
     changed: tuple[str, ...] = ()
     """Files that were written, created or removed: absolute paths."""
+    saw: tuple[str, ...] = ()
+    """Files whose content this output shows: absolute paths, links resolved."""
+    wrote: tuple[str, ...] = ()
+    """Files whose whole content is in the arguments of the call."""
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """What a call would do, worked out without doing it. People approve this, and rules judge it."""
+    """What a call would do, determined without doing it. Users approve this, and rules judge it."""
 
     title: str = ""
     """One line: `read_file src/a.py`, `$ make test`."""
     preview: str = ""
-    """The whole of it: the full command, or the diff."""
+    """The full command, or the diff."""
     writes: tuple[str, ...] = ()
     """Files it would change: absolute paths, symlinks resolved."""
     scope: str = ""
-    """What allowing the like of it covers, where that is less than the tool: the host that is fetched from."""
+    """What allowing similar calls covers, if that is less than the whole tool: the host that is fetched from."""
     problem: str = ""
-    """Why it cannot work (a path outside the workspace, text that is not there), where that is already known: nobody need be asked."""
+    """Why it cannot work (a path outside the workspace, missing text), if that is already known: then the user is not asked."""
 
 
 Show = Callable[[str], None]
-"""Takes output as it comes, for the user's eyes, while a tool runs."""
+"""Takes output for the user while a tool runs."""
 
 
+@runtime_checkable
 class Tool(Protocol):
     """A failing tool returns an error output; it does not raise."""
 
@@ -171,9 +225,9 @@ class Tool(Protocol):
 
 class Allow(msgspec.Struct, frozen=True):
     arguments: str = ""
-    """What to run instead, as JSON text, where a person edited the arguments."""
+    """The arguments to run instead, as JSON text, if a person edited them."""
     remember: Literal["once", "session", "saved"] = "once"
-    """Whether the like of it may run unasked from now on: in this session, or in this folder for good."""
+    """Whether similar calls may run without asking from now on: in this session, or in this folder permanently."""
 
 
 class Deny(msgspec.Struct, frozen=True):
@@ -181,9 +235,9 @@ class Deny(msgspec.Struct, frozen=True):
 
 
 Decide = Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny]]
-"""May it run? An answer, or the promise of one: then a person is being asked."""
+"""Decides whether a call may run. Returns an awaitable if a person must be asked."""
 Ask = Callable[[ToolCall, Intent], Awaitable[Allow | Deny]]
-"""Puts a call before a person. Supplied by the front end; headless, it denies."""
+"""Asks a person to approve a call. Supplied by the front end; headless, it denies."""
 AskUser = Callable[[str, Sequence[str]], Awaitable[str]]
-"""Puts the model's own question, with its choices, before a person, and returns what they answered."""
+"""Asks a person the model's own question, with its choices, and returns the answer."""
 Launch = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Any]]

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree. The number is the program's exit code.
+"""All errors, as one tree. The number is the program's exit code.
 
     DragomanError                       1
     ├── InputError                     42   the caller gave something that cannot be used
@@ -26,17 +26,51 @@
         ├── StreamBroken               57   the answer was cut, garbled or never ended, retryable
         └── Refused                    58   filtered or refused, with the reason
 
-The message is for a person: what happened, in the service's own words where it gave any, and what to do next.
-The raw cause is chained.
+The message is for a person: what happened, in the service's own words if it gave any, and what to do next. It comes from the
+catalogue of sentences (base/words), so every error has the `.key` and the `.values` of its sentence: a program can tell errors apart by
+key, and translate them. The raw cause is chained.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from dragoman.base.words import Sentence, say
 
 
 class DragomanError(Exception):
     exit_code: ClassVar[int] = 1
+
+    @property
+    def sentence(self) -> str:
+        """The whole message, as in `str(error)`: a Sentence, unless the error was raised with other text."""
+        return self._message if len(self.args) == 1 else str(self)
+
+    @property
+    def key(self) -> str:
+        """The key of the message in the catalogue of sentences; empty for other text."""
+        return self._message.key if isinstance(self._message, Sentence) else ""
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """The values filled into the sentence, by name."""
+        return self._message.values if isinstance(self._message, Sentence) else {}
+
+    @property
+    def _message(self) -> str:
+        first = self.args[0] if self.args else ""
+        return first if isinstance(first, str) else str(first)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copied and pickled without calling __init__, which takes other arguments in some subclasses.
+        return _restore, (type(self), self.args, dict(self.__dict__))
+
+
+def _restore(kind: type[DragomanError], args: tuple[object, ...], attributes: dict[str, Any]) -> DragomanError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 class InputError(DragomanError):
@@ -80,7 +114,7 @@ class Cancelled(DragomanError):
 
 
 class ProviderError(DragomanError):
-    """A service did not give an answer. `.retryable` says whether the same request may succeed later."""
+    """A service gave no answer. `.retryable` says whether the same request may succeed later."""
 
     exit_code = 57
     retryable: bool = False
@@ -102,17 +136,21 @@ class ProviderError(DragomanError):
         self.status = status
         self.request_id = request_id
         self.code = code
-        """The service's own name for the fault (`overloaded_error`, `RESOURCE_EXHAUSTED`)."""
+        """The service's own code for the error (`overloaded_error`, `RESOURCE_EXHAUSTED`)."""
         self.retry_after_s = retry_after_s
-        """What the server asked us to wait, if it said."""
+        """How long the server asked us to wait, if it did."""
         if retryable is not None:
             self.retryable = retryable
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
         where = f"{self.provider}: " if self.provider else ""
         status = f" (HTTP {self.status})" if self.status else ""
         request = f" [request {self.request_id}]" if self.request_id else ""
-        return f"{where}{self.message}{status}{request}"
+        return say("values.provider_error", where=where, message=self.message, status=status, request=request)
+
+    def __str__(self) -> str:
+        return str(self.sentence)
 
 
 class BadRequest(ProviderError):

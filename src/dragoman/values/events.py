@@ -1,4 +1,8 @@
-"""What happens, told as it happens. StreamEvents go from a provider to the chat, TurnEvents from a turn to everyone."""
+"""Events, sent as things happen: one vocabulary for all parts of the program.
+
+StreamEvents go from a provider to the turn that made the request. TurnEvents are what a run emits: those of the stream that concern a
+reader, and its own. An event is named thing + past participle, or Delta.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import msgspec
 from dragoman.values.messages import Citation, FinishReason, Part, Response, ToolCall
 from dragoman.values.usage import Usage
 
-# --- provider → chat: a closed union -------------------------------------------------------------------------------------
+# --- provider → turn: a closed union -------------------------------------------------------------------------------------
 
 
 class ResponseStarted(msgspec.Struct, frozen=True, tag=True):
@@ -18,7 +22,7 @@ class ResponseStarted(msgspec.Struct, frozen=True, tag=True):
 
 
 class PromptRead(msgspec.Struct, frozen=True, tag=True):
-    """How far the model is with the prompt, where a server tells it: on a slow machine that takes longer than the answer."""
+    """Progress of prompt processing, if a server reports it: on a slow machine that takes longer than the answer."""
 
     done_tokens: int
     total_tokens: int
@@ -31,7 +35,7 @@ class TextDelta(msgspec.Struct, frozen=True, tag=True):
 class ThoughtDelta(msgspec.Struct, frozen=True, tag=True):
     text: str
     subject: str = ""
-    """A headline for the thought, where the service writes one."""
+    """A headline for the thought, if the service writes one."""
     description: str = ""
 
 
@@ -43,7 +47,7 @@ class ToolCallStarted(msgspec.Struct, frozen=True, tag=True):
 class ToolCallDelta(msgspec.Struct, frozen=True, tag=True):
     call_id: str
     arguments: str
-    """The next piece of the JSON text. Only for showing: the call is what ToolCallReady says."""
+    """The next piece of the JSON text. Only for display: ToolCallReady has the call."""
 
 
 class ToolCallReady(msgspec.Struct, frozen=True, tag=True):
@@ -60,7 +64,7 @@ class UsageUpdated(msgspec.Struct, frozen=True, tag=True):
 
 
 class Retrying(msgspec.Struct, frozen=True, tag=True):
-    """The attempt failed and another follows. Whatever was shown of it is void."""
+    """The attempt failed and a retry follows. Discard what was shown of it."""
 
     attempt: int
     wait_s: float
@@ -88,11 +92,11 @@ StreamEvent = (
     | ResponseFinished
 )
 
-# --- turn → everyone -----------------------------------------------------------------------------------------------------
+# --- run → everyone ------------------------------------------------------------------------------------------------------
 
 
 class PromptAccepted(msgspec.Struct, frozen=True, tag="prompt_accepted"):
-    """The prompt is where it will be found again; only now is it sent."""
+    """The prompt is saved; only now is it sent."""
 
     session_id: str
 
@@ -102,24 +106,6 @@ class SavingChanged(msgspec.Struct, frozen=True, tag="saving"):
 
     saved: bool
     reason: str = ""
-
-
-class PromptProgress(msgspec.Struct, frozen=True, tag="prompt_progress"):
-    """How far the model is with the prompt, where it is slow enough for its server to tell."""
-
-    done_tokens: int
-    total_tokens: int
-
-
-class ContentAdded(msgspec.Struct, frozen=True, tag="content"):
-    text: str
-    trace_id: str = ""
-
-
-class ThoughtAdded(msgspec.Struct, frozen=True, tag="thought"):
-    text: str
-    subject: str = ""
-    description: str = ""
 
 
 class ToolCallRequested(msgspec.Struct, frozen=True, tag="tool_call_requested"):
@@ -152,16 +138,6 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     content_length: int = 0
     changed: tuple[str, ...] = ()
     """Files it wrote: absolute paths."""
-
-
-class CitationShown(msgspec.Struct, frozen=True, tag="citation"):
-    citation: Citation
-
-
-class TurnRetried(msgspec.Struct, frozen=True, tag="retry"):
-    attempt: int
-    wait_s: float
-    reason: str
 
 
 class StreamInvalid(msgspec.Struct, frozen=True, tag="invalid_stream"):
@@ -206,7 +182,7 @@ class LoopSuspected(msgspec.Struct, frozen=True, tag="loop_detected"):
 
 
 class ToolModeChanged(msgspec.Struct, frozen=True, tag="tool_mode"):
-    """A call was found written as text where a native one was expected: from here on tools are told and called in text."""
+    """The model wrote a call as text instead of a native one: from here on tools are described and called as text."""
 
     mode: Literal["text"]
     dialect: str
@@ -215,15 +191,16 @@ class ToolModeChanged(msgspec.Struct, frozen=True, tag="tool_mode"):
 TurnEvent = (
     PromptAccepted
     | SavingChanged
-    | PromptProgress
-    | ContentAdded
-    | ThoughtAdded
+    | ResponseStarted
+    | PromptRead
+    | TextDelta
+    | ThoughtDelta
+    | CitationAdded
+    | Retrying
     | ToolCallRequested
     | ToolCallConfirmation
     | ToolCallUpdated
     | ToolCallFinished
-    | CitationShown
-    | TurnRetried
     | StreamInvalid
     | UserCancelled
     | ErrorRaised

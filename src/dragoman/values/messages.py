@@ -1,7 +1,7 @@
-"""The conversation in our own words: messages and their parts, tools, settings, and the Request they make up.
+"""The conversation in our own types: messages and their parts, tools, settings, and the Request they make up.
 
-Frozen values, equal by content, without ids of their own. Provider-neutral: what only one provider understands rides along
-as Opaque on the part it belongs to, goes back to that provider byte for byte, and is left out for every other.
+Frozen values, equal by content, without ids. Provider-neutral: what only one provider understands is kept as Opaque on the part it
+belongs to, sent back to that provider byte for byte, and left out for every other.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Role = Literal["user", "assistant"]
 
 
 class Opaque(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something only its maker can read: a thought signature, a thinking block, an encrypted reasoning item."""
+    """A payload that only the service that made it can read: a thought signature, a thinking block, an encrypted reasoning item."""
 
     provider: str
-    """The deployment that made it; nobody else is sent it."""
+    """The deployment that made it; it is sent to no other."""
     json: str
-    """JSON text. It goes back as it stands here, byte for byte."""
+    """JSON text. It is sent back byte for byte."""
     model: str = ""
     """The model that made it, for services that verify even that."""
 
@@ -38,9 +38,9 @@ class Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
 
 
 class Thought(msgspec.Struct, frozen=True, omit_defaults=True, tag="thought"):
-    """The model's thinking, or other work of the provider's own (a server-side search) that belongs to the answer.
+    """The model's thinking, or other work of the provider (a server-side search) that belongs to the answer.
 
-    With an opaque payload and no text it is something the provider wants back and nobody can read.
+    With an opaque payload and no text, it is only there to be sent back to the provider.
     """
 
     text: str = ""
@@ -52,12 +52,12 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, tag="call"):
     """Unique in its conversation: duplicate and empty ids are replaced when an answer is read."""
     name: str
     arguments: str = "{}"
-    """JSON text as the model wrote it, valid or not: replay stays byte-identical, and a frozen value holds no dict."""
+    """JSON text as the model wrote it, valid or not: replay stays byte-identical, and a frozen value cannot hold a dict."""
     opaque: Opaque | None = None
 
     @property
     def args(self) -> dict[str, Any] | None:
-        """The decoded arguments, a fresh dict each time; None where they are not a JSON object."""
+        """The decoded arguments, a fresh dict each time; None if they are not a JSON object."""
         return jsontext.decode_object(self.arguments or "{}")
 
 
@@ -70,7 +70,7 @@ class Blob(msgspec.Struct, frozen=True, tag="blob"):
 
 
 class FileRef(msgspec.Struct, frozen=True, tag="file"):
-    """A file the service can reach by itself: its own upload, or a public address."""
+    """A file the service can fetch itself: an upload to it, or a public URL."""
 
     mime: str
     uri: str
@@ -82,9 +82,14 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, tag="result"):
     content: tuple[Text | Blob | FileRef, ...] = ()
     is_error: bool = False
 
+    @property
+    def text(self) -> str:
+        """The text parts, joined."""
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
 
 class Citation(msgspec.Struct, frozen=True, omit_defaults=True, tag="citation"):
-    """Where part of the answer came from. Never sent back as such."""
+    """The source of part of the answer. Never sent back to the service."""
 
     uri: str = ""
     title: str = ""
@@ -120,7 +125,7 @@ ToolKind = Literal["read", "edit", "search", "execute", "fetch", "other"]
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the model is told of a tool."""
+    """A tool as described to the model."""
 
     name: str
     description: str
@@ -150,11 +155,11 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How much the model should think, in the words every service can be told in."""
+    """How much the model should think, in terms that work for every service."""
 
     effort: Literal["off", "low", "medium", "high", "max"] = "medium"
     budget_tokens: int | None = None
-    """An exact budget, for services that count; others go by effort."""
+    """An exact budget, for services that take one; others use effort."""
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -171,11 +176,11 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     response_schema: str = ""
     """JSON Schema the answer must fit, as JSON text."""
     search: bool = False
-    """Let the service search the web by itself, where it can."""
+    """Let the service search the web by itself, if it can."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Everything a model is told, and how it should answer."""
+    """Everything sent to a model: the prompt and the settings."""
 
     model: str
     messages: tuple[Message, ...]
@@ -183,13 +188,13 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: tuple[ToolSpec, ...] = ()
     settings: Settings = Settings()
     cache_key: str = ""
-    """Names the conversation for services that route by it to a warm cache."""
-    shown: int = 0
-    """How many of the first messages are examples: the same in every conversation, and in no record."""
+    """Prompt cache key of the conversation, for services that use it to route to a warm cache."""
+    example_count: int = 0
+    """Number of leading few-shot messages: the same in every conversation, and not recorded."""
 
 
 class FinishReason(StrEnum):
-    """Why an answer ended. Closed: the service's own word is kept beside it."""
+    """Why an answer ended. A closed set: the service's own word is in `raw_finish`."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -212,13 +217,15 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     response_id: str = ""
     model_version: str = ""
     detail: str = ""
-    """Why, where the service explains a refusal or a filter."""
+    """The reason, if the service explains a refusal or a filter."""
+    fault: Literal["", "unreadable_call", "cut_in_call"] = ""
+    """What is wrong with a call written as text: it could not be parsed (`detail` says why), or the output limit truncated it."""
 
 
 # --- making messages ---------------------------------------------------------------------------------------------------
 
 Content = str | Part | Message
-"""What people write; `to_messages` makes messages of it."""
+"""What callers may pass; `to_messages` converts it to messages."""
 
 
 def user(*content: str | Part) -> Message:
@@ -229,7 +236,7 @@ def assistant(*content: str | Part) -> Message:
     return Message("assistant", tuple(map(_part, content)))
 
 
-def result(call: ToolCall, *content: str | Text | Blob | FileRef, is_error: bool = False) -> ToolResult:
+def tool_result(call: ToolCall, *content: str | Text | Blob | FileRef, is_error: bool = False) -> ToolResult:
     parts = tuple(Text(jsontext.valid_unicode(item)) if isinstance(item, str) else item for item in content)
     return ToolResult(call.id, call.name, parts, is_error)
 
@@ -244,18 +251,18 @@ T = TypeVar("T")
 
 
 class PerMessage(Generic[T]):
-    """Memoises a pure function of one message by identity, so that a request costs what is new and not what is old.
+    """Memoises a pure function of one message by identity, so that the cost of a request depends only on its new messages.
 
     A value lives as long as its message, however many conversations share the memo. It may be used from several threads at once: two may
-    compute the same value, and all are given the same object. A value may be its message; it must not hold it in any other way.
+    compute the same value, but all get the same object. A value may be its message; it must not refer to it in any other way.
     """
 
     def __init__(self, function: Callable[[Message], T]) -> None:
         self._function = function
-        self._memo: dict[int, _Kept[T]] = {}
+        self._memo: dict[int, _MemoEntry[T]] = {}
         self._pop = self._memo.pop
         self.computed = 0
-        """How often the function ran: what a request really cost."""
+        """How often the function ran."""
 
     def __call__(self, message: Message) -> T:
         kept = self._memo.get(id(message))
@@ -267,7 +274,7 @@ class PerMessage(Generic[T]):
     def over(self, messages: Sequence[Message]) -> list[T]:
         memo = self._memo
         known = len(messages)
-        while known and id(messages[known - 1]) not in memo:  # what is new stands at the end
+        while known and id(messages[known - 1]) not in memo:  # new messages are at the end
             known -= 1
         try:
             values = [kept.value if (kept := memo[id(message)])() is message else self(message) for message in messages[:known]]
@@ -276,11 +283,11 @@ class PerMessage(Generic[T]):
         values.extend(map(self, messages[known:]))
         return values
 
-    def _keep(self, message: Message, value: T) -> _Kept[T]:
+    def _keep(self, message: Message, value: T) -> _MemoEntry[T]:
         key = id(message)
-        # Called with the reference, which is then `pop`'s default. No Python code runs in it, so it cannot swallow a Ctrl-C.
+        # Called with the reference, which becomes `pop`'s default. No Python code runs in it, so it cannot swallow a Ctrl-C.
         forget = partial(self._pop, key)
-        made: _Kept[T] = _Itself(message, forget) if value is message else _Kept(message, forget)
+        made: _MemoEntry[T] = _SelfEntry(message, forget) if value is message else _MemoEntry(message, forget)
         if value is not message:
             made.value = value
         kept = self._memo.setdefault(key, made)
@@ -289,15 +296,15 @@ class PerMessage(Generic[T]):
         return kept
 
 
-class _Kept(ref[Message], Generic[T]):
+class _MemoEntry(ref[Message], Generic[T]):
     """A value, and a weak reference to its message."""
 
     __slots__ = ("value",)
     value: T
 
 
-class _Itself(_Kept[T]):
-    """A message that is its own value. Held here, it would never die, so the value is what is referred to."""
+class _SelfEntry(_MemoEntry[T]):
+    """A message that is its own value. A strong reference to it would keep it alive, so the value is read from the weak one."""
 
     __slots__ = ()
     value: Any = property(call)  # pyrefly: ignore[bad-override]

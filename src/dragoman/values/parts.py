@@ -1,4 +1,4 @@
-"""Working with messages and parts: to text, from anything a person writes, merged, checked."""
+"""Functions on messages and parts: convert to and from text, merge, check."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, Citation, Content, FileRef, Message, Part, Response, Role, Text, Thought, ToolCall, ToolResult
 
 INTERRUPTED = "interrupted, outcome unknown"
-"""What a model reads in place of a result that never came."""
+"""The result of a call whose real result was lost, for the model."""
 NO_OUTPUT = "(no output)"
-"""What a model reads where a tool returned nothing: some services take no empty result."""
+"""The result of a tool that returned nothing, for the model: some services reject an empty result."""
 
 
 def text_of(parts: Iterable[Part | Blob | FileRef]) -> str:
-    """The words among parts, as one text."""
+    """The text parts, joined."""
     return "".join(part.text for part in parts if isinstance(part, Text))
 
 
 def part_to_string(content: Content | Iterable[Content], *, verbose: bool = False) -> str:
-    """Text of anything. Verbose names what is not text instead of leaving it out."""
+    """The text of any content. With verbose, other parts are named instead of left out."""
     match content:
         case str():
             return content
@@ -47,17 +48,17 @@ def part_to_string(content: Content | Iterable[Content], *, verbose: bool = Fals
 
 
 def request_text(messages: Iterable[Message]) -> str:
-    """All text of a conversation, joined: what the seeds log of a request."""
+    """All text of a conversation, joined, for logging a request."""
     return "".join(message.text for message in messages)
 
 
 def response_text(response: Response | Message) -> str:
-    """What the model said, without its thinking."""
+    """The model's text, without its thinking."""
     return (response.message if isinstance(response, Response) else response).text
 
 
 async def map_text_parts(content: Content | Iterable[Content], transform: Callable[[str], Awaitable[Sequence[Part]]]) -> tuple[Part, ...]:
-    """Replace every text part by what `transform` makes of it; all else passes through, in order."""
+    """Replace every text part by the parts that `transform` returns for it; other parts pass through, in order."""
     mapped: list[Part] = []
     for part in to_parts(content):
         if isinstance(part, Text) and part.text:
@@ -68,11 +69,11 @@ async def map_text_parts(content: Content | Iterable[Content], transform: Callab
 
 
 _MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "paths")
-"""The argument that says what a call is about, in the order of how much it says."""
+"""Arguments that say what a call is about, the most telling first."""
 
 
 def call_in_words(call: ToolCall) -> str:
-    """`read_file src/a.py`, `$ make test`: as long as its arguments are, and with whatever they hold."""
+    """`read_file src/a.py`, `$ make test`. Neither truncated nor escaped."""
     args = call.args
     if args is None:
         return f"{call.name} {call.arguments}"
@@ -84,7 +85,7 @@ def call_in_words(call: ToolCall) -> str:
 
 
 def append_to_last_text(parts: Sequence[Part], text: str, separator: str = "\n\n") -> tuple[Part, ...]:
-    """Append to the last part where that is text, else as a part of its own."""
+    """Append to the last part if it is text, else add a new part."""
     if not text:
         return tuple(parts)
     if parts and isinstance(last := parts[-1], Text):
@@ -105,7 +106,7 @@ def to_parts(content: Content | Iterable[Content]) -> tuple[Part, ...]:
 
 
 def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tuple[Message, ...]:
-    """A str, a part, a message, or a list of them, as messages. Loose parts that stand together make one message."""
+    """A str, a part, a message, or a list of them, as messages. Adjacent loose parts become one message."""
     if isinstance(content, Message):
         return (content,)
     if isinstance(content, str | Text | Thought | ToolCall | ToolResult | Blob | FileRef | Citation):
@@ -128,14 +129,14 @@ def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tu
 def check_roles(messages: Iterable[Message]) -> None:
     for position, message in enumerate(messages):
         if message.role not in ("user", "assistant"):
-            raise InputError(f"Role must be user or assistant, but got {message.role!r} in message {position}.")
+            raise InputError(say("values.wrong_role", role=message.role, position=position))
 
 
 def merge_assistant_text(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Adjacent assistant messages of text alone become one. The given messages are not touched."""
+    """Merge adjacent text-only assistant messages. The given messages are not changed."""
     merged: list[Message] = []
     for message in messages:
-        if merged and _text_only(message) and _text_only(merged[-1]):
+        if merged and _is_text_only(message) and _is_text_only(merged[-1]):
             merged[-1] = Message("assistant", merge_text(merged[-1].parts + message.parts))
         else:
             merged.append(message)
@@ -143,7 +144,7 @@ def merge_assistant_text(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def merge_text(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Adjacent text parts become one, unless a provider has something opaque on either."""
+    """Merge adjacent text parts, unless either has an opaque payload."""
     merged: list[Part] = []
     for part in parts:
         last = merged[-1] if merged else None
@@ -155,7 +156,7 @@ def merge_text(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def is_valid(message: Message) -> bool:
-    """Whether an answer may be sent again: it has parts, and no empty text unless a call stands beside it."""
+    """Whether an answer may be sent back: it has parts, and either a call or no empty text."""
     if not message.parts:
         return False
     if message.calls:
@@ -164,7 +165,7 @@ def is_valid(message: Message) -> bool:
 
 
 def curated(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """What of a foreign history may be sent: user messages stay, a run of assistant messages goes whole if any of it is invalid."""
+    """The valid part of a foreign history: user messages stay, a run of assistant messages is dropped if any of it is invalid."""
     kept: list[Message] = []
     run: list[Message] = []
     for message in messages:
@@ -178,7 +179,7 @@ def curated(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def unique_id(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or the next free name like it. The choice depends on what is taken and on nothing else."""
+    """`wanted`, or the next free id like it. The result depends only on the arguments."""
     if wanted and wanted not in taken:
         return wanted
     number = 2 if wanted else len(taken) + 1
@@ -198,5 +199,5 @@ def parse_thought(text: str) -> tuple[str, str]:
     return match.group(1).strip(), (text[: match.start()] + text[match.end() :]).strip()
 
 
-def _text_only(message: Message) -> bool:
+def _is_text_only(message: Message) -> bool:
     return message.role == "assistant" and bool(message.parts) and all(isinstance(part, Text) for part in message.parts)

@@ -1,4 +1,4 @@
-"""Regular expressions from schemas, run on what a model wrote: only where they cannot take long."""
+"""Matches regular expressions of schemas against model output, but only those that cannot take long."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ MAX_PATTERN_STEPS = 1_000_000
 
 
 def is_match(pattern: Any, text: str) -> bool | None:
-    """Whether the pattern is found in the text; None where that could take long, or where Python cannot read the pattern.
+    """Whether the pattern is found in the text; None if that could take long, or Python cannot compile the pattern.
 
-    `re` backtracks: what a pattern may cost is bounded by text length ^ choices, so that is kept below MAX_PATTERN_STEPS.
+    `re` backtracks: the cost of a pattern is bounded by text length ^ choices, which must stay below MAX_PATTERN_STEPS.
     """
-    compiled, choices = _compiled(pattern) if isinstance(pattern, str) else (None, 0)
+    compiled, choices = _compile(pattern) if isinstance(pattern, str) else (None, 0)
     if compiled is None or (choices and (len(text) + 2) ** min(choices, 64) > MAX_PATTERN_STEPS):
         return None
     return compiled.search(text) is not None
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> tuple[re.Pattern[str] | None, int]:
-    """The pattern, and in how many places matching has a choice. Repeated groups, back-references and look-around are not taken."""
+def _compile(pattern: str) -> tuple[re.Pattern[str] | None, int]:
+    """The compiled pattern, and how many choices matching has. Repeated groups, back-references and look-around are not supported."""
     if len(pattern) > MAX_PATTERN_CHARS or re.search(r"\\[1-9kg]|\(\?(?!:)", pattern):
         return None, 0
     skeleton = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "x", pattern, flags=re.DOTALL)

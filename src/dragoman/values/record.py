@@ -1,11 +1,12 @@
-"""The record: everything that happened, one entry at a time, appended and never edited.
+"""The record: an append-only log of everything that happened in a session.
 
-An entry is (seq, timestamp_ms, what happened). System, tools, settings and model are entries too, so that the next Request
-is a function of the record alone.
+An entry is (seq, timestamp_ms, what happened). System prompt, tools, settings and model are entries too, so that the next Request
+depends on the record alone.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -21,22 +22,22 @@ class _Entry(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
 
 
 class Started(_Entry, frozen=True, tag="started"):
-    """The head of a session: the first entry of its log."""
+    """The first entry of a session's log."""
 
     session_id: str
     project: str = ""
-    """Hash of the folder it was started in: sessions of one folder are found together."""
+    """Hash of the folder it was started in, to find the sessions of one folder."""
     directories: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     format: int = 1
     forked_from: str = ""
     """The session this one is a copy of up to here."""
     imported_from: str = ""
-    """Whose session it was, and where it lay: `claude-code /path/to/it.jsonl`."""
+    """The program and file it was imported from: `claude-code /path/to/it.jsonl`."""
 
 
 class Configured(_Entry, frozen=True, tag="configured"):
-    """What holds from here on: written when a session starts and whenever one of these changes."""
+    """The configuration from here on: written when a session starts and whenever any of it changes."""
 
     model: str
     system: str = ""
@@ -46,13 +47,19 @@ class Configured(_Entry, frozen=True, tag="configured"):
     directories: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     placeholder: str = ""
-    """What stands in a pruned result's place, fixed for the session; empty: the library's own."""
+    """The placeholder for pruned results, fixed for the session; empty: the library's default."""
     deployment: str = ""
-    """Who serves the model: `deployment/model` names both."""
+    """The deployment that serves the model, as in `deployment/model`."""
+
+
+Speaker = Literal["person", "model", "program"]
+About = Literal["", "environment", "changed", "cut", "malformed", "loop", "answer_now", "feedback"]
+"""The subject of a note from the program to the model: the environment, changes in it, a truncated answer, a call that could not be
+parsed (native or written as text), a loop, that it must answer now. Empty for other speakers."""
 
 
 class Said(_Entry, frozen=True, tag="said"):
-    """A prompt or an answer. Tool results are not said: they are ToolFinished."""
+    """A prompt, an answer, or a note from the program. Tool results are ToolFinished."""
 
     message: Message
     model: str = ""
@@ -61,22 +68,25 @@ class Said(_Entry, frozen=True, tag="said"):
     raw_finish: str = ""
     response_id: str = ""
     model_version: str = ""
+    by: Speaker | Literal[""] = ""
+    """The speaker. Empty only on disk in logs of an earlier version: `sessions/upgrade.py` fills it in."""
+    about: About = ""
 
 
 class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
-    """The answer said at `said_seq` was invalid: the record keeps it, the view does not."""
+    """The answer at `said_seq` was invalid: it stays in the record, but not in the view."""
 
     said_seq: int
     reason: str
     retry_temperature: float | None = None
-    """What the next attempt is sampled at, where another try should come out differently."""
+    """The temperature of the next attempt, if it should come out differently."""
 
 
 class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     call_id: str
     name: str
     arguments: str = ""
-    """The final arguments, where a person edited them; empty: as the model wrote them."""
+    """The final arguments, if a person edited them; empty: as the model wrote them."""
 
 
 ToolOutcome = Literal["finished", "failed", "cancelled", "not_run", "unknown"]
@@ -88,15 +98,19 @@ class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
     result: ToolResult
     outcome: ToolOutcome = "finished"
     display: str = ""
-    """What the user is shown, where that differs from what the model is told."""
+    """What the user sees, if that differs from what the model gets."""
     extras: str = ""
-    """Debugging detail as JSON text; neither the model nor the user sees it."""
+    """Debugging detail as JSON text, for neither the model nor the user."""
+    saw: tuple[str, ...] = ()
+    """Files whose content the result shows: absolute paths."""
+    wrote: tuple[str, ...] = ()
+    """Files whose whole content is in the arguments of the call."""
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file before and after: the SHA-256 of its bytes, kept as blobs; empty where there was no such file.
+    """A file before and after: the SHA-256 of its bytes, kept as blobs; empty if there was no such file.
 
-    `after` is `unknown` in an entry written ahead of the call; `stat:…` stands for bytes that were not kept (too large, no regular file).
+    `after` is `unknown` in an entry written ahead of the call; `stat:…` means the bytes were not kept (too large, not a regular file).
     """
 
     path: str
@@ -106,7 +120,7 @@ class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FilesChanged(_Entry, frozen=True, tag="files_changed"):
-    """What a call did to files, so that it can be undone."""
+    """The changes a call made to files, so that they can be undone."""
 
     call_id: str
     files: tuple[FileChange, ...]
@@ -119,31 +133,31 @@ class FilesRestored(_Entry, frozen=True, tag="files_restored"):
 
 
 class Pruned(_Entry, frozen=True, tag="pruned"):
-    """The results of these calls are no longer in view; a placeholder stands in their place."""
+    """The results of these calls are replaced by a placeholder in the view."""
 
     call_ids: tuple[str, ...]
     saved_tokens: int = 0
     reason: str = ""
     premium_tokens: int = 0
-    """What writing the rest to the cache again was expected to cost more, in tokens of fresh input."""
+    """Expected extra cost of writing the rest to the prompt cache again, in tokens of fresh input."""
 
 
 class Compressed(_Entry, frozen=True, tag="compressed"):
-    """Everything from behind `after_seq` up to and including `through_seq` is represented by the summary."""
+    """The summary replaces everything after `after_seq`, up to and including `through_seq`."""
 
     through_seq: int
     summary: Message
     original_tokens: int = 0
     new_tokens: int = 0
     after_seq: int = 0
-    """What was said up to here (where the model finds itself) stays as it was."""
+    """Everything up to here (the description of the environment) stays as it was."""
     model: str = ""
     usage: Usage | None = None
-    """What the summary took."""
+    """Usage of the summary request."""
 
 
 class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
-    """A compression that was tried and not applied, so that it is not tried again at once."""
+    """A compression that was tried but not applied, recorded so that it is not tried again at once."""
 
     status: Literal["inflated", "empty", "truncated", "failed"]
     tokens: int = 0
@@ -154,12 +168,12 @@ class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
 
 
 class Spent(_Entry, frozen=True, tag="spent"):
-    """A model was asked something beside the conversation, by a tool: what it used, so that the bill is whole."""
+    """Usage of a model request that a tool made outside the conversation, so that the total is complete."""
 
     model: str
     usage: Usage
     what: str = ""
-    """The tool that asked."""
+    """The tool that made it."""
 
 
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
@@ -168,7 +182,7 @@ class ModelChanged(_Entry, frozen=True, tag="model_changed"):
 
 
 class Rewound(_Entry, frozen=True, tag="rewound"):
-    """Back to how things stood after `to_seq`."""
+    """Back to the state after `to_seq`."""
 
     to_seq: int
 
@@ -178,7 +192,7 @@ class Titled(_Entry, frozen=True, tag="titled"):
 
 
 class Unknown(_Entry, frozen=True, tag="unknown"):
-    """An entry of a kind this version does not know: kept, never dropped."""
+    """An entry of a kind this version does not know. It is kept as it is."""
 
     json: str
 
@@ -202,7 +216,11 @@ Entry = (
     | Unknown
 )
 
-_decoder = msgspec.json.Decoder(Entry)
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Entry]:
+    """Made when a log is first read: not before a first request."""
+    return msgspec.json.Decoder(Entry)
 
 
 class _Envelope(msgspec.Struct):
@@ -212,14 +230,14 @@ class _Envelope(msgspec.Struct):
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """One line, without its newline. An Unknown entry goes back as it came."""
+    """One line, without its newline. An Unknown entry is written unchanged."""
     return entry.json.encode() if isinstance(entry, Unknown) else jsontext.encode(entry)
 
 
 def decode_entry(line: bytes) -> Entry:
     """The entry on a line. An unknown kind becomes Unknown; a line that is not an entry at all raises NotJSON."""
     try:
-        return _decoder.decode(line)
+        return _decoder().decode(line)
     except msgspec.DecodeError as error:
         try:
             envelope = msgspec.json.decode(line, type=_Envelope)

@@ -1,22 +1,23 @@
-"""Does a value fit a JSON Schema? What is wrong is said in words a model can act on.
+"""Validates a value against a JSON Schema, with error messages a model can act on.
 
-The schema comes from whoever wrote the tool, the value from a model, and neither is trusted to be small or sane: depth, work and
-the number of problems are bounded, keywords that are unknown or make no sense are passed over, and nothing raises.
+The schema comes from the author of the tool, the value from a model, and neither can be trusted to be small or sane: depth, work and
+the number of problems are bounded, unknown or nonsensical keywords are ignored, and nothing raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
+from urllib.parse import unquote
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip, closest
 
 MAX_PROBLEMS = 10
 MAX_DEPTH = 64
-"""Schemas within schemas, references counted. What lies deeper is taken as it is."""
+"""Deepest nesting of schemas, references included. Deeper values are not checked."""
 MAX_STEPS = 200_000
-"""Pairs of schema and value looked at. Alternatives that refer to each other would double the work at each level."""
+"""Most pairs of schema and value checked. Alternatives that refer to each other would double the work at each level."""
 MAX_SHOWN_CHARS = 60
 MAX_FORM_CHARS = 300
 MAX_SHOWN_PATTERN_CHARS = 200
@@ -33,9 +34,9 @@ _ARTICLES = {
 
 
 def problems(schema: Any, value: Any) -> list[str]:
-    """What keeps a decoded JSON value from fitting the schema, one sentence each, at most MAX_PROBLEMS; empty where it fits.
+    """Why a decoded JSON value does not fit the schema, one sentence each, at most MAX_PROBLEMS; empty if it fits.
 
-    Formats are not checked, nor patterns that could take long.
+    Formats are not checked, and neither are patterns that could take long.
     """
     check = _Check(schema)
     try:
@@ -48,18 +49,18 @@ def problems(schema: Any, value: Any) -> list[str]:
 
 
 class _Check:
-    """One value against one schema."""
+    """The validation of one value against one schema."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
         self._steps = 0
         self._cut_short = False
-        """Whether the bounds kept us from looking at something: then finding no problem means nothing."""
+        """Whether the limits stopped the check early: then finding no problem means nothing."""
 
     def run(self, schema: Any, value: Any, path: str, depth: int) -> list[str]:
         self._steps += 1
         if schema is False:
-            return [f"{_named(path)} is not allowed"]
+            return [f"{_subject(path)} is not allowed"]
         if not isinstance(schema, dict):
             return []
         if depth > MAX_DEPTH or self._steps > MAX_STEPS:
@@ -94,9 +95,9 @@ class _Check:
         patterns = patterns if isinstance(patterns, dict) else {}
         extra = schema.get("additionalProperties", True)
         found = [
-            f"{_named(_join(path, name))} is required"
+            f"{_subject(_join(path, name))} is required"
             for name in _strings(schema.get("required"))
-            if name not in value  # before the rest: what is missing explains what is too much
+            if name not in value  # first: a missing field often explains an unknown one
         ]
         for name, item in value.items():
             name = str(name)
@@ -116,7 +117,7 @@ class _Check:
 
     def _array_problems(self, schema: dict[str, Any], value: list[Any] | tuple[Any, ...], path: str, depth: int) -> list[str]:
         items, first = schema.get("items", True), schema.get("prefixItems")
-        if isinstance(items, list):  # as drafts before 2020 wrote it
+        if isinstance(items, list):  # drafts before 2020
             items, first = schema.get("additionalItems", True), items
         first = first if isinstance(first, list) else []
         found = _count_problems(schema, "Items", len(value), path, "item")
@@ -124,13 +125,13 @@ class _Check:
             if position >= len(first) and items is True:
                 break
             if position >= len(first) and items is False:
-                found.append(f"{_named(path)} must have at most {_counted(len(first), 'item')}, not {len(value)}")
+                found.append(f"{_subject(path)} must have at most {_format_count(len(first), 'item')}, not {len(value)}")
                 break
             found += self.run(first[position] if position < len(first) else items, item, f"{path}[{position}]", depth + 1)
             if len(found) > 4 * MAX_PROBLEMS:
                 break
-        if schema.get("uniqueItems") is True and (twin := _twin(value)) is not None:
-            found.append(f"{_named(path)} must not hold the same item twice: {_shown(twin)}")
+        if schema.get("uniqueItems") is True and (twin := _first_duplicate(value)) is not None:
+            found.append(f"{_subject(path)} must not hold the same item twice: {_format_value(twin)}")
         return found
 
     # --- references and alternatives
@@ -138,7 +139,7 @@ class _Check:
     def _combined_problems(self, schema: dict[str, Any], value: Any, path: str, depth: int) -> list[str]:
         found: list[str] = []
         if isinstance(reference := schema.get("$ref"), str):
-            found += self.run(self._resolved(reference), value, path, depth + 1)
+            found += self.run(self._resolve(reference), value, path, depth + 1)
         for part in _schemas(schema.get("allOf")):
             found += self.run(part, value, path, depth + 1)
         if alternatives := _schemas(schema.get("anyOf")):
@@ -147,7 +148,7 @@ class _Check:
             found += self._alternative_problems(alternatives, value, path, depth, exactly_one=True)
         refused = schema.get("not")
         if _is_schema(refused) and not self.run(refused, value, path, depth + 1) and not self._cut_short:
-            found.append(f"{_named(path)} has a form that is not allowed")
+            found.append(f"{_subject(path)} has a form that is not allowed")
         return found
 
     def _alternative_problems(self, alternatives: list[Any], value: Any, path: str, depth: int, *, exactly_one: bool) -> list[str]:
@@ -160,22 +161,22 @@ class _Check:
             if found and type_of(value) in self._types(alternative, depth):
                 near.append(found)
         if fitting:
-            return [f"{_named(path)} fits more than one of the forms allowed"] if fitting > 1 and not self._cut_short else []
+            return [f"{_subject(path)} fits more than one of the forms allowed"] if fitting > 1 and not self._cut_short else []
         if len(near) == 1:
             return near[0]
         if not near:
             wanted = [kind for kind in _ARTICLES if any(kind in self._types(alternative, depth) for alternative in alternatives)]
             return [_wrong_type(wanted, value, path)]
         forms = "; or ".join(clip(", ".join(found[:3]), MAX_FORM_CHARS) for found in near[:3])
-        return [f"{_named(path)} fits none of the forms allowed: {forms}"]
+        return [f"{_subject(path)} fits none of the forms allowed: {forms}"]
 
     def _types(self, schema: Any, depth: int) -> frozenset[str]:
-        """The types a value may have to fit, as far as is plain to see."""
+        """The types a fitting value may have, as far as can be seen without checking it."""
         for _ in range(MAX_DEPTH - min(depth, MAX_DEPTH)):
             self._steps += 1
             if not isinstance(schema, dict) or not isinstance(reference := schema.get("$ref"), str) or "type" in schema:
                 break
-            schema = self._resolved(reference)
+            schema = self._resolve(reference)
         if schema is False:
             return frozenset()
         if not isinstance(schema, dict):
@@ -188,13 +189,13 @@ class _Check:
             return frozenset(map(type_of, choices))
         return frozenset(_ARTICLES)
 
-    def _resolved(self, reference: str) -> Any:
-        """What a reference within the schema points at; True, which everything fits, where it points nowhere."""
+    def _resolve(self, reference: str) -> Any:
+        """The target of a reference within the schema; True, which everything fits, if there is none."""
         if reference != "#" and not reference.startswith("#/"):
             return True
         target = self._root
         for step in reference.split("/")[1:]:
-            step = _unescaped(step)
+            step = _unescape(step)
             if isinstance(target, dict) and step in target:
                 target = target[step]
             elif isinstance(target, list) and step.isascii() and step.isdigit() and len(step) < 9 and int(step) < len(target):
@@ -215,7 +216,7 @@ def _type_problem(schema: dict[str, Any], value: Any, path: str) -> str:
 
 
 def _wanted_types(schema: dict[str, Any]) -> list[str]:
-    """The types named, in order. A name nobody knows lets everything pass."""
+    """The types named, in order. An unknown name allows everything."""
     kind = schema.get("type")
     kinds = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
     return list(dict.fromkeys(kinds)) if kinds and all(isinstance(each, str) and each in _ARTICLES for each in kinds) else []
@@ -228,59 +229,59 @@ def _has_type(value: Any, wanted: list[str]) -> bool:
 
 def _value_problems(schema: dict[str, Any], value: Any, path: str) -> list[str]:
     choices = schema.get("enum")
-    if "const" in schema and not _equal(value, schema["const"]):
-        return [f"{_named(path)} must be {_shown(schema['const'])}, not {_shown(value)}"]
-    if not isinstance(choices, list) or any(_equal(value, choice) for choice in choices):
+    if "const" in schema and not _is_equal(value, schema["const"]):
+        return [f"{_subject(path)} must be {_format_value(schema['const'])}, not {_format_value(value)}"]
+    if not isinstance(choices, list) or any(_is_equal(value, choice) for choice in choices):
         return []
-    shown = ", ".join(map(_shown, choices[:20])) + (f" … ({len(choices)} in all)" if len(choices) > 20 else "")
+    shown = ", ".join(map(_format_value, choices[:20])) + (f" … ({len(choices)} in all)" if len(choices) > 20 else "")
     near = closest(value, [choice for choice in choices if isinstance(choice, str)]) if isinstance(value, str) else []
-    hint = f": did you mean {_shown(near[0])}?" if near and len(choices) > 3 else ""
-    return [f"{_named(path)} must be one of {shown or 'none'}, not {_shown(value)}{hint}"]
+    hint = f": did you mean {_format_value(near[0])}?" if near and len(choices) > 3 else ""
+    return [f"{_subject(path)} must be one of {shown or 'none'}, not {_format_value(value)}{hint}"]
 
 
 def _string_problems(schema: dict[str, Any], value: str, path: str) -> list[str]:
     found = _count_problems(schema, "Length", len(value), path, "character")
     pattern = schema.get("pattern")
     if isinstance(pattern, str) and _is_match(pattern, value) is False:
-        found.append(f"{_named(path)} must match {clip(pattern, MAX_SHOWN_PATTERN_CHARS)}")
+        found.append(f"{_subject(path)} must match {clip(pattern, MAX_SHOWN_PATTERN_CHARS)}")
     return found
 
 
 def _number_problems(schema: dict[str, Any], value: float, path: str) -> list[str]:
-    name, found = _named(path), list[str]()
+    name, found = _subject(path), list[str]()
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if above is True:  # as draft 4 wrote it
+    if above is True:  # draft 4
         low, above = None, low
     if below is True:
         high, below = None, high
     if _is_number(low) and value < low:
-        found.append(f"{name} must be at least {_shown(low)}, not {_shown(value)}")
+        found.append(f"{name} must be at least {_format_value(low)}, not {_format_value(value)}")
     if _is_number(high) and value > high:
-        found.append(f"{name} must be at most {_shown(high)}, not {_shown(value)}")
+        found.append(f"{name} must be at most {_format_value(high)}, not {_format_value(value)}")
     if _is_number(above) and value <= above:
-        found.append(f"{name} must be more than {_shown(above)}, not {_shown(value)}")
+        found.append(f"{name} must be more than {_format_value(above)}, not {_format_value(value)}")
     if _is_number(below) and value >= below:
-        found.append(f"{name} must be less than {_shown(below)}, not {_shown(value)}")
+        found.append(f"{name} must be less than {_format_value(below)}, not {_format_value(value)}")
     return found
 
 
 def _count_problems(schema: dict[str, Any], what: str, count: int, path: str, unit: str) -> list[str]:
     low, high = schema.get(f"min{what}"), schema.get(f"max{what}")
     if _is_number(low) and count < low:
-        return [f"{_named(path)} must have at least {_counted(low, unit)}, not {count}"]
+        return [f"{_subject(path)} must have at least {_format_count(low, unit)}, not {count}"]
     if _is_number(high) and count > high:
-        return [f"{_named(path)} must have at most {_counted(high, unit)}, not {count}"]
+        return [f"{_subject(path)} must have at most {_format_count(high, unit)}, not {count}"]
     return []
 
 
 def _unknown_field(path: str, name: str, properties: dict[str, Any], value: dict[Any, Any]) -> str:
-    """Names the field that may have been meant: one that is not already there."""
+    """Suggests the field that may have been meant, out of those not given yet."""
     near = closest(name, [known for known in properties if known not in value])
-    return f"unknown field `{_join(path, name)}`" + (f": did you mean `{near[0]}`?" if near else _fields(properties))
+    return f"unknown field `{_join(path, name)}`" + (f": did you mean `{near[0]}`?" if near else _list_fields(properties))
 
 
-def _fields(properties: dict[str, Any]) -> str:
+def _list_fields(properties: dict[str, Any]) -> str:
     if not properties:
         return ": no fields are taken"
     return f": the fields are {', '.join(map(str, properties))}" if len(properties) <= 12 else ""
@@ -300,10 +301,10 @@ def _wrong_type(wanted: list[str], value: Any, path: str) -> str:
     either = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or "something else"
     given = type_of(value)
     shown = f"{_ARTICLES[given]} with a fraction" if given == "number" and "integer" in wanted else _ARTICLES.get(given, given)
-    return f"{_named(path)} must be {either}, not {shown}"
+    return f"{_subject(path)} must be {either}, not {shown}"
 
 
-def _named(path: str) -> str:
+def _subject(path: str) -> str:
     return path or "the value"
 
 
@@ -314,8 +315,8 @@ def _join(path: str, name: Any) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _shown(value: Any) -> str:
-    """A value in a sentence: as JSON, and short."""
+def _format_value(value: Any) -> str:
+    """A value for a message: as JSON, truncated."""
     match value:
         case str():
             return clip(jsontext.dumps(value[: MAX_SHOWN_CHARS + 2]), MAX_SHOWN_CHARS)
@@ -332,15 +333,15 @@ def _shown(value: Any) -> str:
             return type(value).__name__
 
 
-def _counted(count: Any, unit: str) -> str:
-    return f"{_shown(count)} {unit}" + ("" if count == 1 else "s")
+def _format_count(count: Any, unit: str) -> str:
+    return f"{_format_value(count)} {unit}" + ("" if count == 1 else "s")
 
 
 # --- values as JSON Schema sees them ------------------------------------------------------------------------------------------------
 
 
 def type_of(value: Any) -> str:
-    """The name JSON Schema has for the type of a value."""
+    """The JSON Schema name of a value's type."""
     match value:
         case None:
             return "null"
@@ -383,14 +384,14 @@ def _key(value: Any) -> Any:
             return (type(value).__name__, id(value))
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, str) or isinstance(other, str):
         return isinstance(one, str) and isinstance(other, str) and one == other
     return _key(one) == _key(other)
 
 
-def _twin(values: Iterable[Any]) -> Any:
-    """The first item that has been there before. An item that is null is told by its words, so None means there is none."""
+def _first_duplicate(values: Iterable[Any]) -> Any:
+    """The first item that occurred before; None if there is none. A duplicate null is returned as the string "null"."""
     seen: set[Any] = set()
     for value in values:
         key = _key(value)
@@ -412,10 +413,8 @@ def _strings(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _unescaped(step: str) -> str:
-    """One step of a JSON Pointer in a URI fragment."""
+def _unescape(step: str) -> str:
+    """Undo the escapes of one step of a JSON Pointer in a URI fragment."""
     if "%" in step:
-        from urllib.parse import unquote
-
         step = unquote(step)
     return step.replace("~1", "/").replace("~0", "~")

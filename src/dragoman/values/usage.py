@@ -1,4 +1,4 @@
-"""What a request used and what that cost.
+"""Token usage and cost of a request.
 
 The invariant: fresh + cache read + cache write = input. It holds by construction, because input is never stored.
 """
@@ -18,7 +18,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     output_tokens: int = 0
     """Everything the model wrote, thinking included."""
     thought_tokens: int = 0
-    """The part of output_tokens that was thinking, where the service says."""
+    """The part of output_tokens that was thinking, if the service reports it."""
     cache_write_1h_tokens: int = 0
     """The part of cache_write_tokens kept for an hour, which some services price differently."""
 
@@ -44,18 +44,18 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Prices(msgspec.Struct, frozen=True, omit_defaults=True):
-    """US dollars per million tokens, and the day they were taken."""
+    """US dollars per million tokens, and the date of the figures."""
 
     input: float
     output: float
     cache_read: float | None = None
-    """None: the service has no cache price, so a cached token costs what a fresh one does."""
+    """None: the service has no cache price, so a cached token costs as much as a fresh one."""
     cache_write: float | None = None
     cache_write_1h: float | None = None
     above_tokens: int = 0
-    """Where the service charges more for long inputs: the threshold ..."""
+    """If the service charges more for long inputs: the threshold ..."""
     above: Prices | None = None
-    """... and the prices of a whole request beyond it."""
+    """... and the prices for the whole of a request above it."""
     taken: str = ""
     """ISO date on which these figures were read."""
 

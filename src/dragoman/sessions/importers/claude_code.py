@@ -1,14 +1,15 @@
 """Sessions of Claude Code: `~/.claude/projects/<folder>/<id>.jsonl`.
 
-An answer is written as one line per block, all with the same message id. Lines name their parent; where one hangs on something other
-than what was said last, the person had gone back. Parallel results hang on their own call's line, which is no going back.
+An answer is written as one line per block, all with the same message id. Lines name their parent; if the parent is not the last message,
+the person had rewound. The parent of a parallel result is its own call's line, which is not a rewind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dragoman.sessions.importers.draft import Answer, Draft, ResultPart, Step
+from dragoman.base.words import say
+from dragoman.sessions.importers.draft import Draft, DraftAnswer, ResultPart, Step
 from dragoman.sessions.importers.foreign import Record, json_text, milliseconds, record, records, text, tokens
 from dragoman.values.messages import FileRef, FinishReason, Opaque, Part, Text, Thought, ToolCall
 from dragoman.values.usage import Usage
@@ -50,7 +51,7 @@ _USAGE = frozenset(
 
 
 def is_ours(line: Record) -> bool:
-    """Whether a line could only be Claude Code's."""
+    """Whether a line could only come from Claude Code."""
     return "parentUuid" in line and bool(text(line, "uuid")) and bool(text(line, "type"))
 
 
@@ -64,19 +65,19 @@ class _Reader:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._steps: dict[str, Step | None] = {}
-        """By a line's uuid: the step it belongs to, or hangs on."""
-        self._answers: dict[str, Answer] = {}
+        """By a line's uuid: the step it belongs to, or its parent step."""
+        self._answers: dict[str, DraftAnswer] = {}
         self._pre_tokens = 0
 
     def read(self, line: Record) -> None:
         kind, uuid = text(line, "type"), text(line, "uuid")
         self._note_head(line)
         if uuid and uuid in self._steps:
-            self._draft.leave("a line that was there already")
+            self._draft.leave_out(say("sessions.left_duplicate"))
             return
         parent = self._steps.get(text(line, "parentUuid"), self._draft.tip)
         if kind in ("user", "assistant") and line.get("isSidechain") is True:
-            self._draft.leave("a message of a sub-agent (sidechain)")
+            self._draft.leave_out(say("sessions.left_sidechain"))
         elif kind == "assistant":
             parent = self._read_answer(line, parent)
         elif kind == "user":
@@ -86,7 +87,7 @@ class _Reader:
         elif kind == "system" and text(line, "subtype") == "compact_boundary":
             self._pre_tokens = tokens(record(line, "compactMetadata"), "preTokens")
         else:
-            self._leave(line, kind)
+            self._leave_out(line, kind)
         if uuid:
             self._steps[uuid] = parent
 
@@ -99,14 +100,15 @@ class _Reader:
         if (version := text(line, "version")) and not draft.versions:
             draft.versions = (f"{NAME} {version}",)
 
-    def _leave_fields(self, line: Record, message: Record) -> None:
-        self._draft.leave_fields(line, _LINE)
-        self._draft.leave_fields(message, _MESSAGE)
-        self._draft.leave_fields(record(message, "usage"), _USAGE)
+    def _leave_out_fields(self, line: Record, message: Record) -> None:
+        self._draft.leave_out_fields(line, _LINE)
+        self._draft.leave_out_fields(message, _MESSAGE)
+        self._draft.leave_out_fields(record(message, "usage"), _USAGE)
 
-    def _leave(self, line: Record, kind: str) -> None:
+    def _leave_out(self, line: Record, kind: str) -> None:
         inner = text(line, "subtype") or text(record(line, "attachment"), "type")
-        self._draft.leave(f"a line of the kind {kind or '(none)'}{f' ({inner})' if inner else ''}")
+        kind = kind or say("sessions.left_no_kind")
+        self._draft.leave_out(say("sessions.left_line_detail", kind=kind, detail=inner) if inner else say("sessions.left_line", kind=kind))
 
     # --- answers
 
@@ -115,19 +117,19 @@ class _Reader:
         model, response_id = text(message, "model"), text(message, "id")
         stop, when = text(message, "stop_reason"), milliseconds(line.get("timestamp"))
         parts = tuple(self._answer_parts(message, model))
-        self._leave_fields(line, message)
+        self._leave_out_fields(line, message)
         answer = self._answers.get(response_id)
         if answer is None:
             self._go_back_to(parent, when)
             made_here = model == "<synthetic>" or line.get("isApiErrorMessage") is True
-            answer = Answer((), when, "" if made_here else model, "" if made_here else DEPLOYMENT, response_id=response_id)
+            answer = DraftAnswer((), when, "" if made_here else model, "" if made_here else DEPLOYMENT, response_id=response_id)
             answer.rejected = "Claude Code wrote it, not the model" if made_here else ""
             self._draft.answer(answer)
             if response_id:
                 self._answers[response_id] = answer
         self._draft.extend(answer, parts)
         if usage := record(message, "usage"):
-            answer.usage = _usage(usage)  # each line repeats it, the last as it came out
+            answer.usage = _usage(usage)  # every line repeats it; the last one is final
         if stop:
             answer.finish, answer.raw_finish = _FINISH.get(stop, FinishReason.OTHER), stop
         return answer
@@ -146,7 +148,7 @@ class _Reader:
                 case "redacted_thinking" | "server_tool_use" | "web_search_tool_result" | "web_fetch_tool_result":
                     yield Thought(opaque=_opaque(block, model))
                 case kind:
-                    self._draft.leave(f"a block of an answer ({kind or 'nameless'})")
+                    self._draft.leave_out(say("sessions.left_answer_block", kind=kind or say("sessions.left_nameless")))
 
     # --- prompts and results
 
@@ -157,20 +159,20 @@ class _Reader:
             summary = content if isinstance(content, str) else "".join(text(block, "text") for block in records(message, "content"))
             self._draft.compress(summary, when, original_tokens=self._pre_tokens)
             return self._draft.tip
-        self._leave_fields(line, message)
+        self._leave_out_fields(line, message)
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else records(message, "content")
         results = [block for block in blocks if text(block, "type") == "tool_result"]
         for block in results:
             is_error = block.get("is_error") is True
             self._draft.result(text(block, "tool_use_id"), self._result_content(block), when, is_error=is_error)
         if results and line.get("toolUseResult") is not None:
-            self._draft.leave("what Claude Code kept for itself beside a result (toolUseResult)")
-        said = tuple(self._user_parts([block for block in blocks if text(block, "type") != "tool_result"]))
-        if results and not said:
+            self._draft.leave_out(say("sessions.left_claude_result"))
+        parts = tuple(self._user_parts([block for block in blocks if text(block, "type") != "tool_result"]))
+        if results and not parts:
             return parent
         if not results:
             self._go_back_to(parent, when)
-        return self._draft.prompt(said, when)
+        return self._draft.prompt(parts, when)
 
     def _result_content(self, block: Record) -> tuple[ResultPart, ...]:
         content = block.get("content")
@@ -189,7 +191,7 @@ class _Reader:
                 case "document", "text":
                     yield Text(text(source, "data"))
                 case kind, _:
-                    self._draft.leave(f"a block of a message ({kind or 'nameless'})")
+                    self._draft.leave_out(say("sessions.left_message_block", kind=kind or say("sessions.left_nameless")))
 
     def _go_back_to(self, parent: Step | None, when: int) -> None:
         if parent is not None:

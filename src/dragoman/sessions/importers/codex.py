@@ -1,14 +1,15 @@
 """Sessions of Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`.
 
-The conversation is in the `response_item` lines, one item of the Responses protocol each; what stands together between two outputs or
-prompts is one answer. The first versions wrote the bare items. Most other lines are events for a screen that say the same again.
+The conversation is in the `response_item` lines, one item of the Responses protocol each; the items between two outputs or prompts form one
+answer. The first versions wrote the bare items. Most other lines are events for a screen that repeat the same content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dragoman.sessions.importers.draft import Answer, Draft, Prompt, ResultPart
+from dragoman.base.words import say
+from dragoman.sessions.importers.draft import Draft, DraftAnswer, DraftPrompt, ResultPart
 from dragoman.sessions.importers.foreign import Record, json_text, milliseconds, record, records, text, tokens
 from dragoman.values.messages import Opaque, Part, Text, Thought, ToolCall
 from dragoman.values.usage import Usage
@@ -16,7 +17,7 @@ from dragoman.values.usage import Usage
 NAME = "codex"
 
 _OPENAI = "responses"
-"""What our catalog calls OpenAI's own service in this protocol."""
+"""Our catalog's name for OpenAI's own service in this protocol."""
 _ITEMS = {
     "message",
     "reasoning",
@@ -49,7 +50,7 @@ _ITEM = frozenset(
 )
 _REASONING_FIELDS = ("type", "id", "summary", "content", "encrypted_content")
 _SURROUNDINGS = ("<environment_context>", "<user_instructions>", "# AGENTS.md")
-"""How messages begin that Codex put in a person's name."""
+"""How messages begin that Codex wrote in the user's name."""
 
 
 def is_ours(line: Record) -> bool:
@@ -69,9 +70,9 @@ class _Reader:
         self._draft = draft
         self._deployment = _OPENAI
         self._model = ""
-        self._open: Answer | None = None
-        """The answer that items still belong to."""
-        self._last: Answer | None = None
+        self._open: DraftAnswer | None = None
+        """The answer that further items belong to."""
+        self._last: DraftAnswer | None = None
         self._when = 0
 
     def read(self, line: Record) -> None:
@@ -96,15 +97,15 @@ class _Reader:
             case _ if kind in _ITEMS:
                 self._read_item(line)
             case _:
-                self._draft.leave(f"a line of the kind {kind}")
+                self._draft.leave_out(say("sessions.left_line", kind=kind))
 
     def _note_head(self, head: Record) -> None:
         draft = self._draft
         if not text(head, "id"):
-            draft.leave("a line of an unknown kind")
+            draft.leave_out(say("sessions.left_unknown_line"))
             return
         if draft.source_id:
-            draft.leave("a further head of a session (session_meta)")
+            draft.leave_out(say("sessions.left_codex_head"))
             return
         draft.source_id, draft.started_ms = text(head, "id"), milliseconds(head.get("timestamp")) or self._when
         if cwd := text(head, "cwd"):
@@ -114,14 +115,14 @@ class _Reader:
         provider = text(head, "model_provider")
         self._deployment = _OPENAI if provider in ("", "openai") else provider
         if head.get("base_instructions") or head.get("instructions"):
-            draft.leave("Codex's own instructions to the model")
+            draft.leave_out(say("sessions.left_codex_instructions"))
 
     # --- items
 
     def _read_item(self, item: Record) -> None:
         kind, role = text(item, "type"), text(item, "role")
         if kind in _ITEMS:
-            self._draft.leave_fields(item, _ITEM)
+            self._draft.leave_out_fields(item, _ITEM)
         match kind:
             case "message" if role == "user":
                 self._open = None
@@ -131,7 +132,7 @@ class _Reader:
                 opaque = self._opaque({"phase": phase}) if phase else None
                 self._say(*(Text(text(block, "text") or text(block, "refusal"), opaque) for block in records(item, "content")))
             case "message":
-                self._draft.leave(f"a message of the role {role or '(none)'}")
+                self._draft.leave_out(say("sessions.left_role", role=role or say("sessions.left_no_kind")))
             case "reasoning":
                 self._say(self._reasoning(item))
             case "function_call":
@@ -147,18 +148,18 @@ class _Reader:
             case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
                 self._read_output(item)
             case _:
-                self._draft.leave(f"an item of the conversation ({kind or 'nameless'})")
+                self._draft.leave_out(say("sessions.left_item", kind=kind or say("sessions.left_nameless")))
 
     def _say(self, *parts: Part) -> None:
         if self._open is None:
             deployment = self._deployment if self._model else ""
-            self._open = self._last = self._draft.answer(Answer((), self._when, self._model, deployment))
+            self._open = self._last = self._draft.answer(DraftAnswer((), self._when, self._model, deployment))
         self._draft.extend(self._open, parts)
 
     def _reasoning(self, item: Record) -> Thought:
-        told = [text(block, "text") for block in records(item, "summary") or records(item, "content")]
+        texts = [text(block, "text") for block in records(item, "summary") or records(item, "content")]
         fields = {key: item[key] for key in _REASONING_FIELDS if item.get(key) is not None}
-        return Thought("\n\n".join(told), self._opaque(fields) if text(item, "encrypted_content") else None)
+        return Thought("\n\n".join(texts), self._opaque(fields) if text(item, "encrypted_content") else None)
 
     def _read_output(self, item: Record) -> None:
         self._open = None
@@ -184,12 +185,12 @@ class _Reader:
                 case "input_image" if text(block, "image_url"):
                     yield self._draft.media_url(text(block, "image_url"))
                 case kind:
-                    self._draft.leave(f"a block of a message ({kind or 'nameless'})")
+                    self._draft.leave_out(say("sessions.left_message_block", kind=kind or say("sessions.left_nameless")))
 
     def _opaque(self, fields: Record) -> Opaque:
         return Opaque(self._deployment, json_text(fields), self._model)
 
-    # --- what is not an item
+    # --- other lines
 
     def _read_event(self, event: Record) -> None:
         match text(event, "type"):
@@ -198,10 +199,10 @@ class _Reader:
             case "thread_rolled_back":
                 self._roll_back(tokens(event, "num_turns"))
             case kind:
-                self._draft.leave(f"an event for the screen ({kind or 'nameless'})")
+                self._draft.leave_out(say("sessions.left_event", kind=kind or say("sessions.left_nameless")))
 
     def _use(self, usage: Record, response_id: str = "") -> None:
-        """What an answer used comes behind it, and once more as an event."""
+        """An answer's usage comes after it, and once more as an event."""
         self._open = None
         if self._last is None or not usage or self._last.usage is not None:
             return
@@ -216,7 +217,7 @@ class _Reader:
 
     def _roll_back(self, turns: int) -> None:
         self._open = None
-        prompts = [step for step in self._draft.conversation() if isinstance(step, Prompt) and not _is_surroundings(step)]
+        prompts = [step for step in self._draft.conversation() if isinstance(step, DraftPrompt) and not _is_surroundings(step)]
         if turns:
             self._draft.rewind(prompts[-turns].follows if turns <= len(prompts) else None, self._when)
 
@@ -225,11 +226,11 @@ class _Reader:
         kept = [text(block, "text") for item in records(payload, "replacement_history") for block in records(item, "content")]
         summary = text(payload, "message") or "\n\n".join(filter(None, kept))
         if not summary:
-            self._draft.leave("a summary that only the service can read (compacted)")
+            self._draft.leave_out(say("sessions.left_codex_summary"))
             return
         self._draft.compress(summary, self._when)
 
 
-def _is_surroundings(prompt: Prompt) -> bool:
+def _is_surroundings(prompt: DraftPrompt) -> bool:
     first = prompt.parts[0] if prompt.parts else None
     return isinstance(first, Text) and first.text.lstrip().startswith(_SURROUNDINGS)

@@ -1,44 +1,46 @@
-"""Reading what other programs wrote: records out of a file, and fields out of a record, whatever is really there.
+"""Read files that other programs wrote: records from a file, and fields from a record, whatever is really there.
 
-A field of the wrong type reads as an empty one. Nothing here raises but InputError, and that only for a file that cannot be read at all.
+A field of the wrong type reads as an empty one. Only InputError is raised, and only for a file that cannot be read at all.
 """
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.private import NotRegularFile, open_named_file
+from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 Record = dict[str, Any]
 
 _LAST_MS = 253_402_300_799_999
-"""The end of the year 9999: beyond it no calendar goes."""
+"""The end of the year 9999, the last that calendars support."""
 _MOST_TOKENS = 2**53
 
 
-class Foreign(msgspec.Struct, frozen=True):
-    """A file as records. A file that is one JSON object has one."""
+class ForeignFile(msgspec.Struct, frozen=True):
+    """A file as records. A file that is a single JSON object is one record."""
 
     path: str
     records: tuple[Record, ...]
     unreadable: int = 0
-    """Lines that are not JSON objects, torn ones at the end among them."""
+    """Lines that are not JSON objects, including torn ones at the end."""
 
 
-def read_records(path: str | os.PathLike[str]) -> Foreign:
-    """JSON lines, or one JSON object over many lines. Raises InputError where there is no such file, or it cannot be read."""
+def read_records(path: str | os.PathLike[str]) -> ForeignFile:
+    """Read JSON lines, or one JSON object over many lines. Raises InputError if the file is missing or cannot be read."""
     name = os.fspath(path)
     data = _read(name)
     lines = [line for line in data.split(b"\n") if line.strip()]
     if lines and _record(lines[0]) is None and (whole := _record(data)) is not None:
-        return Foreign(name, (whole,))
+        return ForeignFile(name, (whole,))
     records = tuple(record for line in lines if (record := _record(line)) is not None)
-    return Foreign(name, records, len(lines) - len(records))
+    return ForeignFile(name, records, len(lines) - len(records))
 
 
 def _read(path: str) -> bytes:
@@ -46,15 +48,13 @@ def _read(path: str) -> bytes:
         with open(open_named_file(path), "rb") as file:
             return file.read()
     except NotRegularFile:
-        raise InputError(f"{path} is not a file: name the session file itself (.jsonl or .json)") from None
+        raise InputError(say("sessions.import_not_a_file", path=path)) from None
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; name the session file to import (.jsonl or .json)") from None
+        raise InputError(say("sessions.import_missing", path=path)) from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder: name one session file inside it (.jsonl or .json)") from None
+        raise InputError(say("sessions.import_folder", path=path)) from None
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read ({getattr(error, 'strerror', '') or error}): check the path and its permissions"
-        ) from error
+        raise InputError(say("sessions.import_unreadable", path=path, reason=getattr(error, "strerror", "") or error)) from error
 
 
 def _record(line: bytes) -> Record | None:
@@ -94,10 +94,8 @@ def tokens(holder: Record, key: str) -> int:
 
 
 def milliseconds(value: object) -> int:
-    """A time as ISO text or as milliseconds since 1970; 0 where it is neither."""
+    """A time given as ISO text or as milliseconds since 1970; 0 if it is neither."""
     if isinstance(value, str):
-        from datetime import UTC, datetime
-
         try:
             parsed = datetime.fromisoformat(value)
             when = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * 1000
@@ -110,10 +108,10 @@ def milliseconds(value: object) -> int:
 
 
 def json_text(value: object) -> str:
-    """JSON text of a value that came out of JSON. Numbers beyond 64 bits are taken too."""
+    """JSON text of a value that was parsed from JSON. Numbers beyond 64 bits are supported."""
     try:
         return jsontext.dumps(value)
     except (OverflowError, ValueError, RecursionError):
-        import json  # only for what msgspec will not write
+        import json  # only for values that msgspec cannot encode
 
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

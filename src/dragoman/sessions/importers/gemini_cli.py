@@ -1,7 +1,7 @@
 """Sessions of gemini-cli: `~/.gemini/tmp/<project>/chats/session-*.jsonl`, and the older `.json`, which is one ConversationRecord.
 
-In the lines a message is written again under its id whenever it grows; `$set` changes the head, or puts another list of messages in the
-place of the old one; `$rewindTo` takes back a message and all behind it.
+A message is written again under its id whenever it grows; `$set` changes the head, or replaces the list of messages; `$rewindTo` removes a
+message and everything after it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dragoman.sessions.importers.draft import Answer, Draft, ResultPart, Step
+from dragoman.base.words import say
+from dragoman.sessions.importers.draft import Draft, DraftAnswer, ResultPart, Step
 from dragoman.sessions.importers.foreign import Record, items, json_text, milliseconds, record, records, text, tokens
 from dragoman.values.messages import FileRef, Opaque, Part, Text, Thought, ToolCall
 from dragoman.values.record import ToolOutcome
@@ -30,25 +31,25 @@ def is_ours(line: Record) -> bool:
 
 
 def read(lines: Sequence[Record], draft: Draft) -> None:
-    ledger = _Ledger(draft)
+    ledger = _MessageLog(draft)
     for line in lines:
         ledger.read(line)
     _Reader(draft, ledger.messages).read(ledger.path)
 
 
-class _Ledger:
-    """What the lines come to: each message as it was written last, and the order they were said and taken back in."""
+class _MessageLog:
+    """The state the lines add up to: the last version of each message, and the order in which they were said and rewound."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self.messages: dict[str, Record] = {}
         self.path: list[tuple[str, bool]] = []
-        """Message ids in the order they were said; with True, a going back to behind that message (empty: to the beginning)."""
-        self._standing: dict[str, None] = {}
+        """Message ids in the order they were said; with True, a rewind to after that message (empty: to the beginning)."""
+        self._current: dict[str, None] = {}
 
     def read(self, line: Record) -> None:
         if "$rewindTo" in line:
-            self._take_back(text(line, "$rewindTo"))
+            self._rewind(text(line, "$rewindTo"))
         elif "$set" in line:
             self._note_head(record(line, "$set"))
             if isinstance(record(line, "$set").get("messages"), list):
@@ -60,7 +61,7 @@ class _Ledger:
             for message in records(line, "messages"):
                 self._say(message)
         else:
-            self._draft.leave("a line of an unknown kind")
+            self._draft.leave_out(say("sessions.left_unknown_line"))
 
     def _note_head(self, head: Record) -> None:
         draft = self._draft
@@ -69,35 +70,35 @@ class _Ledger:
         draft.title = text(head, "summary") or draft.title
         draft.directories = tuple(each for each in items(head, "directories") if isinstance(each, str)) or draft.directories
         if head.get("memoryScratchpad"):
-            draft.leave("a memory scratchpad")
+            draft.leave_out(say("sessions.left_gemini_scratchpad"))
 
     def _say(self, message: Record) -> None:
         own_id = text(message, "id") or f"message {len(self.messages) + 1}"
         self.messages[own_id] = message
-        if own_id not in self._standing:
-            self._standing[own_id] = None
+        if own_id not in self._current:
+            self._current[own_id] = None
             self.path.append((own_id, False))
 
-    def _take_back(self, own_id: str) -> None:
-        """A message that is not there takes everything back, as gemini-cli itself does."""
-        self._keep(list(self._standing).index(own_id) if own_id in self._standing else 0)
+    def _rewind(self, own_id: str) -> None:
+        """If the message does not exist, everything is rewound, as gemini-cli itself does."""
+        self._truncate(list(self._current).index(own_id) if own_id in self._current else 0)
 
     def _replace(self, messages: Sequence[Record]) -> None:
-        """Messages that hold results alone may be missing from the new list: their calls have them too."""
+        """Messages with nothing but results may be missing from the new list: their calls have the results too."""
         wanted = [text(message, "id") for message in messages if not _is_results(message)]
-        spoken = [own_id for own_id in self._standing if not _is_results(self.messages[own_id])]
+        current = [own_id for own_id in self._current if not _is_results(self.messages[own_id])]
         same = 0
-        while same < min(len(wanted), len(spoken)) and wanted[same] == spoken[same]:
+        while same < min(len(wanted), len(current)) and wanted[same] == current[same]:
             same += 1
-        if same < len(spoken):
-            self._keep(list(self._standing).index(spoken[same]))
+        if same < len(current):
+            self._truncate(list(self._current).index(current[same]))
         for message in messages:
             self._say(message)
 
-    def _keep(self, count: int) -> None:
-        if count < len(self._standing):
-            kept = list(self._standing)[:count]
-            self._standing = dict.fromkeys(kept)
+    def _truncate(self, count: int) -> None:
+        if count < len(self._current):
+            kept = list(self._current)[:count]
+            self._current = dict.fromkeys(kept)
             self.path.append((kept[-1] if kept else "", True))
 
 
@@ -119,37 +120,37 @@ class _Reader:
                 case "gemini" | "model" | "assistant":
                     self._read_answer(message)
                 case kind:
-                    self._draft.leave(f"a message of the type {kind or '(none)'}")
+                    self._draft.leave_out(say("sessions.left_type", kind=kind or say("sessions.left_no_kind")))
             steps[own_id] = self._draft.tip
 
     def _read_user(self, message: Record) -> None:
-        self._draft.leave_fields(message, _MESSAGE)
+        self._draft.leave_out_fields(message, _MESSAGE)
         when = milliseconds(message.get("timestamp"))
         blocks = _blocks(message.get("content"))
         responses = [record(block, "functionResponse") for block in blocks if "functionResponse" in block]
         for response in responses:
             call_id = text(response, "id")
-            if not self._draft.has_result(call_id):  # most versions have told it already, with the call
+            if not self._draft.has_result(call_id):  # most versions already recorded it with the call
                 self._read_response(call_id, response, when)
-        said = tuple(self._user_parts([block for block in blocks if "functionResponse" not in block]))
-        if said or not responses:
-            self._draft.prompt(said, when)
+        parts = tuple(self._user_parts([block for block in blocks if "functionResponse" not in block]))
+        if parts or not responses:
+            self._draft.prompt(parts, when)
 
     def _read_answer(self, message: Record) -> None:
         model, when = text(message, "model"), milliseconds(message.get("timestamp"))
         calls = records(message, "toolCalls")
-        self._draft.leave_fields(message, _MESSAGE)
+        self._draft.leave_out_fields(message, _MESSAGE)
         for call in calls:
-            self._draft.leave_fields(call, _CALL)
+            self._draft.leave_out_fields(call, _CALL)
         parts: list[Part] = [Thought(_thought(thought)) for thought in records(message, "thoughts")]
         parts += self._answer_parts(_blocks(message.get("content")), model)
-        told = {part.id for part in parts if isinstance(part, ToolCall)}
+        call_ids = {part.id for part in parts if isinstance(part, ToolCall)}
         for call in calls:
-            if text(call, "id") not in told:
+            if text(call, "id") not in call_ids:
                 signature = text(call, "thoughtSignature")
                 opaque = Opaque(DEPLOYMENT, json_text(signature), model) if signature else None
                 parts.append(ToolCall(text(call, "id"), text(call, "name"), json_text(call.get("args") or {}), opaque))
-        answer = Answer(tuple(parts), when, model, DEPLOYMENT if model else "", _usage(record(message, "tokens")))
+        answer = DraftAnswer(tuple(parts), when, model, DEPLOYMENT if model else "", _usage(record(message, "tokens")))
         if calls and all(text(call, "status") in _NOT_BEGUN for call in calls):
             answer.unanswered = "not_run"
         self._draft.answer(answer)
@@ -186,7 +187,7 @@ class _Reader:
         elif file := record(block, "fileData"):
             yield FileRef(text(file, "mimeType"), text(file, "fileUri"))
         else:
-            self._draft.leave(f"a part of a message ({', '.join(sorted(block))[:60] or 'empty'})")
+            self._draft.leave_out(say("sessions.left_part", kind=", ".join(sorted(block))[:60] or say("sessions.left_empty")))
 
     # --- results
 
@@ -200,7 +201,7 @@ class _Reader:
         outcome = _OUTCOMES.get(text(call, "status"))
         self._read_response(text(call, "id"), response or {}, when, beside, outcome, text(call, "resultDisplay"))
         if isinstance(call.get("resultDisplay"), dict):
-            self._draft.leave("how gemini-cli showed a result (resultDisplay)")
+            self._draft.leave_out(say("sessions.left_gemini_display"))
 
     def _read_response(
         self,
@@ -215,14 +216,14 @@ class _Reader:
         is_error = "error" in answer or outcome in ("failed", "cancelled")
         content: list[ResultPart] = []
         if answer:
-            told = answer.get("error", answer.get("output")) if answer.keys() <= {"output", "error"} else answer
-            content.append(Text(told if isinstance(told, str) else json_text(told)))
+            output = answer.get("error", answer.get("output")) if answer.keys() <= {"output", "error"} else answer
+            content.append(Text(output if isinstance(output, str) else json_text(output)))
         content += self._user_parts([*records(response, "parts"), *beside])
         self._draft.result(call_id, content, when, is_error=is_error, outcome=outcome, display=display)
 
 
 def _blocks(content: Any) -> list[Record]:
-    """A text, a part, or a list of either, as parts."""
+    """A text, a part, or a list of either, as a list of parts."""
     match content:
         case str():
             return [{"text": content}] if content else []

@@ -1,6 +1,6 @@
 """Sessions of pi: `~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`, from the first format, which is a plain list, to the later trees.
 
-In a tree each entry names its parent; one that hangs on something other than the last entry begins another branch.
+In a tree each entry names its parent; if that is not the last entry, the entry begins another branch.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dragoman.base import jsontext
-from dragoman.sessions.importers.draft import Answer, Draft, ResultPart, Step
+from dragoman.base.words import say
+from dragoman.sessions.importers.draft import Draft, DraftAnswer, ResultPart, Step
 from dragoman.sessions.importers.foreign import Record, json_text, milliseconds, record, records, text, tokens
 from dragoman.values.messages import FinishReason, Opaque, Part, Text, Thought, ToolCall
 from dragoman.values.usage import Usage
@@ -63,7 +64,7 @@ class _Reader:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._steps: dict[str, Step | None] = {}
-        """By an entry's id: the step it is, or hangs on."""
+        """By an entry's id: the step it is, or its parent step."""
         self._steps_by_line: list[Step | None] = []
 
     def read(self, line: Record) -> None:
@@ -87,13 +88,13 @@ class _Reader:
                 model, provider = text(line, "modelId"), text(line, "provider")
                 self._draft.choose_model(model, _deployment(provider, ""), _when(line, {}))
             case kind:
-                self._draft.leave(f"an entry of the kind {kind or '(none)'}")
+                self._draft.leave_out(say("sessions.left_entry", kind=kind or say("sessions.left_no_kind")))
         self._steps_by_line.append(step)
         if own_id and text(line, "type") != "session":
             self._steps[own_id] = step
 
     def _parent(self, line: Record) -> Step | None:
-        """The step an entry goes on from: in a list, and where the parent is not to be found, the last one."""
+        """The step an entry follows: in a plain list, or if the parent cannot be found, the last one."""
         if "parentId" in line and line["parentId"] is None and self._steps:
             return None
         return self._steps.get(text(line, "parentId"), self._draft.tip)
@@ -107,14 +108,14 @@ class _Reader:
         version = line.get("version")
         draft.versions = (f"pi session format {version if isinstance(version, int) else 1}",)
         if text(line, "parentSession"):
-            draft.leave("the session this one was forked from (parentSession)")
+            draft.leave_out(say("sessions.left_pi_parent"))
 
     # --- messages
 
     def _read_message(self, message: Record, line: Record, parent: Step | None) -> Step | None:
         when = _when(line, message)
         if text(message, "role") in _CARRIED:
-            self._draft.leave_fields(message, _MESSAGE)
+            self._draft.leave_out_fields(message, _MESSAGE)
         match text(message, "role"):
             case "user" | "custom":
                 return self._say(self._content(message), line, parent)
@@ -123,7 +124,7 @@ class _Reader:
                 return self._draft.answer(self._answer(message, when))
             case "toolResult":
                 if message.get("details") is not None:
-                    self._draft.leave("what pi kept for itself beside a result (details)")
+                    self._draft.leave_out(say("sessions.left_pi_details"))
                 is_error = message.get("isError") is True
                 self._draft.result(text(message, "toolCallId"), self._content(message), when, is_error=is_error)
                 return parent
@@ -133,7 +134,7 @@ class _Reader:
             case "branchSummary" | "compactionSummary":
                 return self._say((Text(text(message, "summary")),), line, parent)
             case role:
-                self._draft.leave(f"a message of the role {role or '(none)'}")
+                self._draft.leave_out(say("sessions.left_role", role=role or say("sessions.left_no_kind")))
                 return parent
 
     def _say(self, parts: Sequence[Part], line: Record, parent: Step | None) -> Step:
@@ -141,11 +142,11 @@ class _Reader:
         self._draft.rewind(parent, when)
         return self._draft.prompt(parts, when)
 
-    def _answer(self, message: Record, when: int) -> Answer:
+    def _answer(self, message: Record, when: int) -> DraftAnswer:
         model, provider, api = text(message, "model"), text(message, "provider"), text(message, "api")
         deployment = _deployment(provider, api)
         stop = text(message, "stopReason")
-        return Answer(
+        return DraftAnswer(
             tuple(self._answer_parts(message, api, deployment, model)),
             when,
             model,
@@ -164,22 +165,22 @@ class _Reader:
             match text(block, "type"):
                 case "text":
                     if text(block, "textSignature"):
-                        self._draft.leave("a signature of a text (textSignature)")
+                        self._draft.leave_out(say("sessions.left_pi_text_signature"))
                     yield Text(text(block, "text"))
                 case "thinking":
-                    sealed = _sealed(block, api)
+                    sealed = _signature_json(block, api)
                     if text(block, "thinkingSignature") and not sealed:
-                        self._draft.leave("a signature of a thought that pi alone can place (thinkingSignature)")
+                        self._draft.leave_out(say("sessions.left_pi_thought_signature"))
                     yield Thought(text(block, "thinking"), Opaque(deployment, sealed, model) if sealed else None)
                 case "toolCall":
                     signature = text(block, "thoughtSignature")
                     if signature and not api.startswith("google"):
-                        self._draft.leave("a signature of a call that pi alone can place (thoughtSignature)")
+                        self._draft.leave_out(say("sessions.left_pi_call_signature"))
                         signature = ""
                     opaque = Opaque(deployment, json_text(signature), model) if signature else None
                     yield ToolCall(text(block, "id"), text(block, "name"), json_text(block.get("arguments") or {}), opaque)
                 case kind:
-                    self._draft.leave(f"a block of an answer ({kind or 'nameless'})")
+                    self._draft.leave_out(say("sessions.left_answer_block", kind=kind or say("sessions.left_nameless")))
 
     def _content(self, holder: Record) -> tuple[ResultPart, ...]:
         content = holder.get("content")
@@ -193,10 +194,10 @@ class _Reader:
                 case "image":
                     yield self._draft.media(text(block, "mimeType"), text(block, "data"))
                 case kind:
-                    self._draft.leave(f"a block of a message ({kind or 'nameless'})")
+                    self._draft.leave_out(say("sessions.left_message_block", kind=kind or say("sessions.left_nameless")))
 
     def _compress(self, line: Record, parent: Step | None) -> Step | None:
-        """Everything before the first kept entry becomes the summary. The first format names that entry by its line."""
+        """Everything before the first kept entry becomes the summary. The first format names that entry by its line number."""
         when = _when(line, {})
         self._draft.rewind(parent, when)
         kept_id, kept_line = text(line, "firstKeptEntryId"), line.get("firstKeptEntryIndex")
@@ -210,14 +211,14 @@ class _Reader:
 
 
 def _deployment(provider: str, api: str) -> str:
-    """What our catalog calls it. OpenAI has two protocols; pi takes the Responses one unless it says otherwise."""
+    """Our catalog's name for the provider. OpenAI has two protocols; pi uses the Responses one unless it says otherwise."""
     if provider == "openai":
         return "openai" if api == "openai-completions" else "responses"
     return _DEPLOYMENTS.get(provider, provider)
 
 
-def _sealed(block: Record, api: str) -> str:
-    """A thought's signature as the service gave it: the JSON that goes back to it; empty where there is none."""
+def _signature_json(block: Record, api: str) -> str:
+    """A thought's signature as the service sent it: the JSON to send back; empty if there is none."""
     thinking, signature = text(block, "thinking"), text(block, "thinkingSignature")
     if not signature:
         return ""

@@ -8,9 +8,11 @@ import errno
 import sys
 from collections.abc import Sequence
 
+from dragoman.base.words import say
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.mock.validate import Rules
-from dragoman.testing.script import Framing, Script
+from dragoman.testing.script import Script
+from dragoman.testing.script_steps import ScriptFraming
 from dragoman.values.errors import InputError
 
 DEFAULT_PORT = 8790
@@ -18,7 +20,7 @@ HELLO = Script.parse("text piece=6: Hello from the mock server.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _options(arguments)
+    options = _parse_options(arguments)
     try:
         asyncio.run(_serve(options))
     except KeyboardInterrupt:
@@ -27,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"mock server: {error}", file=sys.stderr)
         return InputError.exit_code
     except OSError as error:
-        print(f"mock server: {_explained(error, options)}", file=sys.stderr)
+        print(f"mock server: {_explain(error, options)}", file=sys.stderr)
         return InputError.exit_code
     return 0
 
@@ -38,7 +40,7 @@ async def _serve(options: argparse.Namespace) -> None:
         script = Script(script.answers, at_end="repeat")
     server = MockServer(
         script,
-        scripts=dict(_named(each) for each in options.named),
+        scripts=dict(_load_named_script(each) for each in options.named),
         key=options.key,
         rules=None if options.lenient else Rules(),
         models=options.model or ("mock-model",),
@@ -48,21 +50,21 @@ async def _serve(options: argparse.Namespace) -> None:
         cut=options.cut,
         piece_bytes=options.piece_bytes,
         piece_wait_s=options.piece_wait,
-        framing=tuple(Framing(each) for each in options.framing),
+        framing=tuple(ScriptFraming(each) for each in options.framing),
     )
     async with server:
-        print(_welcome(server.url, options.key), flush=True)
+        print(_welcome_text(server.url, options.key), flush=True)
         await asyncio.Event().wait()
 
 
-def _named(pair: str) -> tuple[str, Script]:
+def _load_named_script(pair: str) -> tuple[str, Script]:
     name, equals, path = pair.partition("=")
     if not (name and equals and path):
-        raise InputError(f"--named {pair} names no script. Write --named NAME=FILE.")
+        raise InputError(say("testing.wrong_named", option="--named", pair=pair))
     return name, Script.load(path)
 
 
-def _welcome(url: str, key: str) -> str:
+def _welcome_text(url: str, key: str) -> str:
     key = key or "any"
     return f"""\
 Listening on {url}
@@ -74,7 +76,7 @@ export GOOGLE_GEMINI_BASE_URL={url} GEMINI_API_KEY={key}
 GET {url}/_log shows what was asked. POST a script to {url}/_script to replace this one. Ctrl-C ends."""
 
 
-def _explained(error: OSError, options: argparse.Namespace) -> str:
+def _explain(error: OSError, options: argparse.Namespace) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {options.port} is in use. Choose another with --port, or --port 0 for any free one."
     if error.errno == errno.EACCES and options.port and options.port < 1024:
@@ -84,7 +86,7 @@ def _explained(error: OSError, options: argparse.Namespace) -> str:
     return f"cannot listen on {options.host}:{options.port}: {error.strerror or error}. Choose others with --host and --port."
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m dragoman.testing.mock",
         description="A loopback server that speaks Gemini, OpenAI Chat, OpenAI Responses and Anthropic, and plays a script.",
@@ -101,7 +103,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cut", type=_count, metavar="N", help="close the connection at byte N of every body")
     parser.add_argument("--piece-bytes", type=_count, default=0, metavar="N", help="send bodies in pieces of N bytes")
     parser.add_argument("--piece-wait", type=float, default=0.0, metavar="SECONDS", help="pause between two pieces")
-    parser.add_argument("--framing", action="append", default=[], choices=[each.value for each in Framing], help="how events are written")
+    parser.add_argument(
+        "--framing", action="append", default=[], choices=[each.value for each in ScriptFraming], help="how events are written"
+    )
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""The blocks of Anthropic messages: fields, ids, images, empty text, and the words for what is wrong with them."""
+"""Validates the blocks of Anthropic messages: fields, ids, images, empty text, with the service's error messages."""
 
 from __future__ import annotations
 
@@ -6,55 +6,55 @@ import base64
 import binascii
 import re
 
-from dragoman.testing.mock.violation import IMAGE_TYPES, Json, Kind, Rules, Shape, Violation, find_fault, listing, sniff_image
+from dragoman.testing.mock.violation import IMAGE_TYPES, BodyShape, Json, Kind, Rules, Violation, find_fault, listing, sniff_image
 
 THINKING_TYPES = ("thinking", "redacted_thinking")
-CACHE_CONTROL = Shape({"type": ("ephemeral",)}, {"ttl": ("5m", "1h")})
-MESSAGE = Shape({"role": ("user", "assistant"), "content": "string|array"})
+CACHE_CONTROL = BodyShape({"type": ("ephemeral",)}, {"ttl": ("5m", "1h")})
+MESSAGE = BodyShape({"role": ("user", "assistant"), "content": "string|array"})
 
 _CALLER: dict[str, Kind] = {"cache_control": "object?", "caller": "object"}
-_RESULT = Shape({"type": "string", "tool_use_id": "string", "content": "any"}, _CALLER)
+_RESULT = BodyShape({"type": "string", "tool_use_id": "string", "content": "any"}, _CALLER)
 _BLOCKS = {
-    "text": Shape({"type": "string", "text": "string"}, {"cache_control": "object?", "citations": "array?"}),
-    "image": Shape({"type": "string", "source": "object"}, {"cache_control": "object?", "transformations": "object?"}),
-    "document": Shape(
+    "text": BodyShape({"type": "string", "text": "string"}, {"cache_control": "object?", "citations": "array?"}),
+    "image": BodyShape({"type": "string", "source": "object"}, {"cache_control": "object?", "transformations": "object?"}),
+    "document": BodyShape(
         {"type": "string", "source": "object"},
         {"cache_control": "object?", "citations": "object?", "context": "string?", "title": "string?"},
     ),
-    "search_result": Shape(
+    "search_result": BodyShape(
         {"type": "string", "content": "array", "source": "string", "title": "string"}, {"cache_control": "object?", "citations": "object"}
     ),
-    "thinking": Shape({"type": "string", "thinking": "string", "signature": "string"}),
-    "redacted_thinking": Shape({"type": "string", "data": "string"}),
-    "tool_use": Shape({"type": "string", "id": "string", "name": "string", "input": "object"}, {**_CALLER, "toolset_name": "string?"}),
-    "tool_result": Shape(
+    "thinking": BodyShape({"type": "string", "thinking": "string", "signature": "string"}),
+    "redacted_thinking": BodyShape({"type": "string", "data": "string"}),
+    "tool_use": BodyShape({"type": "string", "id": "string", "name": "string", "input": "object"}, {**_CALLER, "toolset_name": "string?"}),
+    "tool_result": BodyShape(
         {"type": "string", "tool_use_id": "string"},
         {"cache_control": "object?", "content": "string|array", "is_error": "bool", "toolset_name": "string?"},
     ),
-    "server_tool_use": Shape({"type": "string", "id": "string", "name": "string", "input": "object"}, _CALLER),
+    "server_tool_use": BodyShape({"type": "string", "id": "string", "name": "string", "input": "object"}, _CALLER),
     "web_search_tool_result": _RESULT,
     "web_fetch_tool_result": _RESULT,
     "code_execution_tool_result": _RESULT,
     "bash_code_execution_tool_result": _RESULT,
     "text_editor_code_execution_tool_result": _RESULT,
     "tool_search_tool_result": _RESULT,
-    "container_upload": Shape({"type": "string", "file_id": "string"}, {"cache_control": "object?"}),
-    "tool_reference": Shape({"type": "string", "tool_name": "string"}, {"cache_control": "object?"}),
+    "container_upload": BodyShape({"type": "string", "file_id": "string"}, {"cache_control": "object?"}),
+    "tool_reference": BodyShape({"type": "string", "tool_name": "string"}, {"cache_control": "object?"}),
 }
 _SOURCES = {
-    ("image", "base64"): Shape({"type": "string", "media_type": IMAGE_TYPES, "data": "string"}),
-    ("image", "url"): Shape({"type": "string", "url": "string"}),
-    ("image", "file"): Shape({"type": "string", "file_id": "string"}),
-    ("document", "base64"): Shape({"type": "string", "media_type": ("application/pdf",), "data": "string"}),
-    ("document", "text"): Shape({"type": "string", "media_type": ("text/plain",), "data": "string"}),
-    ("document", "content"): Shape({"type": "string", "content": "string|array"}),
-    ("document", "url"): Shape({"type": "string", "url": "string"}),
-    ("document", "file"): Shape({"type": "string", "file_id": "string"}),
+    ("image", "base64"): BodyShape({"type": "string", "media_type": IMAGE_TYPES, "data": "string"}),
+    ("image", "url"): BodyShape({"type": "string", "url": "string"}),
+    ("image", "file"): BodyShape({"type": "string", "file_id": "string"}),
+    ("document", "base64"): BodyShape({"type": "string", "media_type": ("application/pdf",), "data": "string"}),
+    ("document", "text"): BodyShape({"type": "string", "media_type": ("text/plain",), "data": "string"}),
+    ("document", "content"): BodyShape({"type": "string", "content": "string|array"}),
+    ("document", "url"): BodyShape({"type": "string", "url": "string"}),
+    ("document", "file"): BodyShape({"type": "string", "file_id": "string"}),
 }
-_SEARCH_RESULT = Shape(
+_SEARCH_RESULT = BodyShape(
     {"type": ("web_search_result",), "url": "string", "title": "string", "encrypted_content": "string"}, {"page_age": "string?"}
 )
-_SEARCH_ERROR = Shape({"type": ("web_search_tool_result_error",), "error_code": "string"})
+_SEARCH_ERROR = BodyShape({"type": ("web_search_tool_result_error",), "error_code": "string"})
 _SERVER_NAMES = ("web_search", "web_fetch", "code_execution", "bash_code_execution", "text_editor_code_execution")
 _SERVER_NAMES += ("tool_search_tool_regex", "tool_search_tool_bm25")
 _IN_RESULT = ("text", "image", "document", "search_result", "tool_reference")
@@ -81,8 +81,8 @@ def content_of(message: Json) -> list[Json]:
     return content
 
 
-def shape_violation(value: object, shape: Shape, prefix: str, rules: Rules) -> Violation | None:
-    """What the service says of an object that misses its shape."""
+def shape_violation(value: object, shape: BodyShape, prefix: str, rules: Rules) -> Violation | None:
+    """The service's error for an object with wrong fields."""
     if not isinstance(value, dict):
         return Violation(0, f"{prefix.rstrip('.')}: Input should be a valid dictionary")
     fault = find_fault(value, shape, rules.extra_fields)
@@ -101,17 +101,17 @@ def shape_violation(value: object, shape: Shape, prefix: str, rules: Rules) -> V
 
 
 def block_violation(block: object, path: str, role: str, rules: Rules, *, tagged: bool = True) -> Violation | None:
-    """What is wrong with one block by itself: its type, fields, ids, source, and the role it stands under."""
+    """What is wrong with one block by itself: its type, fields, ids, source, and the role of its message."""
     if not isinstance(block, dict):
         return Violation(0, f"{path}: Input should be an object", paraphrase=True)
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in _BLOCKS or (kind == "tool_reference" and role != "tool_result"):
-        said = f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags: {listing(_BLOCKS, ', ')}"
-        return Violation(0, said, paraphrase=True)
+        wording = f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags: {listing(_BLOCKS, ', ')}"
+        return Violation(0, wording, paraphrase=True)
     inner = f"{path}.{kind}" if tagged else path
     if found := shape_violation(block, _BLOCKS[kind], f"{inner}.", rules):
         return found
-    if found := _misplaced(kind, path, role):
+    if found := _role_violation(kind, path, role):
         return found
     mark = block.get("cache_control")
     if mark is not None and (fault := find_fault(mark, CACHE_CONTROL, rules.extra_fields)):
@@ -134,25 +134,25 @@ def block_violation(block: object, path: str, role: str, rules: Rules, *, tagged
 
 
 def text_block_violation(block: Json, path: str, where: str) -> Violation | None:
-    """Text must say something; an empty block least of all can end a cached prefix."""
+    """Text must not be empty; an empty block cannot carry cache_control either."""
     text = block["text"]
     if text.strip():
         return None
     if not text and block.get("cache_control"):
         return Violation(8, f"{path}.text: cache_control cannot be set for empty text blocks")
-    said = "text content blocks must contain non-whitespace text" if text else "text content blocks must be non-empty"
-    return Violation(5, f"{where}: {said}")
+    wording = "text content blocks must contain non-whitespace text" if text else "text content blocks must be non-empty"
+    return Violation(5, f"{where}: {wording}")
 
 
-def _misplaced(kind: str, path: str, role: str) -> Violation | None:
+def _role_violation(kind: str, path: str, role: str) -> Violation | None:
     message = path.rpartition(".content.")[0] or path
     if role == "user" and (kind in _ASSISTANT_ONLY or (kind.endswith("_tool_result"))):
         return Violation(0, f"{message}: `{kind}` blocks can only be in `assistant` messages", paraphrase=kind != "tool_use")
     if role == "assistant" and kind in _USER_ONLY:
         return Violation(0, f"{message}: `{kind}` blocks can only be in `user` messages", paraphrase=kind != "tool_result")
     if role == "tool_result" and kind not in _IN_RESULT:
-        said = f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags: {listing(_IN_RESULT, ', ')}"
-        return Violation(0, said, paraphrase=True)
+        wording = f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags: {listing(_IN_RESULT, ', ')}"
+        return Violation(0, wording, paraphrase=True)
     return None
 
 
@@ -193,8 +193,8 @@ def _source_violation(source: Json, kind: str, path: str, rules: Rules) -> Viola
     shape = _SOURCES.get((kind, form)) if isinstance(form, str) else None
     if shape is None:
         tags = [each for owner, each in _SOURCES if owner == kind]
-        said = f"{path}: Input tag '{form}' found using 'type' does not match any of the expected tags: {listing(tags, ', ')}"
-        return Violation(0, said, paraphrase=True)
+        wording = f"{path}: Input tag '{form}' found using 'type' does not match any of the expected tags: {listing(tags, ', ')}"
+        return Violation(0, wording, paraphrase=True)
     if found := shape_violation(source, shape, f"{path}.{form}.", rules):
         return found
     if form != "base64":
@@ -207,6 +207,6 @@ def _source_violation(source: Json, kind: str, path: str, rules: Rules) -> Viola
         return Violation(0, f"{path}.base64: {kind} cannot be empty", paraphrase=True)
     actual = sniff_image(data[:16])
     if kind == "image" and actual and actual != source["media_type"]:
-        said = f"The image was specified using the {source['media_type']} media type, but the image appears to be a {actual} image"
-        return Violation(0, f"{path}.base64: {said}")
+        wording = f"The image was specified using the {source['media_type']} media type, but the image appears to be a {actual} image"
+        return Violation(0, f"{path}.base64: {wording}")
     return None

@@ -1,4 +1,4 @@
-"""The turns of an Anthropic conversation: calls and their results, thinking, and whose turn it is."""
+"""Validates the turns of an Anthropic conversation: calls and their results, thinking, and the order of roles."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from dragoman.testing.mock.anthropic_blocks import THINKING_TYPES, content_of
 from dragoman.testing.mock.violation import Json, Rules, Violation, fingerprint
 
 
-def answered_calls(body: Json, _rules: Rules) -> Violation | None:
-    """Every call has its one result, first in the next message, and every result its call."""
+def results_violation(body: Json, _rules: Rules) -> Violation | None:
+    """Every call needs exactly one result, at the start of the next message, and every result a call."""
     messages = body["messages"]
     seen: set[str] = set()
     open_calls: list[str] = []
     for index, message in enumerate(messages):
         blocks = content_of(message)
         if message["role"] == "user":
-            if found := _results(blocks, index, open_calls):
+            if found := _leading_results_violation(blocks, index, open_calls):
                 return found
             open_calls = []
             continue
         open_calls = []
         for at, block in enumerate(blocks):
             if block["type"] == "text" and open_calls:
-                return _unanswered(index, open_calls)
+                return _unanswered_violation(index, open_calls)
             if block["type"] != "tool_use":
                 continue
             if block["id"] in seen:
@@ -31,30 +31,30 @@ def answered_calls(body: Json, _rules: Rules) -> Violation | None:
         following = messages[index + 1] if index + 1 < len(messages) else {"role": "", "content": []}
         answered = _leading_results(content_of(following)) if following["role"] == "user" else []
         if missing := [each for each in open_calls if each not in answered]:
-            return _unanswered(index, missing)
+            return _unanswered_violation(index, missing)
     if seen and not body.get("tools"):
         return Violation(21, "Requests which include `tool_use` or `tool_result` blocks must define tools.")
     return None
 
 
-def _results(blocks: list[Json], index: int, open_calls: list[str]) -> Violation | None:
+def _leading_results_violation(blocks: list[Json], index: int, open_calls: list[str]) -> Violation | None:
     answered: set[str] = set()
     for at, block in enumerate(blocks):
         if block["type"] != "tool_result":
             continue
         call = block["tool_use_id"]
         if call not in open_calls:
-            said = f"messages.{index}.content.{at}: unexpected `tool_use_id` found in `tool_result` blocks: {call}. "
-            return Violation(2, f"{said}Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
+            wording = f"messages.{index}.content.{at}: unexpected `tool_use_id` found in `tool_result` blocks: {call}. "
+            return Violation(2, f"{wording}Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
         if call in answered:
-            said = f"messages.{index}.content.{at}: each tool_use must have a single result. "
-            return Violation(3, f"{said}Found multiple `tool_result` blocks with id: {call}")
+            wording = f"messages.{index}.content.{at}: each tool_use must have a single result. "
+            return Violation(3, f"{wording}Found multiple `tool_result` blocks with id: {call}")
         answered.add(call)
     return None
 
 
-def answered_server_calls(body: Json, _rules: Rules) -> Violation | None:
-    """The service's own tools: each result follows its call in the same message."""
+def server_results_violation(body: Json, _rules: Rules) -> Violation | None:
+    """The service's own tools: each result must follow its call in the same message."""
     for index, message in enumerate(body["messages"]):
         open_calls: dict[str, str] = {}
         for at, block in enumerate(content_of(message)):
@@ -62,17 +62,17 @@ def answered_server_calls(body: Json, _rules: Rules) -> Violation | None:
             if kind == "server_tool_use":
                 open_calls[block["id"]] = block["name"]
             elif kind.endswith("_tool_result") and open_calls.pop(block["tool_use_id"], None) is None:
-                said = f"messages.{index}.content.{at}: unexpected `tool_use_id` found in `{kind}` blocks: {block['tool_use_id']}. "
-                return Violation(2, f"{said}Each `{kind}` block must have a corresponding `server_tool_use` block before it.")
+                wording = f"messages.{index}.content.{at}: unexpected `tool_use_id` found in `{kind}` blocks: {block['tool_use_id']}. "
+                return Violation(2, f"{wording}Each `{kind}` block must have a corresponding `server_tool_use` block before it.")
         if open_calls:
             call, name = next(iter(open_calls.items()))
-            said = f"`{name}` tool use with id `{call}` was found without a corresponding `{name}_tool_result` block"
-            return Violation(1, f"messages.{index}: {said}")
+            wording = f"`{name}` tool use with id `{call}` was found without a corresponding `{name}_tool_result` block"
+            return Violation(1, f"messages.{index}: {wording}")
     return None
 
 
-def thinking_blocks(body: Json, rules: Rules) -> Violation | None:
-    """Thinking never ends a message; in the latest turn it comes first and unchanged."""
+def thinking_violation(body: Json, rules: Rules) -> Violation | None:
+    """Thinking must not end a message; in the latest turn it must come first and unchanged."""
     messages = body["messages"]
     for index, message in enumerate(messages):
         blocks = content_of(message)
@@ -82,7 +82,7 @@ def thinking_blocks(body: Json, rules: Rules) -> Violation | None:
             if block["type"] == "thinking" and not block["signature"]:
                 return Violation(6, f"messages.{index}.content.{at}: Invalid `signature` in `thinking` block")
     turn = _latest_turn(messages)
-    if found := _expected_thinking(body, turn):
+    if found := _missing_thinking_violation(body, turn):
         return found
     for index in turn:
         blocks = content_of(messages[index])
@@ -93,13 +93,13 @@ def thinking_blocks(body: Json, rules: Rules) -> Violation | None:
         changed = [at for at in thinking if known is not None and fingerprint(blocks[at]) not in known]
         if moved or changed:
             where = f"messages.{index}.content.{(changed or thinking)[0]}"
-            said = "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
-            return Violation(6, f"{where}: {said} These blocks must remain as they were in the original response.")
+            wording = "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
+            return Violation(6, f"{where}: {wording} These blocks must remain as they were in the original response.")
     return None
 
 
-def _expected_thinking(body: Json, turn: list[int]) -> Violation | None:
-    """Manual thinking: a turn whose tool loop is still open starts with a thinking block."""
+def _missing_thinking_violation(body: Json, turn: list[int]) -> Violation | None:
+    """Manual thinking: a turn whose tool loop is still open must start with a thinking block."""
     messages = body["messages"]
     config = body.get("thinking") or {}
     in_loop = any(block["type"] == "tool_result" for block in content_of(messages[-1]))
@@ -109,10 +109,14 @@ def _expected_thinking(body: Json, turn: list[int]) -> Violation | None:
     found = opening[0]["type"] if opening else ""
     if not found or found in THINKING_TYPES:
         return None
-    said = f"Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is enabled, a final `assistant` message "
-    said += "must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you "
-    said += "include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation "
-    return Violation(6, f"messages.{turn[0]}.content.0.type: {said}at https://docs.claude.com/en/docs/build-with-claude/extended-thinking")
+    wording = f"Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is enabled, a final `assistant` message "
+    wording += "must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you "
+    wording += (
+        "include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation "
+    )
+    return Violation(
+        6, f"messages.{turn[0]}.content.0.type: {wording}at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+    )
 
 
 def _latest_turn(messages: list[Json]) -> list[int]:
@@ -126,8 +130,8 @@ def _latest_turn(messages: list[Json]) -> list[int]:
     return found[::-1]
 
 
-def last_role(body: Json, _rules: Rules) -> Violation | None:
-    """The user has the last word."""
+def last_role_violation(body: Json, _rules: Rules) -> Violation | None:
+    """The last message must be the user's."""
     if body["messages"][-1]["role"] == "user":
         return None
     return Violation(7, "This model does not support assistant message prefill. The conversation must end with a user message.")
@@ -142,6 +146,6 @@ def _leading_results(blocks: list[Json]) -> list[str]:
     return found
 
 
-def _unanswered(index: int, calls: list[str]) -> Violation:
-    said = f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(calls)}. "
-    return Violation(1, f"{said}Each `tool_use` block must have a corresponding `tool_result` block in the next message.")
+def _unanswered_violation(index: int, calls: list[str]) -> Violation:
+    wording = f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(calls)}. "
+    return Violation(1, f"{wording}Each `tool_use` block must have a corresponding `tool_result` block in the next message.")

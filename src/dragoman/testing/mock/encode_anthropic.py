@@ -1,4 +1,4 @@
-"""Anthropic Messages: a message that starts, content blocks that open, grow and close, a message that stops."""
+"""Encodes answers as Anthropic Messages: message start, content blocks that start, grow and stop, message stop."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from dragoman.testing.mock import faults
-from dragoman.testing.mock.wire import Asked, Event, object_of, to_json, turns, usage_of
-from dragoman.testing.script import Answer, Call, CallQuirk, Cite, Fail, Finish, Think, pieces
+from dragoman.testing.mock.wire import Event, ModelRequest, argument_pieces, raw_object, to_json, usage_of
+from dragoman.testing.script import pieces
+from dragoman.testing.script_steps import CallQuirk, CallStep, Cite, Fail, Finish, ScriptedAnswer, Think
 from dragoman.values.messages import FinishReason
 from dragoman.values.usage import Usage
 
 CALL_PREFIX = "toolu_"
 
-# A reason for which the service has no word goes on the wire as it is.
+# A reason without a word of the service is sent unchanged.
 _FINISH = {
     FinishReason.STOP: "end_turn",
     FinishReason.LENGTH: "max_tokens",
@@ -24,13 +25,13 @@ _FINISH = {
 }
 
 
-class AnthropicVoice:
-    """One answer as a message. The id and the name of a call stand in its block's start and nowhere else."""
+class AnthropicEncoder:
+    """One answer as a message. The id and the name of a call are only in its block's start."""
 
-    def __init__(self, answer: Answer, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, answer: ScriptedAnswer, request: ModelRequest) -> None:
+        self._request = request
         self._quirks = answer.calls
-        self._usage = usage_of(answer, asked)
+        self._usage = usage_of(answer, request)
         self._content: list[dict[str, Any]] = []
         self._open: Literal["", "text", "thinking"] = ""
         self._stop: dict[str, Any] = {"stop_reason": None, "stop_sequence": None}
@@ -41,30 +42,30 @@ class AnthropicVoice:
         return [_event("message_start", message=self._message([], self._stop, usage))]
 
     def say(self, piece: str) -> list[Event]:
-        events = self._opened("text", {"type": "text", "text": ""})
+        events = self._open_block("text", {"type": "text", "text": ""})
         self._content[-1]["text"] += piece
         return [*events, self._delta({"type": "text_delta", "text": piece})]
 
     def think(self, step: Think) -> list[Event]:
         if step.redacted:
-            return [*self._closed(), self._started({"type": "redacted_thinking", "data": step.signature}), self._stopped()]
-        events = self._opened("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+            return [*self._close_block(), self._start_block({"type": "redacted_thinking", "data": step.signature}), self._stop_block()]
+        events = self._open_block("thinking", {"type": "thinking", "thinking": "", "signature": ""})
         self._content[-1]["thinking"] += step.text
         events += [self._delta({"type": "thinking_delta", "thinking": piece}) for piece in pieces(step.text, step.piece_chars) if piece]
         if step.signature:
             self._content[-1]["signature"] = step.signature
-            events += [self._delta({"type": "signature_delta", "signature": step.signature}), *self._closed()]
+            events += [self._delta({"type": "signature_delta", "signature": step.signature}), *self._close_block()]
         return events
 
-    def call(self, calls: Sequence[Call]) -> list[Event]:
-        events = self._closed()
+    def call(self, calls: Sequence[CallStep]) -> list[Event]:
+        events = self._close_block()
         first = len(self._content)
         starts: list[dict[str, Any]] = [{"type": "tool_use", "id": call.id, "name": call.name, "input": {}} for call in calls]
-        self._content += [start | {"input": object_of(call.arguments) or {}} for start, call in zip(starts, calls, strict=True)]
+        self._content += [start | {"input": raw_object(call.arguments) or {}} for start, call in zip(starts, calls, strict=True)]
         at = [self._index(first + number, first) for number in range(len(calls))]
         opening = [_event("content_block_start", **at[number], content_block=start) for number, start in enumerate(starts)]
         closing = [_event("content_block_stop", **index) for index in at]
-        deltas = [(number, _piece(at[number], piece)) for number, piece in turns(calls, self._quirks)]
+        deltas = [(number, _piece(at[number], piece)) for number, piece in argument_pieces(calls, self._quirks)]
         if CallQuirk.INTERLEAVED in self._quirks:
             return [*events, *opening, *(delta for _, delta in deltas), *closing]
         for number in range(len(calls)):
@@ -72,19 +73,19 @@ class AnthropicVoice:
         return events
 
     def _index(self, index: int, first: int) -> dict[str, int]:
-        """Where a call's block stands, or where a server with a quirk says that it does."""
+        """The index of a call's block, or the wrong one of a server with a quirk."""
         if CallQuirk.NO_INDEX in self._quirks:
             return {}
         return {"index": first if CallQuirk.SAME_INDEX in self._quirks else index}
 
     def cite(self, step: Cite) -> list[Event]:
-        events = self._opened("text", {"type": "text", "text": ""})
+        events = self._open_block("text", {"type": "text", "text": ""})
         citation = {
             "type": "web_search_result_location",
             "cited_text": step.text,
             "url": step.uri,
             "title": step.title or None,
-            "encrypted_index": self._asked.id("idx_", len(self._content)),
+            "encrypted_index": self._request.id("idx_", len(self._content)),
         }
         self._content[-1].setdefault("citations", []).append(citation)
         return [*events, self._delta({"type": "citations_delta", "citation": citation})]
@@ -93,10 +94,10 @@ class AnthropicVoice:
         return self.finish(Finish(FinishReason.REFUSAL, reason))
 
     def fail(self, fail: Fail) -> list[Event]:
-        return [Event(to_json(faults.error_body("anthropic", fail, faults.request_id_of(self._asked))), "error")]
+        return [Event(to_json(faults.error_body("anthropic", fail, faults.request_id_of(self._request))), "error")]
 
     def finish(self, finish: Finish) -> list[Event]:
-        events = self._closed()
+        events = self._close_block()
         word = _FINISH.get(FinishReason(finish.reason), finish.reason) if finish.reason in tuple(FinishReason) else finish.reason
         details = {"type": "refusal", "category": None, "explanation": finish.detail} if word == "refusal" and finish.detail else None
         self._stop = {"stop_reason": word, "stop_sequence": None} | ({"stop_details": details} if details else {})
@@ -113,29 +114,29 @@ class AnthropicVoice:
 
     # --- blocks
 
-    def _opened(self, kind: Literal["text", "thinking"], block: dict[str, Any]) -> list[Event]:
+    def _open_block(self, kind: Literal["text", "thinking"], block: dict[str, Any]) -> list[Event]:
         if self._open == kind:
             return []
-        events = self._closed()
+        events = self._close_block()
         self._open = kind
-        return [*events, self._started(block)]
+        return [*events, self._start_block(block)]
 
-    def _started(self, block: dict[str, Any]) -> Event:
+    def _start_block(self, block: dict[str, Any]) -> Event:
         self._content.append(dict(block))
         return _event("content_block_start", index=len(self._content) - 1, content_block=block)
 
     def _delta(self, delta: dict[str, Any]) -> Event:
         return _event("content_block_delta", index=len(self._content) - 1, delta=delta)
 
-    def _closed(self) -> list[Event]:
-        return [self._stopped()] if self._open else []
+    def _close_block(self) -> list[Event]:
+        return [self._stop_block()] if self._open else []
 
-    def _stopped(self) -> Event:
+    def _stop_block(self) -> Event:
         self._open = ""
         return _event("content_block_stop", index=len(self._content) - 1)
 
     def _message(self, content: list[dict[str, Any]], stop: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
-        head = {"id": self._asked.id("msg_"), "type": "message", "role": "assistant", "model": self._asked.model}
+        head = {"id": self._request.id("msg_"), "type": "message", "role": "assistant", "model": self._request.model}
         return head | {"content": content} | stop | {"usage": usage}
 
 
@@ -149,7 +150,7 @@ def _event(kind: str, **fields: object) -> Event:
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
-    """Input is what no cache knew; reads and writes stand beside it."""
+    """Input excludes cached tokens; cache reads and writes are separate fields."""
     body: dict[str, Any] = {
         "input_tokens": usage.fresh_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,

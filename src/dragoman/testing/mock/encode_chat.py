@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions: chunks with deltas, a usage chunk where it was asked for, and `[DONE]`."""
+"""Encodes answers as OpenAI Chat Completions: chunks with deltas, a usage chunk if requested, and `[DONE]`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.testing.mock import faults
-from dragoman.testing.mock.wire import Asked, Comment, Event, to_json, turns, usage_of
-from dragoman.testing.script import Answer, Call, CallQuirk, Cite, Fail, Finish, Think, pieces
+from dragoman.testing.mock.wire import Comment, Event, ModelRequest, argument_pieces, to_json, usage_of
+from dragoman.testing.script import pieces
+from dragoman.testing.script_steps import CallQuirk, CallStep, Cite, Fail, Finish, ScriptedAnswer, Think
 from dragoman.values.messages import FinishReason
 from dragoman.values.usage import Usage
 
@@ -15,18 +16,18 @@ CALL_PREFIX = "call_"
 DONE = Event(b"[DONE]")
 REFUSAL = "I'm sorry, I can't help with that."
 
-# A reason for which the service has no word goes on the wire as it is.
+# A reason without a word of the service is sent unchanged.
 _FINISH = {FinishReason.SAFETY: "content_filter", FinishReason.RECITATION: "content_filter", FinishReason.REFUSAL: "stop"}
 
 
-class ChatVoice:
-    """One answer as a chat completion. Thinking goes in `reasoning_content`, as DeepSeek, Qwen and most servers have it."""
+class ChatEncoder:
+    """One answer as a chat completion. Thinking goes in `reasoning_content`, as with DeepSeek, Qwen and most servers."""
 
-    def __init__(self, answer: Answer, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, answer: ScriptedAnswer, request: ModelRequest) -> None:
+        self._request = request
         self._quirks = answer.calls
-        self._usage = usage_body(usage_of(answer, asked))
-        self._usage_wanted = bool((asked.body.get("stream_options") or {}).get("include_usage"))
+        self._usage = usage_body(usage_of(answer, request))
+        self._usage_wanted = bool((request.body.get("stream_options") or {}).get("include_usage"))
         self._text = self._reasoning = self._refusal = ""
         self._calls: list[dict[str, Any]] = []
         self._annotations: list[dict[str, Any]] = []
@@ -43,7 +44,7 @@ class ChatVoice:
         self._reasoning += step.text
         return [self._chunk({"content": None, "reasoning_content": piece}) for piece in pieces(step.text, step.piece_chars) if piece]
 
-    def call(self, calls: Sequence[Call]) -> list[Event]:
+    def call(self, calls: Sequence[CallStep]) -> list[Event]:
         first = len(self._calls)
         self._calls += [{"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}} for call in calls]
         events: list[Event] = []
@@ -53,7 +54,7 @@ class ChatVoice:
             events += [self._opening(call, first + number) for number, call in enumerate(calls)]
             opened = set(range(len(calls)))
             unnamed = set(opened)
-        for number, piece in turns(calls, self._quirks):
+        for number, piece in argument_pieces(calls, self._quirks):
             call = calls[number]
             if number not in opened:
                 events.append(self._opening(call, first + number))
@@ -66,11 +67,11 @@ class ChatVoice:
             events.append(self._call_chunk(first + number, {"function": function}, call if CallQuirk.ID_EVERY in self._quirks else None))
         return events
 
-    def _opening(self, call: Call, index: int) -> Event:
+    def _opening(self, call: CallStep, index: int) -> Event:
         function = {"arguments": ""} if CallQuirk.LATE_NAME in self._quirks else {"name": call.name, "arguments": ""}
         return self._call_chunk(index, {"type": "function", "function": function}, call)
 
-    def _call_chunk(self, index: int, delta: dict[str, Any], identified: Call | None) -> Event:
+    def _call_chunk(self, index: int, delta: dict[str, Any], identified: CallStep | None) -> Event:
         if identified is not None:
             delta = {"id": identified.id} | delta
         if CallQuirk.NO_INDEX not in self._quirks:
@@ -88,7 +89,7 @@ class ChatVoice:
         return self.finish(Finish("content_filter", reason))
 
     def fail(self, fail: Fail) -> list[Event]:
-        return [Event(to_json(faults.error_body("openai_chat", fail, faults.request_id_of(self._asked))))]
+        return [Event(to_json(faults.error_body("openai_chat", fail, faults.request_id_of(self._request))))]
 
     def finish(self, finish: Finish) -> list[Event]:
         events: list[Event] = []
@@ -120,10 +121,10 @@ class ChatVoice:
 
     def _envelope(self, kind: str, choices: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
         envelope: dict[str, Any] = {
-            "id": self._asked.id("chatcmpl-"),
+            "id": self._request.id("chatcmpl-"),
             "object": kind,
-            "created": self._asked.created,
-            "model": self._asked.model,
+            "created": self._request.created,
+            "model": self._request.model,
             "service_tier": "default",
             "system_fingerprint": "fp_0000000000",
             "choices": choices,

@@ -1,4 +1,4 @@
-"""Gemini: every chunk is a whole GenerateContentResponse; the last one has the finish reason."""
+"""Encodes answers for Gemini: every chunk is a whole GenerateContentResponse; the last one has the finish reason."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.testing.mock import faults
-from dragoman.testing.mock.wire import Asked, Comment, Event, object_of, to_json, usage_of
-from dragoman.testing.script import Answer, Call, CallQuirk, Cite, Fail, Finish, Think, pieces
+from dragoman.testing.mock.wire import Comment, Event, ModelRequest, raw_object, to_json, usage_of
+from dragoman.testing.script import pieces
+from dragoman.testing.script_steps import CallQuirk, CallStep, Cite, Fail, Finish, ScriptedAnswer, Think
 from dragoman.values.messages import FinishReason
 
 CALL_PREFIX = "fc"
 
-# A reason for which the service has no word goes on the wire as it is.
+# A reason without a word of the service is sent unchanged.
 _FINISH = {
     FinishReason.STOP: "STOP",
     FinishReason.LENGTH: "MAX_TOKENS",
@@ -25,14 +26,14 @@ _FINISH = {
 }
 
 
-class GeminiVoice:
-    """One answer as GenerateContentResponses. A function call comes whole; one that is not JSON is what the service calls malformed."""
+class GeminiEncoder:
+    """One answer as GenerateContentResponses. A function call is sent in one piece; one that is not JSON is MALFORMED_FUNCTION_CALL."""
 
-    def __init__(self, answer: Answer, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, answer: ScriptedAnswer, request: ModelRequest) -> None:
+        self._request = request
         self._quirks = answer.calls
         self._finish_scripted = any(isinstance(step, Finish) for step in answer.steps)
-        self._usage = usage_of(answer, asked)
+        self._usage = usage_of(answer, request)
         self._parts: list[dict[str, Any]] = []
         self._text = ""
         self._signature = ""
@@ -49,11 +50,11 @@ class GeminiVoice:
         return [self._chunk([{"text": piece}])]
 
     def think(self, step: Think) -> list[Event]:
-        # The signature stands on the call that the thinking led to, or on an empty text at the end.
+        # The signature is on the call that the thinking led to, or on an empty text at the end.
         self._signature = step.signature or self._signature
         return [self._chunk([{"text": piece, "thought": True}]) for piece in pieces(step.text, step.piece_chars) if piece]
 
-    def call(self, calls: Sequence[Call]) -> list[Event]:
+    def call(self, calls: Sequence[CallStep]) -> list[Event]:
         parts = [part for call in calls if (part := self._call_part(call)) is not None]
         if not parts:
             return []
@@ -61,8 +62,8 @@ class GeminiVoice:
             return [self._chunk([part], delta=True) for part in parts]
         return [self._chunk(parts, delta=True)]
 
-    def _call_part(self, call: Call) -> dict[str, Any] | None:
-        arguments = object_of(call.arguments)
+    def _call_part(self, call: CallStep) -> dict[str, Any] | None:
+        arguments = raw_object(call.arguments)
         if arguments is None:
             self._malformed = f"Malformed function call: {call.name}({call.arguments}"
             return None
@@ -105,7 +106,7 @@ class GeminiVoice:
             feedback = {"blockReason": self._blocked}
             usage = {"promptTokenCount": self._usage.input_tokens, "totalTokenCount": self._usage.input_tokens}
             return {"promptFeedback": feedback, "usageMetadata": usage} | self._names()
-        return self._response(_merged(self._parts), last=True)
+        return self._response(_merge_text(self._parts), last=True)
 
     def _chunk(self, parts: list[dict[str, Any]], *, delta: bool = False) -> Event:
         self._parts += parts
@@ -117,7 +118,7 @@ class GeminiVoice:
         return {"candidates": [candidate], "usageMetadata": self._usage_metadata(last)} | self._names()
 
     def _names(self) -> dict[str, Any]:
-        return {"modelVersion": self._asked.model, "responseId": self._asked.id("resp")}
+        return {"modelVersion": self._request.model, "responseId": self._request.id("resp")}
 
     def _usage_metadata(self, last: bool) -> dict[str, Any]:
         usage = self._usage
@@ -142,7 +143,7 @@ class GeminiVoice:
         return {"webSearchQueries": [], "groundingChunks": chunks, "groundingSupports": supports}
 
 
-def _merged(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merge_text(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without streaming, adjacent pieces of one text are one part."""
     merged: list[dict[str, Any]] = []
     for part in parts:

@@ -1,12 +1,12 @@
-"""How each service says no: the body, and the headers beside it."""
+"""Error responses of each service: body and headers."""
 
 from __future__ import annotations
 
 from email.utils import formatdate
 from typing import Any, assert_never
 
-from dragoman.testing.mock.wire import Asked
-from dragoman.testing.script import Fail
+from dragoman.testing.mock.wire import ModelRequest
+from dragoman.testing.script_steps import Fail
 from dragoman.values.profile import ProtocolName
 
 _ANTHROPIC = {
@@ -71,20 +71,20 @@ def error_headers(protocol: ProtocolName, fail: Fail, request_id: str, now: floa
 
 
 def request_headers(protocol: ProtocolName, request_id: str) -> dict[str, str]:
-    """How a service names a request, in every response."""
+    """The request id headers that a service sends with every response."""
     match protocol:
         case "anthropic":
             return {"request-id": request_id}
         case "openai_chat" | "openai_responses":
             return {"x-request-id": request_id}
         case "gemini":
-            return {}  # Google names no request
+            return {}  # Google sends no request id
         case _:
             assert_never(protocol)
 
 
-def request_id_of(asked: Asked) -> str:
-    return asked.id("req_")
+def request_id_of(request: ModelRequest) -> str:
+    return request.id("req_")
 
 
 def openai_error(fail: Fail) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Gemini's `Schema`: the subset of OpenAPI that `parameters` and `responseSchema` may use, and how proto JSON complains."""
+"""Gemini's `Schema`: the subset of OpenAPI that `parameters` and `responseSchema` may use, and proto JSON's error messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def snake(name: str) -> str:
 
 
 def camel(name: str) -> str:
-    """`function_call` as JSON prefers it. Both spellings are taken."""
+    """`function_call` as JSON prefers it. Both spellings are accepted."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest) if rest and first else name
 
@@ -57,23 +57,23 @@ def unknown_name(name: str, path: str, line: int = 0) -> Violation:
 
 
 def invalid_value(value: object, path: str, kind: str, line: int = 0) -> Violation:
-    """A value proto JSON cannot take for a type."""
+    """A value of the wrong type for proto JSON."""
     return Violation(line, f"Invalid value at '{path}' ({kind}), {json.dumps(value)}")
 
 
 def not_repeating(name: str, path: str, line: int = 0) -> Violation:
     """A list where one value belongs."""
-    said = f"Invalid JSON payload received. Unknown name \"{name}\" at '{path}': Proto field is not repeating, cannot start list."
-    return Violation(line, said)
+    wording = f"Invalid JSON payload received. Unknown name \"{name}\" at '{path}': Proto field is not repeating, cannot start list."
+    return Violation(line, wording)
 
 
-def request_error(path: str, said: str, line: int = 0, *, paraphrase: bool = False) -> Violation:
-    """What is said of a request whose fields parsed but make no sense."""
-    return Violation(line, f"* GenerateContentRequest.{path}: {said}\n", paraphrase)
+def request_error(path: str, wording: str, line: int = 0, *, paraphrase: bool = False) -> Violation:
+    """The error for a request whose fields parse but are inconsistent."""
+    return Violation(line, f"* GenerateContentRequest.{path}: {wording}\n", paraphrase)
 
 
-def parsed(value: object, fields: dict[str, Kind], path: str, line: int = 0) -> Json | Violation:
-    """An object's fields under their camelCase names, or why proto JSON does not take it."""
+def parse_fields(value: object, fields: dict[str, Kind], path: str, line: int = 0) -> Json | Violation:
+    """An object's fields under their camelCase names, or why proto JSON rejects it."""
     if isinstance(value, list):
         owner, _, name = path.rpartition(".")
         return not_repeating(name, owner, line)
@@ -100,7 +100,7 @@ def schema_violation(schema: object, proto_path: str, path: str) -> Violation | 
     """Why a schema is outside the subset. Proto paths number the properties, request paths name them."""
     if isinstance(schema, dict) and isinstance(schema.get("type"), list):
         return not_repeating("type", proto_path, 20)
-    fields = parsed(schema, _SCHEMA, proto_path, 20)
+    fields = parse_fields(schema, _SCHEMA, proto_path, 20)
     if isinstance(fields, Violation):
         return fields
     kind = fields.get("type", "")
@@ -119,11 +119,11 @@ def schema_violation(schema: object, proto_path: str, path: str) -> Violation | 
                 return found
     if "items" in fields and (found := schema_violation(fields["items"], f"{proto_path}.items", f"{path}.items")):
         return found
-    return _sense(fields, kind.upper(), path)
+    return _consistency_violation(fields, kind.upper(), path)
 
 
-def _sense(fields: Json, kind: str, path: str) -> Violation | None:
-    """What the fields must be to each other."""
+def _consistency_violation(fields: Json, kind: str, path: str) -> Violation | None:
+    """Why fields contradict each other, if they do."""
     properties = fields.get("properties", {})
     if kind != "OBJECT":
         for name in ("properties", "required"):
@@ -144,6 +144,6 @@ def _sense(fields: Json, kind: str, path: str) -> Violation | None:
         return request_error(f"{path}.enum[{fields['enum'].index('')}]", "cannot be empty", 20)
     form = fields.get("format")
     if form and form not in _FORMATS.get(kind, ()):
-        said = f"only {' and '.join(repr(each) for each in _FORMATS.get(kind, ()))} are supported for {kind} type"
-        return request_error(f"{path}.format", said, 20, paraphrase=kind != "STRING")
+        wording = f"only {' and '.join(repr(each) for each in _FORMATS.get(kind, ()))} are supported for {kind} type"
+        return request_error(f"{path}.format", wording, 20, paraphrase=kind != "STRING")
     return None

@@ -1,4 +1,4 @@
-"""The turns of a Gemini conversation: roles, function calls and their responses, thought signatures."""
+"""Validates the turns of a Gemini conversation: roles, function calls and their responses, thought signatures."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from dragoman.testing.mock.gemini_schema import camel
 from dragoman.testing.mock.violation import Json, Rules, Violation
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
-"""Stands for a signature that is not to be had: the call came from another model."""
+"""Replaces a signature that is not available because the call came from another model."""
 
 
 def turns_violation(contents: list[Json], declared: bool, rules: Rules) -> Violation | None:
     """The first turn out of place. The contents' fields have been checked."""
     turns = [[_camel(part) for part in content["parts"]] for content in contents]
     roles = [content.get("role") or "user" for content in contents]
-    checks = (_order(roles, turns), _answers(roles, turns), _ids(turns), _signatures(roles, turns, rules))
+    checks = (
+        _order_violation(roles, turns),
+        _responses_violation(roles, turns),
+        _id_violation(turns),
+        _signature_violation(roles, turns, rules),
+    )
     if found := next((each for each in checks if each), None):
         return found
     called = any(_calls(turn) for turn in turns)
     if called and not declared:
-        said = "Please declare the functions that the function call turns of the conversation have called."
-        return Violation(21, said, paraphrase=True)
+        wording = "Please declare the functions that the function call turns of the conversation have called."
+        return Violation(21, wording, paraphrase=True)
     return None
 
 
-def _order(roles: list[str], turns: list[list[Json]]) -> Violation | None:
+def _order_violation(roles: list[str], turns: list[list[Json]]) -> Violation | None:
     if roles[0] == "model" and _calls(turns[0]):
         return _call_too_early()
     if roles[0] == "model":
@@ -44,7 +49,7 @@ def _order(roles: list[str], turns: list[list[Json]]) -> Violation | None:
     return None
 
 
-def _answers(roles: list[str], turns: list[list[Json]]) -> Violation | None:
+def _responses_violation(roles: list[str], turns: list[list[Json]]) -> Violation | None:
     for index, turn in enumerate(turns):
         if roles[index] != "user":
             continue
@@ -53,16 +58,16 @@ def _answers(roles: list[str], turns: list[list[Json]]) -> Violation | None:
         if responses and not calls:
             return Violation(18, "Please ensure that function response turn comes immediately after a function call turn.")
         if len(responses) != len(calls):
-            said = "Please ensure that the number of function response parts is equal to the number of function call parts "
-            return Violation(18, f"{said}of the function call turn.")
+            wording = "Please ensure that the number of function response parts is equal to the number of function call parts "
+            return Violation(18, f"{wording}of the function call turn.")
         if any("functionResponse" not in part for part in turn[: len(responses)]):
             return Violation(18, "Please ensure that function response parts come before any other part of their turn.", paraphrase=True)
-        if found := _matched(index, calls, responses):
+        if found := _match_violation(index, calls, responses):
             return found
     return None
 
 
-def _matched(index: int, calls: list[Json], responses: list[Json]) -> Violation | None:
+def _match_violation(index: int, calls: list[Json], responses: list[Json]) -> Violation | None:
     for at, (call, response) in enumerate(zip(calls, responses, strict=True)):
         if response.get("id") == call.get("id") and response["name"] == call["name"]:
             continue
@@ -75,7 +80,7 @@ def _matched(index: int, calls: list[Json], responses: list[Json]) -> Violation 
     return None
 
 
-def _ids(turns: list[list[Json]]) -> Violation | None:
+def _id_violation(turns: list[list[Json]]) -> Violation | None:
     seen: set[str] = set()
     for index, turn in enumerate(turns):
         for call in _calls(turn):
@@ -87,7 +92,7 @@ def _ids(turns: list[list[Json]]) -> Violation | None:
     return None
 
 
-def _signatures(roles: list[str], turns: list[list[Json]], rules: Rules) -> Violation | None:
+def _signature_violation(roles: list[str], turns: list[list[Json]], rules: Rules) -> Violation | None:
     known = rules.known_signatures
     for turn in turns:
         for part in turn:
@@ -96,21 +101,21 @@ def _signatures(roles: list[str], turns: list[list[Json]], rules: Rules) -> Viol
                 return Violation(19, "Unable to submit request because Thought signature is not valid.")
     if not rules.thought_signatures:
         return None
-    # Only the current turn is checked: the steps since the user last said something that is not a function's response.
+    # Only the current turn is checked: the steps since the last user content that is not a function response.
     spoken = [index for index, turn in enumerate(turns) if roles[index] == "user" and not _responses(turn)]
     for index in range(spoken[-1] if spoken else 0, len(turns)):
         calls = [part for part in turns[index] if "functionCall" in part]
         if calls and not calls[0].get("thoughtSignature"):
-            said = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, "
-            said += "and missing thought_signature may lead to degraded model performance. Additional data, function call "
-            said += f"`default_api:{calls[0]['functionCall']['name']}` , position {index + 1}. Please refer to "
-            return Violation(19, f"{said}https://ai.google.dev/gemini-api/docs/thought-signatures for more details.")
+            wording = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, "
+            wording += "and missing thought_signature may lead to degraded model performance. Additional data, function call "
+            wording += f"`default_api:{calls[0]['functionCall']['name']}` , position {index + 1}. Please refer to "
+            return Violation(19, f"{wording}https://ai.google.dev/gemini-api/docs/thought-signatures for more details.")
     return None
 
 
 def _call_too_early() -> Violation:
-    said = "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
-    return Violation(18, said)
+    wording = "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
+    return Violation(18, wording)
 
 
 def _calls(turn: list[Json]) -> list[Json]:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as far as a loopback server needs it: connections, reading requests, and sending answers with every fault a wire can have."""
+"""A minimal HTTP/1.1 server for loopback: connections, reading requests, and sending answers with simulated network faults."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 
 MAX_HEAD_BYTES = 1 << 18
 BACKLOG = 4096
-"""How many clients may wait to be accepted, if the system allows as many. Beyond that, connecting takes a client a second or more."""
+"""How many clients may wait to be accepted, if the system allows it. Beyond that, connecting takes a second or more."""
 WRITES_IN_A_ROW = 16
-"""After so many pieces of one answer the other clients have a turn."""
+"""After this many pieces of one answer, other clients get a turn."""
 
 
-class HttpRequest(msgspec.Struct, frozen=True):
+class ReceivedRequest(msgspec.Struct, frozen=True):
     method: str
     path: str
     """Without the query."""
@@ -29,15 +29,15 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
 
 class Malformed(Exception):
-    """What came is not HTTP."""
+    """The client's data is not HTTP."""
 
 
 class Hangup(Exception):
-    """The connection ends now. The message says who ended it."""
+    """Ends the connection. The message says who ended it."""
 
 
 class ClientReader(asyncio.StreamReader):
-    """What a client sends. That it hung up is known at once, although nobody reads and bytes of its next request wait to be read."""
+    """Reads what a client sends. Notices at once that it hung up, even while unread bytes of its next request are waiting."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=MAX_HEAD_BYTES, loop=loop)
@@ -45,7 +45,7 @@ class ClientReader(asyncio.StreamReader):
         """Done when the client has hung up."""
 
     def set_transport(self, transport: asyncio.BaseTransport) -> None:
-        """Keep no transport, and so never pause it: behind a paused one a hangup would go unnoticed."""
+        """Keep no transport, so that it is never paused: a hangup on a paused one would go unnoticed."""
 
     def feed_eof(self) -> None:
         super().feed_eof()
@@ -60,8 +60,8 @@ class ClientReader(asyncio.StreamReader):
             self.gone.set_result(None)
 
 
-async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest | None:
-    """The next request of a connection, or None where the client has no more or left before it was whole."""
+async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ReceivedRequest | None:
+    """The next request of a connection, or None if the client has no more or left before it was complete."""
     try:
         return await _read_request(reader, writer)
     except (asyncio.IncompleteReadError, OSError):
@@ -70,7 +70,7 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         raise Malformed("The request's headers, or a line between the chunks of its body, are too long.") from error
 
 
-async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest:
+async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ReceivedRequest:
     head = await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     match first.split(" "):
@@ -84,7 +84,7 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     body = await _read_body(reader, headers)
     path, _, query = target.partition("?")
     keep_alive = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
-    return HttpRequest(method, path, query, headers, body, keep_alive)
+    return ReceivedRequest(method, path, query, headers, body, keep_alive)
 
 
 async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
@@ -129,12 +129,12 @@ class Sender:
         self._sent = 0
         self._waiting = b""
 
-    def trouble(self, *, piece_bytes: int = 0, piece_wait_s: float = 0.0, cut: int | None = None) -> None:
-        """Before the head: send the body in such pieces, with such pauses, and not beyond that byte."""
+    def set_faults(self, *, piece_bytes: int = 0, piece_wait_s: float = 0.0, cut: int | None = None) -> None:
+        """Call before `send_head`: piece size and pauses of the body, and the byte at which to cut it."""
         self._piece_bytes, self._piece_wait_s, self._cut = piece_bytes, piece_wait_s, cut
 
-    async def head(self, status: int, headers: dict[str, str], length: int | None = None) -> None:
-        """The status line and headers; without a length the body goes in chunks."""
+    async def send_head(self, status: int, headers: dict[str, str], length: int | None = None) -> None:
+        """Send the status line and headers; without a length the body is chunked."""
         self._chunked = length is None
         framing = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
         lines = [f"HTTP/1.1 {status} {_phrase(status)}", f"date: {formatdate(usegmt=True)}"]
@@ -145,7 +145,7 @@ class Sender:
             raise Hangup("cut by the script")
 
     async def send(self, data: bytes) -> None:
-        """Part of the body. With a piece size it waits until a piece is full."""
+        """Send part of the body. With a piece size it is buffered until a piece is full."""
         if not self._piece_bytes:
             await self._put(data)
             return
@@ -167,8 +167,8 @@ class Sender:
         await self._drain()
 
     async def send_all(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        """A whole answer."""
-        await self.head(status, headers, len(body))
+        """Send a whole answer."""
+        await self.send_head(status, headers, len(body))
         await self.send(body)
         await self.end()
 
@@ -176,7 +176,7 @@ class Sender:
         await self.send_all(status, {"content-type": "text/plain; charset=utf-8"}, text.encode() + b"\n")
 
     async def pause(self, seconds: float | None) -> None:
-        """Nothing for a while, or for ever; but a client that goes away ends it."""
+        """Wait for a while, or for ever; ends early if the client hangs up."""
         if seconds == 0:
             return
         done, _ = await asyncio.wait({self._client_gone}, timeout=seconds)
@@ -187,7 +187,7 @@ class Sender:
         if self._cut is not None:
             data = data[: self._cut - self._sent]
         if data:
-            # `drain` only waits for slow readers: to a fast one, an answer without pauses would be sent before anyone else has a turn.
+            # `drain` only waits for slow readers: without this, an answer to a fast one would be sent before other clients get a turn.
             if self._writes and self._writes % WRITES_IN_A_ROW == 0:
                 await asyncio.sleep(0)
             self._writer.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
@@ -210,12 +210,12 @@ class Listener:
     `respond` answers one request, and raises Hangup to end the connection. Any other exception ends it too, and is reported by the loop.
     """
 
-    def __init__(self, respond: Callable[[HttpRequest, Sender], Awaitable[None]]) -> None:
+    def __init__(self, respond: Callable[[ReceivedRequest, Sender], Awaitable[None]]) -> None:
         self._respond = respond
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.accepted = 0
-        """How many connections were opened."""
+        """Number of connections opened."""
 
     async def open(self, host: str, port: int) -> str:
         """Listen, and return the URL to connect to."""
@@ -230,7 +230,7 @@ class Listener:
         return f"http://[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"http://{bound[0]}:{bound[1]}"
 
     async def aclose(self) -> None:
-        """Stop listening and end every connection. No task and no socket is left."""
+        """Stop listening and end every connection. Leaves no task and no socket behind."""
         if self._server is not None:
             await _stop_accepting(self._server)
             self._server.close()
@@ -252,7 +252,7 @@ class Listener:
             await writer.wait_closed()
 
     async def _serve_request(self, reader: ClientReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request of a connection. False where it was the last."""
+        """Answer one request of a connection. False if it was the last."""
         sender = Sender(reader, writer)
         try:
             request = await read_request(reader, writer)
@@ -270,16 +270,16 @@ class Listener:
 
     def _end_connection(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
         self._connections.discard(task)
-        writer.transport.abort()  # closed already, unless the task was cancelled or failed
+        writer.transport.abort()  # already closed unless the task was cancelled or failed
         if not task.cancelled() and (error := task.exception()) is not None:
-            # The client only sees a hangup. Whoever wrote the script, or the function that chooses answers, must see why.
+            # The client only sees a hangup. The author of the script, or of the function that chooses answers, must see why.
             task.get_loop().call_exception_handler({"message": "The mock server failed to answer", "exception": error, "task": task})
 
 
 async def _stop_accepting(server: asyncio.Server) -> None:
-    """Accept nobody else, and let those just accepted become connections: asyncio never closes their sockets if the server closes first."""
+    """Accept no more clients, but let accepted ones become connections: asyncio never closes their sockets if the server closes first."""
     for listening in server.sockets:
-        with suppress(NotImplementedError):  # the usual loop on Windows watches no sockets
+        with suppress(NotImplementedError):  # the default loop on Windows cannot watch sockets
             asyncio.get_running_loop().remove_reader(listening.fileno())
     for _ in range(2):  # a turn of the loop to make the transport, and one to call _begin_connection
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What OpenAI's two protocols share: the words for wrong fields, ids, function schemas, image URLs, tool choice."""
+"""Validation that OpenAI's two protocols share: error messages for wrong fields, ids, function schemas, image URLs, tool choice."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from dragoman.testing.mock.violation import (
     IMAGE_TYPES,
+    BodyShape,
     Fault,
     Json,
     Kind,
     Rules,
-    Shape,
     Violation,
     find_fault,
     is_base64,
@@ -39,30 +39,30 @@ _WANTED = {
 
 
 def unicode_violation(body: Json, _rules: Rules) -> Violation | None:
-    """Half a surrogate pair is no JSON to this service."""
+    """This service rejects lone surrogates as invalid JSON."""
     if lone_surrogate_at(body) is None:
         return None
-    said = "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. "
-    said += "The OpenAI API expects a JSON payload, but what was sent was not valid JSON."
-    return Violation(24, f"{said})")
+    wording = "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. "
+    wording += "The OpenAI API expects a JSON payload, but what was sent was not valid JSON."
+    return Violation(24, f"{wording})")
 
 
 def model_violation(body: Json, rules: Rules) -> Violation | None:
-    """A model nobody serves, or settings it does not take."""
+    """An unknown model, or settings it does not accept."""
     if rules.known_models is not None and body["model"] not in rules.known_models:
-        said = f"The model `{body['model']}` does not exist or you do not have access to it."
-        return Violation(0, said, status=404, code="model_not_found")
+        wording = f"The model `{body['model']}` does not exist or you do not have access to it."
+        return Violation(0, wording, status=404, code="model_not_found")
     for field in ("temperature", "top_p"):
         if not rules.temperature and body.get(field) is not None:
-            said = f"Unsupported parameter: '{field}' is not supported with this model."
-            return Violation(0, said, code="unsupported_parameter")
+            wording = f"Unsupported parameter: '{field}' is not supported with this model."
+            return Violation(0, wording, code="unsupported_parameter")
     if body.get("stream_options") is not None and not body.get("stream"):
         return Violation(0, "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
     return too_long(body.get("prompt_cache_key") or "", "prompt_cache_key", _MAX_CACHE_KEY)
 
 
-def shape_violation(value: object, shape: Shape, path: str, rules: Rules) -> Violation | None:
-    """What the service says of an object that misses its shape."""
+def shape_violation(value: object, shape: BodyShape, path: str, rules: Rules) -> Violation | None:
+    """The service's error for an object with wrong fields."""
     if not isinstance(value, dict):
         return wrong_type(path, "object", value)
     fault = find_fault(value, shape, rules.extra_fields)
@@ -70,7 +70,7 @@ def shape_violation(value: object, shape: Shape, path: str, rules: Rules) -> Vio
 
 
 def fault_violation(fault: Fault, path: str) -> Violation:
-    """A fault in this service's words."""
+    """A fault as this service's error message."""
     where = f"{path}.{fault.field}" if path else fault.field
     match fault.problem:
         case "missing":
@@ -88,48 +88,48 @@ def wrong_value(got: object, supported: Iterable[str], paraphrase: bool = False)
     """A value outside a list."""
     supported = tuple(supported)
     joint = " and " if len(supported) == 2 else ", and "
-    said = f"Invalid value: '{got}'. Supported values are: {listing(supported, joint)}."
-    return Violation(0, said, paraphrase, code="invalid_value")
+    wording = f"Invalid value: '{got}'. Supported values are: {listing(supported, joint)}."
+    return Violation(0, wording, paraphrase, code="invalid_value")
 
 
 def wrong_type(path: str, expected: Kind, got: object) -> Violation:
     """A value of another type."""
     kinds = ["string"] if isinstance(expected, tuple) else list(dict.fromkeys(each.rstrip("?") for each in expected.split("|")))
     wanted = "one of a string or array of objects" if kinds == ["string", "array"] else _WANTED[kinds[0]]
-    said = f"Invalid type for '{path}': expected {wanted}, but got {_type_of(got)} instead."
-    return Violation(0, said, code="invalid_type")
+    wording = f"Invalid type for '{path}': expected {wanted}, but got {_type_of(got)} instead."
+    return Violation(0, wording, code="invalid_type")
 
 
 def empty_array(path: str) -> Violation:
     """An array that needs at least one item."""
-    said = f"Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array instead."
-    return Violation(0, said, code="empty_array")
+    wording = f"Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array instead."
+    return Violation(0, wording, code="empty_array")
 
 
 def too_long(text: str, path: str, limit: int, line: int = 0) -> Violation | None:
     """A string over its length."""
     if len(text) <= limit:
         return None
-    said = f"string too long. Expected a string with maximum length {limit}, but got a string with length {len(text)} instead."
-    return Violation(line, f"Invalid '{path}': {said}", code="string_above_max_length")
+    wording = f"string too long. Expected a string with maximum length {limit}, but got a string with length {len(text)} instead."
+    return Violation(line, f"Invalid '{path}': {wording}", code="string_above_max_length")
 
 
 def id_violation(value: str, path: str, limit: int, line: int) -> Violation | None:
     """A call's id: not empty, not too long."""
     if value:
         return too_long(value, path, limit, line)
-    said = f"Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead."
-    return Violation(23, said, code="empty_string")
+    wording = f"Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead."
+    return Violation(23, wording, code="empty_string")
 
 
 def name_violation(name: str, path: str) -> Violation | None:
     """A function's or schema's name."""
     if not name:
-        said = f"Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead."
-        return Violation(0, said, code="empty_string")
+        wording = f"Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string instead."
+        return Violation(0, wording, code="empty_string")
     if not _NAME.fullmatch(name):
-        said = f"Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^{_NAME.pattern}$'."
-        return Violation(0, said, code="invalid_value")
+        wording = f"Invalid '{path}': string does not match pattern. Expected a string that matches the pattern '^{_NAME.pattern}$'."
+        return Violation(0, wording, code="invalid_value")
     return too_long(name, path, _MAX_NAME)
 
 
@@ -146,10 +146,10 @@ def function_violation(function: Json, path: str) -> Violation | None:
 def schema_violation(schema: Json, owner: str, code: str, *, strict: bool) -> Violation | None:
     """A JSON schema this service can compile: an object at the root; closed and complete where strict."""
     if schema.get("type") != "object":
-        said = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
-        return Violation(0, f"Invalid schema for {owner}: {said}", code=code)
-    said = _schema_flaw(schema, (), strict)
-    return Violation(0, f"Invalid schema for {owner}: {said}", code=code) if said else None
+        wording = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+        return Violation(0, f"Invalid schema for {owner}: {wording}", code=code)
+    wording = _schema_flaw(schema, (), strict)
+    return Violation(0, f"Invalid schema for {owner}: {wording}", code=code) if wording else None
 
 
 def format_violation(form: Json, path: str) -> Violation | None:
@@ -164,8 +164,8 @@ def choice_violation(body: Json, declared: list[str], chosen: str | None) -> Vio
     """Choice and parallelism need tools, and the tool chosen must be among them."""
     for field in ("tool_choice", "parallel_tool_calls"):
         if body.get(field) is not None and not body.get("tools"):
-            said = f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are specified."
-            return Violation(0, said)
+            wording = f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are specified."
+            return Violation(0, wording)
     if chosen is not None and chosen not in declared:
         return Violation(0, f"Tool choice '{chosen}' not found in 'tools' parameter.")
     if len(set(declared)) < len(declared):
@@ -179,14 +179,14 @@ def image_url_violation(url: str, path: str) -> Violation | None:
         return None
     parts = _DATA_URL.fullmatch(url)
     if parts is None:
-        said = f"Invalid '{path}'. Expected a valid URL, but got a value with an invalid format."
-        return Violation(0, said, code="invalid_value")
+        wording = f"Invalid '{path}'. Expected a valid URL, but got a value with an invalid format."
+        return Violation(0, wording, code="invalid_value")
     media_type, data = parts.groups()
     if not media_type.startswith("image/"):
         return Violation(0, "Invalid MIME type. Only image types are supported.", code="invalid_image_format")
     if media_type not in (*IMAGE_TYPES, "image/jpg"):
-        said = "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
-        return Violation(0, f"{said}['png', 'jpeg', 'gif', 'webp'].", code="invalid_image_format")
+        wording = "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
+        return Violation(0, f"{wording}['png', 'jpeg', 'gif', 'webp'].", code="invalid_image_format")
     if not is_base64(data):
         return Violation(0, f"Invalid '{path}'. The image data is not valid base64.", paraphrase=True, code="invalid_base64")
     return None
@@ -208,8 +208,8 @@ def _schema_flaw(schema: object, context: tuple[str, ...], strict: bool) -> str:
             every = "'required' is required to be supplied and to be an array including every key in properties."
             return f"{where}{every} Missing '{missing[0]}'."
     for name, each in properties.items():
-        if said := _schema_flaw(each, (*context, "properties", name), strict):
-            return said
+        if wording := _schema_flaw(each, (*context, "properties", name), strict):
+            return wording
     return _schema_flaw(schema.get("items"), (*context, "items"), strict)
 
 

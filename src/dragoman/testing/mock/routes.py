@@ -1,4 +1,4 @@
-"""Which question a path asks, and the small questions that no script answers: counting, embedding, listing models."""
+"""Routing by path, and the endpoints that need no script: counting tokens, embedding, listing models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
-from dragoman.testing.mock.http import HttpRequest
+from dragoman.testing.mock.http import ReceivedRequest
 from dragoman.testing.scripted import EMBEDDING_SIZE, embedding
 from dragoman.values.profile import ProtocolName
 
@@ -25,7 +25,7 @@ _GEMINI_ACTIONS: dict[str, Action] = {
     "embedContent": "embed",
     "batchEmbedContents": "embed_batch",
 }
-# Services and gateways put anything before these; the longer ending comes first.
+# Services and gateways may put any prefix before these; the longer ending comes first.
 _ENDINGS: tuple[tuple[str, ProtocolName, Action], ...] = (
     ("/chat/completions", "openai_chat", "generate"),
     ("/responses/input_tokens", "openai_responses", "count"),
@@ -37,33 +37,33 @@ _ENDINGS: tuple[tuple[str, ProtocolName, Action], ...] = (
 PATHS = "/v1beta/models/{model}:streamGenerateContent, /v1/chat/completions, /v1/responses, /v1/messages, /v1/embeddings, /v1/models"
 
 
-class Route(msgspec.Struct, frozen=True):
+class ServiceRoute(msgspec.Struct, frozen=True):
     protocol: ProtocolName
     action: Action
     model: str = ""
-    """Where the path names it."""
+    """The model, if the path names it."""
 
 
-def route(request: HttpRequest, path: str) -> Route | None:
-    """What a request asks; None where this server has no such path."""
+def find_route(request: ReceivedRequest, path: str) -> ServiceRoute | None:
+    """The route of a request; None if this server has no such path."""
     if request.method == "GET":
         return _models_route(request, path) if path.rstrip("/").endswith("/models") else None
     if request.method != "POST":
         return None
     if found := _GEMINI.fullmatch(path):
         action = _GEMINI_ACTIONS.get(found[2])
-        return Route("gemini", action, unquote(found[1])) if action else None
-    return next((Route(protocol, action) for ending, protocol, action in _ENDINGS if path.endswith(ending)), None)
+        return ServiceRoute("gemini", action, unquote(found[1])) if action else None
+    return next((ServiceRoute(protocol, action) for ending, protocol, action in _ENDINGS if path.endswith(ending)), None)
 
 
-def _models_route(request: HttpRequest, path: str) -> Route:
+def _models_route(request: ReceivedRequest, path: str) -> ServiceRoute:
     if "anthropic-version" in request.headers:
-        return Route("anthropic", "models")
-    return Route("gemini" if "/v1beta" in path else "openai_chat", "models")
+        return ServiceRoute("anthropic", "models")
+    return ServiceRoute("gemini" if "/v1beta" in path else "openai_chat", "models")
 
 
-def key_of(request: HttpRequest) -> str:
-    """The key a client came with, in any of the places where services look for it."""
+def key_of(request: ReceivedRequest) -> str:
+    """The client's API key, from any of the places where services accept it."""
     headers = request.headers
     bearer = headers.get("authorization", "").partition(" ")[2]
     in_query = parse_qs(request.query).get("key", [""])[0]
@@ -85,7 +85,7 @@ def count_body(protocol: ProtocolName, tokens: int) -> dict[str, Any]:
             assert_never(protocol)
 
 
-def embed_body(where: Route, body: dict[str, Any], tokens: int) -> dict[str, Any]:
+def embed_body(where: ServiceRoute, body: dict[str, Any], tokens: int) -> dict[str, Any]:
     if where.protocol == "gemini":
         if where.action == "embed_batch":
             return {"embeddings": [_gemini_vector(each) for each in body.get("requests") or []]}

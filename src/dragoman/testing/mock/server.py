@@ -15,25 +15,24 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.providers.redact import REDACTED, SECRET_HEADERS, redact
 from dragoman.testing.mock import encode_anthropic, encode_chat, encode_gemini, encode_responses, faults, routes
-from dragoman.testing.mock.http import Hangup, HttpRequest, Listener, Sender
-from dragoman.testing.mock.routes import Route
+from dragoman.testing.mock.http import Hangup, Listener, ReceivedRequest, Sender
+from dragoman.testing.mock.routes import ServiceRoute
 from dragoman.testing.mock.validate import Rules, Violation, validate
-from dragoman.testing.mock.wire import Asked, Close, Pause, Voice, array_framed, framed, play, stalled, to_json
-from dragoman.testing.script import (
-    Answer,
-    Block,
-    Call,
+from dragoman.testing.mock.wire import Close, Encoder, ModelRequest, Pause, frame_as_array, frame_events, play, stop_at_stall, to_json
+from dragoman.testing.script import Playback, Source
+from dragoman.testing.script_steps import (
+    BlockStep,
+    CallStep,
     Cite,
-    Cut,
+    CutStep,
     Fail,
     Finish,
-    Framing,
     Garbage,
-    Playback,
-    Raw,
-    Report,
+    RawStep,
+    ReportStep,
     Say,
-    Source,
+    ScriptedAnswer,
+    ScriptFraming,
     Stall,
     Think,
     Wait,
@@ -41,19 +40,19 @@ from dragoman.testing.script import (
 from dragoman.values.errors import InputError
 from dragoman.values.profile import ProtocolName
 
-_VOICES: dict[ProtocolName, tuple[Callable[[Answer, Asked], Voice], str]] = {
-    "gemini": (encode_gemini.GeminiVoice, encode_gemini.CALL_PREFIX),
-    "openai_chat": (encode_chat.ChatVoice, encode_chat.CALL_PREFIX),
-    "openai_responses": (encode_responses.ResponsesVoice, encode_responses.CALL_PREFIX),
-    "anthropic": (encode_anthropic.AnthropicVoice, encode_anthropic.CALL_PREFIX),
+_ENCODERS: dict[ProtocolName, tuple[Callable[[ScriptedAnswer, ModelRequest], Encoder], str]] = {
+    "gemini": (encode_gemini.GeminiEncoder, encode_gemini.CALL_PREFIX),
+    "openai_chat": (encode_chat.ChatEncoder, encode_chat.CALL_PREFIX),
+    "openai_responses": (encode_responses.ResponsesEncoder, encode_responses.CALL_PREFIX),
+    "anthropic": (encode_anthropic.AnthropicEncoder, encode_anthropic.CALL_PREFIX),
 }
 _JSON = {"content-type": "application/json; charset=utf-8"}
 _EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _NAMED = re.compile(r"/s/([^/]+)(/.*)")
 
 
-class Exchange(msgspec.Struct):
-    """One request and what became of it."""
+class ServedExchange(msgspec.Struct):
+    """One request and its outcome."""
 
     method: str
     path: str
@@ -62,24 +61,24 @@ class Exchange(msgspec.Struct):
     body: Any
     """Decoded JSON; text where it is not JSON."""
     script: str = ""
-    """The named script that the path chose."""
+    """The named script selected by the path."""
     protocol: str = ""
     action: str = ""
     model: str = ""
     violation: Violation | None = None
-    """What the validator said."""
+    """The validator's verdict."""
     status: int = 0
     outcome: str = "waiting"
     """`answered`, or who ended the connection: `cut by the script`, `the client went away`, `the server closed`, `the server failed`."""
 
     def to_json(self) -> bytes:
-        """For a log: without secrets."""
+        """JSON for a log, without secrets."""
         headers = {name: REDACTED if name in SECRET_HEADERS else value for name, value in self.headers.items()}
         return to_json(msgspec.structs.asdict(self) | {"headers": headers, "path": redact(self.path)})
 
 
 _BETA_FIELDS = {"thinking-binding-controls-2026-08-01": "block_binding"}
-"""Fields Anthropic takes only from requests that name the beta in their `anthropic-beta` header."""
+"""Fields that Anthropic accepts only if the `anthropic-beta` header names the beta."""
 
 
 def _with_betas(rules: Rules, headers: Mapping[str, str]) -> Rules:
@@ -89,13 +88,13 @@ def _with_betas(rules: Rules, headers: Mapping[str, str]) -> Rules:
 
 
 class MockServer:
-    """Plays a script to whoever asks, in the protocol they ask in.
+    """Plays a script to any client, in the protocol of its request.
 
         async with MockServer("text: Hello.") as server:
             ...  # server.url, server.requests
 
-    `/s/<name>/...` plays the named script, `POST /_script` (or `/s/<name>/_script`) puts another in its place, `GET /_log` tells what
-    was asked. A request that the real service would refuse is refused in its words, and no answer of the script is spent on it.
+    `/s/<name>/...` plays the named script, `POST /_script` (or `/s/<name>/_script`) replaces it, `GET /_log` returns
+    the requests. A request that the real service would refuse is refused with its error message and uses up no answer of the script.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class MockServer:
         cut: int | None = None,
         piece_bytes: int = 0,
         piece_wait_s: float = 0.0,
-        framing: Sequence[Framing] = (),
+        framing: Sequence[ScriptFraming] = (),
         keep: int | None = None,
     ) -> None:
         self._playbacks = {"": Playback(source)} | {name: Playback(each) for name, each in (scripts or {}).items()}
@@ -125,18 +124,18 @@ class MockServer:
         self._cut = cut
         self._defaults: dict[str, Any] = {"piece_bytes": piece_bytes, "piece_wait_s": piece_wait_s, "framing": tuple(framing)}
         self._listener = Listener(self._respond)
-        self._asked = 0
+        self._request_count = 0
         self._keep = keep
-        self.requests: list[Exchange] = []
-        """What it was asked, in order: all of it, or the latest `keep` requests. Those to `/_script` and `/_log` are not among it."""
+        self.requests: list[ServedExchange] = []
+        """The requests received, in order: all, or the latest `keep`. Those to `/_script` and `/_log` are left out."""
         self.url = ""
 
     @property
     def connections(self) -> int:
-        """How many connections were opened."""
+        """Number of connections opened."""
         return self._listener.accepted
 
-    # --- its life
+    # --- opening and closing
 
     async def __aenter__(self) -> Self:
         self._open_log()
@@ -157,12 +156,12 @@ class MockServer:
             self._log = Path(self._log_path).open("a", encoding="utf-8")  # noqa: SIM115  closed in aclose
 
     def play(self, source: Source, name: str = "") -> None:
-        """Put another script in the place of the one that is playing."""
+        """Replace the script that is playing."""
         self._playbacks[name] = Playback(source)
 
-    # --- what is asked
+    # --- handling requests
 
-    async def _respond(self, request: HttpRequest, sender: Sender) -> None:
+    async def _respond(self, request: ReceivedRequest, sender: Sender) -> None:
         name, path = found.groups() if (found := _NAMED.fullmatch(request.path)) else ("", request.path)
         if path == "/_log":
             body = b"[" + b",".join(each.to_json() for each in self.requests) + b"]"
@@ -171,7 +170,9 @@ class MockServer:
         if path == "/_script":
             await self._replace_script(sender, request, name)
             return
-        exchange = Exchange(request.method, request.path + (f"?{request.query}" if request.query else ""), request.headers, None, name)
+        exchange = ServedExchange(
+            request.method, request.path + (f"?{request.query}" if request.query else ""), request.headers, None, name
+        )
         self._remember(exchange)
         try:
             await self._answer(exchange, request, path, sender)
@@ -190,12 +191,12 @@ class MockServer:
                 self._log.write(exchange.to_json().decode() + "\n")
                 self._log.flush()
 
-    def _remember(self, exchange: Exchange) -> None:
+    def _remember(self, exchange: ServedExchange) -> None:
         self.requests.append(exchange)
         if self._keep is not None:
             del self.requests[: max(len(self.requests) - self._keep, 0)]
 
-    async def _replace_script(self, sender: Sender, request: HttpRequest, name: str) -> None:
+    async def _replace_script(self, sender: Sender, request: ReceivedRequest, name: str) -> None:
         try:
             self.play(request.body.decode(), name)
         except (InputError, UnicodeDecodeError) as error:
@@ -204,33 +205,33 @@ class MockServer:
         count = len(self._playbacks[name].script.answers)
         await sender.send_text(200, "1 answer is ready." if count == 1 else f"{count} answers are ready.")
 
-    async def _answer(self, exchange: Exchange, request: HttpRequest, path: str, sender: Sender) -> None:
-        where = routes.route(request, path)
+    async def _answer(self, exchange: ServedExchange, request: ReceivedRequest, path: str, sender: Sender) -> None:
+        where = routes.find_route(request, path)
         if where is None:
             exchange.status = 404
             await sender.send_text(404, f"{request.method} {path} is not answered here. Paths are: {routes.PATHS}")
             return
-        body = _decoded(request.body)
-        asked = self._asked_for(where, request, body if isinstance(body, dict) else {})
-        exchange.body, exchange.protocol, exchange.action, exchange.model = body, where.protocol, where.action, asked.model
+        body = _decode_body(request.body)
+        model_request = self._model_request(where, request, body if isinstance(body, dict) else {})
+        exchange.body, exchange.protocol, exchange.action, exchange.model = body, where.protocol, where.action, model_request.model
         fail = self._refusal(where, request, body, exchange)
         if fail is not None:
-            await _send_error(sender, exchange, asked, fail)
+            await _send_error(sender, exchange, model_request, fail)
         elif where.action in ("generate", "stream"):
-            await self._perform(exchange, request, asked, sender)
+            await self._perform(exchange, request, model_request, sender)
         else:
             exchange.status = 200
-            headers = _JSON | faults.request_headers(where.protocol, faults.request_id_of(asked))
-            await sender.send_all(200, headers, to_json(self._plain_answer(where, asked)))
+            headers = _JSON | faults.request_headers(where.protocol, faults.request_id_of(model_request))
+            await sender.send_all(200, headers, to_json(self._plain_answer(where, model_request)))
 
-    def _asked_for(self, where: Route, request: HttpRequest, body: dict[str, Any]) -> Asked:
-        self._asked += 1
+    def _model_request(self, where: ServiceRoute, request: ReceivedRequest, body: dict[str, Any]) -> ModelRequest:
+        self._request_count += 1
         stream = where.action == "stream" or body.get("stream") is True
         model = where.model or str(body.get("model") or self._models[0])
-        return Asked(where.protocol, model, body, self._asked, max(len(request.body) // 4, 1), stream, int(time.time()))
+        return ModelRequest(where.protocol, model, body, self._request_count, max(len(request.body) // 4, 1), stream, int(time.time()))
 
-    def _refusal(self, where: Route, request: HttpRequest, body: object, exchange: Exchange) -> Fail | None:
-        """Why this request gets no answer: a wrong key, a body that is no JSON, a script that is not there, or a broken rule."""
+    def _refusal(self, where: ServiceRoute, request: ReceivedRequest, body: object, exchange: ServedExchange) -> Fail | None:
+        """The error for this request, if any: a wrong key, a body that is not JSON, an unknown script, or a violated rule."""
         if self._key and routes.key_of(request) != self._key:
             return Fail(401)
         if where.action == "models":
@@ -248,56 +249,60 @@ class MockServer:
             return None
         return Fail(exchange.violation.status, exchange.violation.message, exchange.violation.code)
 
-    def _plain_answer(self, where: Route, asked: Asked) -> dict[str, Any]:
+    def _plain_answer(self, where: ServiceRoute, model_request: ModelRequest) -> dict[str, Any]:
         match where.action:
             case "models":
                 return routes.models_body(where.protocol, self._models)
             case "count":
-                return routes.count_body(where.protocol, asked.input_tokens)
+                return routes.count_body(where.protocol, model_request.input_tokens)
             case _:
-                return routes.embed_body(where, asked.body, asked.input_tokens)
+                return routes.embed_body(where, model_request.body, model_request.input_tokens)
 
     # --- playing an answer
 
-    async def _perform(self, exchange: Exchange, request: HttpRequest, asked: Asked, sender: Sender) -> None:
+    async def _perform(self, exchange: ServedExchange, request: ReceivedRequest, model_request: ModelRequest, sender: Sender) -> None:
         try:
-            answer = self._with_defaults(self._playbacks[exchange.script].next(asked))
+            answer = self._with_defaults(self._playbacks[exchange.script].next(model_request))
         except InputError as error:
-            await _send_error(sender, exchange, asked, Fail(400, str(error)))
+            await _send_error(sender, exchange, model_request, Fail(400, str(error)))
             return
         steps = list(answer.steps)
-        cut = next((step.after_bytes for step in steps if isinstance(step, Cut) and step.after_bytes is not None), None)
-        sender.trouble(piece_bytes=answer.piece_bytes, piece_wait_s=answer.piece_wait_s, cut=cut)
+        cut = next((step.after_bytes for step in steps if isinstance(step, CutStep) and step.after_bytes is not None), None)
+        sender.set_faults(piece_bytes=answer.piece_bytes, piece_wait_s=answer.piece_wait_s, cut=cut)
         while steps and isinstance(first := steps[0], Wait):
             await sender.pause(first.seconds)
             steps.pop(0)
         match steps[:1]:
             case [Fail() as fail]:
-                await _send_error(sender, exchange, asked, fail)
+                await _send_error(sender, exchange, model_request, fail)
                 return
-            case [Cut(None)]:
+            case [CutStep(None)]:
                 raise Hangup("cut by the script")
         rest = msgspec.structs.replace(answer, steps=tuple(steps))
-        if asked.stream:
-            await _send_stream(sender, exchange, asked, rest, array=asked.protocol == "gemini" and "alt=sse" not in request.query)
+        if model_request.stream:
+            await _send_stream(
+                sender, exchange, model_request, rest, array=model_request.protocol == "gemini" and "alt=sse" not in request.query
+            )
         else:
-            await _send_whole(sender, exchange, asked, rest)
+            await _send_whole(sender, exchange, model_request, rest)
 
-    def _with_defaults(self, answer: Answer) -> Answer:
-        """The server's own faults, where the answer has none."""
+    def _with_defaults(self, answer: ScriptedAnswer) -> ScriptedAnswer:
+        """The answer with the server's default faults, where it has none of its own."""
         changed = {name: value for name, value in self._defaults.items() if value and not getattr(answer, name)}
-        if self._cut is not None and not any(isinstance(step, Cut) for step in answer.steps):
-            changed["steps"] = (*answer.steps, Cut(self._cut))
+        if self._cut is not None and not any(isinstance(step, CutStep) for step in answer.steps):
+            changed["steps"] = (*answer.steps, CutStep(self._cut))
         return msgspec.structs.replace(answer, **changed) if changed else answer
 
 
-async def _send_stream(sender: Sender, exchange: Exchange, asked: Asked, answer: Answer, *, array: bool) -> None:
-    voice, prefix = _VOICES[asked.protocol]
-    frames = stalled(play(answer, voice(answer, asked), asked, prefix), answer)
+async def _send_stream(
+    sender: Sender, exchange: ServedExchange, model_request: ModelRequest, answer: ScriptedAnswer, *, array: bool
+) -> None:
+    encoder_class, prefix = _ENCODERS[model_request.protocol]
+    frames = stop_at_stall(play(answer, encoder_class(answer, model_request), model_request, prefix), answer)
     exchange.status = 200
-    headers = (_JSON if array else _EVENTS) | faults.request_headers(asked.protocol, faults.request_id_of(asked))
-    await sender.head(200, headers)
-    for each in array_framed(frames) if array else framed(frames, answer.framing):
+    headers = (_JSON if array else _EVENTS) | faults.request_headers(model_request.protocol, faults.request_id_of(model_request))
+    await sender.send_head(200, headers)
+    for each in frame_as_array(frames) if array else frame_events(frames, answer.framing):
         match each:
             case Pause(seconds):
                 await sender.flush()
@@ -310,40 +315,43 @@ async def _send_stream(sender: Sender, exchange: Exchange, asked: Asked, answer:
     await sender.end()
 
 
-async def _send_whole(sender: Sender, exchange: Exchange, asked: Asked, answer: Answer) -> None:
-    """The same answer in one body. What a stream would do in between happens before it; a cut without a number halves it."""
-    voice_class, prefix = _VOICES[asked.protocol]
-    said = msgspec.structs.replace(
-        answer, steps=tuple(step for step in answer.steps if isinstance(step, Say | Think | Call | Cite | Report | Finish | Block))
+async def _send_whole(sender: Sender, exchange: ServedExchange, model_request: ModelRequest, answer: ScriptedAnswer) -> None:
+    """Send the answer as one body. Pauses within a stream happen before it; a cut without a number cuts it in half."""
+    encoder_class, prefix = _ENCODERS[model_request.protocol]
+    content = msgspec.structs.replace(
+        answer,
+        steps=tuple(step for step in answer.steps if isinstance(step, Say | Think | CallStep | Cite | ReportStep | Finish | BlockStep)),
     )
-    voice = voice_class(said, asked)
-    for _ in play(said, voice, asked, prefix):
+    encoder = encoder_class(content, model_request)
+    for _ in play(content, encoder, model_request, prefix):
         pass
-    raw = b"".join(step.data if isinstance(step, Raw) else step.text.encode() for step in answer.steps if isinstance(step, Raw | Garbage))
-    body = raw or (to_json(voice.whole()) if said.steps else b"")
-    cut = next((step for step in answer.steps if isinstance(step, Cut)), None)
+    raw = b"".join(
+        step.data if isinstance(step, RawStep) else step.text.encode() for step in answer.steps if isinstance(step, RawStep | Garbage)
+    )
+    body = raw or (to_json(encoder.whole()) if content.steps else b"")
+    cut = next((step for step in answer.steps if isinstance(step, CutStep)), None)
     cut_at = None if cut is None else len(body) // 2 if cut.after_bytes is None else cut.after_bytes
-    sender.trouble(piece_bytes=answer.piece_bytes, piece_wait_s=answer.piece_wait_s, cut=cut_at)
+    sender.set_faults(piece_bytes=answer.piece_bytes, piece_wait_s=answer.piece_wait_s, cut=cut_at)
     await sender.pause(sum(step.seconds for step in answer.steps if isinstance(step, Wait)))
     if fail := next((step for step in answer.steps if isinstance(step, Fail)), None):
-        await _send_error(sender, exchange, asked, fail)
+        await _send_error(sender, exchange, model_request, fail)
         return
     exchange.status = 200
-    await sender.head(200, _JSON | faults.request_headers(asked.protocol, faults.request_id_of(asked)), len(body))
+    await sender.send_head(200, _JSON | faults.request_headers(model_request.protocol, faults.request_id_of(model_request)), len(body))
     if any(isinstance(step, Stall) for step in answer.steps):
         await sender.pause(None)
     await sender.send(body)
     await sender.end()
 
 
-async def _send_error(sender: Sender, exchange: Exchange, asked: Asked, fail: Fail) -> None:
+async def _send_error(sender: Sender, exchange: ServedExchange, model_request: ModelRequest, fail: Fail) -> None:
     exchange.status = fail.status
-    request_id = faults.request_id_of(asked)
-    headers = _JSON | faults.error_headers(asked.protocol, fail, request_id, time.time())
-    await sender.send_all(fail.status, headers, to_json(faults.error_body(asked.protocol, fail, request_id)))
+    request_id = faults.request_id_of(model_request)
+    headers = _JSON | faults.error_headers(model_request.protocol, fail, request_id, time.time())
+    await sender.send_all(fail.status, headers, to_json(faults.error_body(model_request.protocol, fail, request_id)))
 
 
-def _decoded(data: bytes) -> object:
+def _decode_body(data: bytes) -> object:
     if not data:
         return dict[str, Any]()
     try:

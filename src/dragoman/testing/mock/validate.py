@@ -1,7 +1,7 @@
-"""Strict request validators: would the real service take this request, and if not, what would it answer?
+"""Strict request validators: would the real service accept this request, and if not, what would it answer?
 
-They are an oracle beside the protocol modules and share no code with them: what they know comes from the services' documents,
-their SDKs' types, and the error messages users have met.
+They are an oracle independent of the protocol modules and share no code with them: their rules come from the services' documentation,
+their SDKs' types, and error messages that users have reported.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ _DEFAULT_RULES = Rules()
 
 
 def validate(protocol: ProtocolName, body: Json, rules: Rules = _DEFAULT_RULES) -> Violation | None:
-    """The first violation in a decoded request body, or None where the service would take it. Never raises on any JSON object."""
+    """The first violation in a decoded request body, or None if the service would accept it. Never raises on any JSON object."""
     return _VALIDATORS[protocol](body, rules)

@@ -1,4 +1,4 @@
-"""Anthropic Messages: would `POST /v1/messages` take this body?"""
+"""Anthropic Messages: would `POST /v1/messages` accept this body?"""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.testing.mock.anthropic_blocks import (
     shape_violation,
     text_block_violation,
 )
-from dragoman.testing.mock.anthropic_turns import answered_calls, answered_server_calls, last_role, thinking_blocks
+from dragoman.testing.mock.anthropic_turns import last_role_violation, results_violation, server_results_violation, thinking_violation
 from dragoman.testing.mock.violation import (
+    BodyShape,
     Json,
     Rules,
-    Shape,
     Violation,
     estimate_tokens,
     find_fault,
@@ -26,7 +26,7 @@ from dragoman.testing.mock.violation import (
     lone_surrogate_at,
 )
 
-_TOP = Shape(
+_TOP = BodyShape(
     {"model": "string", "max_tokens": "int", "messages": "array"},
     {
         "cache_control": "object?",
@@ -51,20 +51,20 @@ _TOP = Shape(
     },
 )
 _THINKING = {
-    "enabled": Shape({"type": "string", "budget_tokens": "int"}, {"display": "string?"}),
-    "adaptive": Shape({"type": "string"}, {"display": "string?"}),
-    "disabled": Shape({"type": "string"}),
-    "between_tools": Shape({"type": "string"}),
+    "enabled": BodyShape({"type": "string", "budget_tokens": "int"}, {"display": "string?"}),
+    "adaptive": BodyShape({"type": "string"}, {"display": "string?"}),
+    "disabled": BodyShape({"type": "string"}),
+    "between_tools": BodyShape({"type": "string"}),
 }
 _TOOL_CHOICE = {
-    "auto": Shape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
-    "any": Shape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
-    "tool": Shape({"type": "string", "name": "string"}, {"disable_parallel_tool_use": "bool"}),
-    "none": Shape({"type": "string"}),
+    "auto": BodyShape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
+    "any": BodyShape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
+    "tool": BodyShape({"type": "string", "name": "string"}, {"disable_parallel_tool_use": "bool"}),
+    "none": BodyShape({"type": "string"}),
 }
-_OUTPUT_CONFIG = Shape({}, {"effort": "string?", "format": "object?"})
-_FORMAT = Shape({"type": ("json_schema",), "schema": "object"})
-_CUSTOM_TOOL = Shape(
+_OUTPUT_CONFIG = BodyShape({}, {"effort": "string?", "format": "object?"})
+_FORMAT = BodyShape({"type": ("json_schema",), "schema": "object"})
+_CUSTOM_TOOL = BodyShape(
     {"name": "string", "input_schema": "object"},
     {
         "allowed_callers": "array",
@@ -77,7 +77,7 @@ _CUSTOM_TOOL = Shape(
         "type": "string?",
     },
 )
-_WEB_SEARCH = Shape(
+_WEB_SEARCH = BodyShape(
     {"type": "string", "name": ("web_search",)},
     {
         "allowed_callers": "array",
@@ -90,7 +90,7 @@ _WEB_SEARCH = Shape(
         "user_location": "object?",
     },
 )
-_METADATA = Shape({}, {"user_id": "string?"})
+_METADATA = BodyShape({}, {"user_id": "string?"})
 _SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search_tool", "bash", "memory", "text_editor", "computer", "browser")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -141,8 +141,8 @@ def _sampling(body: Json, rules: Rules) -> Violation | None:
     if "top_k" in body:
         return Violation(0, "`top_k` must be unset when thinking is enabled or in adaptive mode.")
     if body.get("top_p", 1) < 0.95:
-        said = "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode."
-        return Violation(0, said, paraphrase=True)
+        wording = "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode."
+        return Violation(0, wording, paraphrase=True)
     return None
 
 
@@ -260,8 +260,8 @@ def _messages(body: Json, rules: Rules) -> Violation | None:
         if not isinstance(message, dict):
             return Violation(0, f"messages.{index}: Input should be an object", paraphrase=True)
         if message.get("role") == "system":
-            said = 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
-            return Violation(9, f'{said}not "system" as an input message role.')
+            wording = 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
+            return Violation(9, f'{wording}not "system" as an input message role.')
         if found := shape_violation(message, MESSAGE, f"messages.{index}.", rules):
             return found
         role = message["role"]
@@ -290,13 +290,13 @@ def _cache_blocks(body: Json, rules: Rules) -> Violation | None:
         if mark.get("ttl", "5m") == "5m":
             short = True
         elif short:
-            said = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
-            return Violation(8, f"{path}.cache_control.ttl: {said}")
+            wording = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block."
+            return Violation(8, f"{path}.cache_control.ttl: {wording}")
     return None
 
 
 def _marks(body: Json) -> Iterator[tuple[str, Json | None]]:
-    """The cache marks in the order the service reads them."""
+    """The cache_control marks in the order the service reads them."""
     for index, tool in enumerate(body.get("tools", [])):
         yield f"tools.{index}", tool.get("cache_control")
     system = body.get("system")
@@ -335,12 +335,12 @@ def _thinks(body: Json) -> bool:
 
 
 def _bad_tag(path: str, tag: object, tags: Iterable[str]) -> Violation:
-    said = f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {listing(tags, ', ')}"
-    return Violation(0, f"{path}: {said}", paraphrase=True)
+    wording = f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {listing(tags, ', ')}"
+    return Violation(0, f"{path}: {wording}", paraphrase=True)
 
 
 def _open_object(schema: object, path: str) -> Violation | None:
-    """Constrained decoding wants every object closed."""
+    """Constrained decoding requires additionalProperties: false on every object."""
     nested = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
     is_object = isinstance(schema, dict) and (schema.get("type") == "object" or schema.get("type") == ["object", "null"])
     if isinstance(schema, dict) and is_object and schema.get("additionalProperties") is not False:
@@ -357,10 +357,10 @@ _CHECKS = (
     _system,
     _tools,
     _messages,
-    answered_calls,
-    answered_server_calls,
-    thinking_blocks,
-    last_role,
+    results_violation,
+    server_results_violation,
+    thinking_violation,
+    last_role_violation,
     _cache_blocks,
     _window,
 )

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and the many services that speak it: would `POST /chat/completions` take this body?"""
+"""OpenAI Chat Completions, and the many services that speak it: would `POST /chat/completions` accept this body?"""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dragoman.testing.mock.openai_shapes import (
     wrong_type,
     wrong_value,
 )
-from dragoman.testing.mock.violation import Json, Kind, Rules, Shape, Violation, estimate_tokens, find_fault, first_violation, is_base64
+from dragoman.testing.mock.violation import BodyShape, Json, Kind, Rules, Violation, estimate_tokens, find_fault, first_violation, is_base64
 
-_TOP = Shape(
+_TOP = BodyShape(
     {"model": "string", "messages": "array"},
     {
         "audio": "object?",
@@ -64,15 +64,15 @@ _TOP = Shape(
         "web_search_options": "object",
     },
 )
-_STREAM_OPTIONS = Shape({}, {"include_usage": "bool", "include_obfuscation": "bool"})
+_STREAM_OPTIONS = BodyShape({}, {"include_usage": "bool", "include_obfuscation": "bool"})
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
-_PLAIN = Shape({"role": "string", "content": "string|array"}, {"name": "string"})
+_PLAIN = BodyShape({"role": "string", "content": "string|array"}, {"name": "string"})
 _MESSAGES = {
     "system": _PLAIN,
     "developer": _PLAIN,
     "user": _PLAIN,
-    "function": Shape({"role": "string", "content": "string?", "name": "string"}),
-    "tool": Shape({"role": "string", "content": "string|array", "tool_call_id": "string"}, {"name": "string"}),
+    "function": BodyShape({"role": "string", "content": "string?", "name": "string"}),
+    "tool": BodyShape({"role": "string", "content": "string|array", "tool_call_id": "string"}, {"name": "string"}),
 }
 _ASSISTANT: dict[str, Kind] = {
     "content": "string?|array",
@@ -83,21 +83,21 @@ _ASSISTANT: dict[str, Kind] = {
     "function_call": "object?",
 }
 _PARTS = {
-    "text": Shape({"type": "string", "text": "string"}, CACHE_BREAKPOINT),
-    "refusal": Shape({"type": "string", "refusal": "string"}),
-    "image_url": Shape({"type": "string", "image_url": "object"}, CACHE_BREAKPOINT),
-    "input_audio": Shape({"type": "string", "input_audio": "object"}, CACHE_BREAKPOINT),
-    "file": Shape({"type": "string", "file": "object"}, CACHE_BREAKPOINT),
+    "text": BodyShape({"type": "string", "text": "string"}, CACHE_BREAKPOINT),
+    "refusal": BodyShape({"type": "string", "refusal": "string"}),
+    "image_url": BodyShape({"type": "string", "image_url": "object"}, CACHE_BREAKPOINT),
+    "input_audio": BodyShape({"type": "string", "input_audio": "object"}, CACHE_BREAKPOINT),
+    "file": BodyShape({"type": "string", "file": "object"}, CACHE_BREAKPOINT),
 }
 _ROLE_PARTS = {"user": ("text", "image_url", "input_audio", "file"), "assistant": ("text", "refusal")}
-_IMAGE_URL = Shape({"url": "string"}, {"detail": ("auto", "low", "high", "original")})
-_AUDIO = Shape({"data": "string", "format": ("wav", "mp3")})
-_FILE = Shape({}, {"file_data": "string", "file_id": "string", "filename": "string"})
-_CALL = Shape({"id": "string", "type": ("function", "custom")}, {"function": "object", "custom": "object"})
-_CALLED = Shape({"name": "string", "arguments": "string"})
-_TOOL = Shape({"type": ("function", "custom")}, {"function": "object", "custom": "object"})
-_FUNCTION = Shape({"name": "string"}, {"description": "string", "parameters": "object", "strict": "bool?"})
-_JSON_SCHEMA = Shape({"name": "string"}, {"description": "string", "schema": "object", "strict": "bool?"})
+_IMAGE_URL = BodyShape({"url": "string"}, {"detail": ("auto", "low", "high", "original")})
+_AUDIO = BodyShape({"data": "string", "format": ("wav", "mp3")})
+_FILE = BodyShape({}, {"file_data": "string", "file_id": "string", "filename": "string"})
+_CALL = BodyShape({"id": "string", "type": ("function", "custom")}, {"function": "object", "custom": "object"})
+_CALLED = BodyShape({"name": "string", "arguments": "string"})
+_TOOL = BodyShape({"type": ("function", "custom")}, {"function": "object", "custom": "object"})
+_FUNCTION = BodyShape({"name": "string"}, {"description": "string", "parameters": "object", "strict": "bool?"})
+_JSON_SCHEMA = BodyShape({"name": "string"}, {"description": "string", "schema": "object", "strict": "bool?"})
 _MAX_ID = 40
 _MAX_TOOLS = 128
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -125,12 +125,12 @@ def _fields(body: Json, rules: Rules) -> Violation | None:
 def _limits(body: Json, rules: Rules) -> Violation | None:
     old, new = "max_tokens", "max_completion_tokens"
     if body.get(old) is not None and body.get(new) is not None:
-        said = f"Setting '{old}' and '{new}' at the same time is not supported."
-        return Violation(0, said, code="invalid_parameter_combination")
+        wording = f"Setting '{old}' and '{new}' at the same time is not supported."
+        return Violation(0, wording, code="invalid_parameter_combination")
     refused = {old: new, new: old}.get(rules.max_tokens_field, "")
     if refused and body.get(refused) is not None:
-        said = f"Unsupported parameter: '{refused}' is not supported with this model. Use '{rules.max_tokens_field}' instead."
-        return Violation(0, said, code="unsupported_parameter")
+        wording = f"Unsupported parameter: '{refused}' is not supported with this model. Use '{rules.max_tokens_field}' instead."
+        return Violation(0, wording, code="unsupported_parameter")
     if body.get("reasoning_effort") not in (None, *EFFORTS):
         return wrong_value(body["reasoning_effort"], EFFORTS)
     return None
@@ -149,8 +149,8 @@ def _format(body: Json, rules: Rules) -> Violation | None:
         path = "response_format.json_schema"
         return shape_violation(form["json_schema"], _JSON_SCHEMA, path, rules) or format_violation(form["json_schema"], path)
     if kind == "json_object" and "json" not in json.dumps(body["messages"]).lower():
-        said = "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
-        return Violation(0, said)
+        wording = "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
+        return Violation(0, wording)
     return None
 
 
@@ -159,8 +159,8 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
     if tools == []:
         return empty_array("tools")
     if tools and len(tools) > _MAX_TOOLS:
-        said = f"Expected an array with maximum length {_MAX_TOOLS}, but got an array with length {len(tools)} instead."
-        return Violation(0, f"Invalid 'tools': array too long. {said}", code="array_above_max_length")
+        wording = f"Expected an array with maximum length {_MAX_TOOLS}, but got an array with length {len(tools)} instead."
+        return Violation(0, f"Invalid 'tools': array too long. {wording}", code="array_above_max_length")
     declared: list[str] = []
     for index, tool in enumerate(tools or []):
         path = f"tools[{index}]"
@@ -209,7 +209,7 @@ def _assistant(message: Json, path: str, rules: Rules) -> Violation | None:
     optional = _ASSISTANT
     if rules.reasoning_field and rules.reasoning_back != "never":
         optional = {**_ASSISTANT, rules.reasoning_field: "string?"}
-    if found := shape_violation(message, Shape({"role": "string"}, optional), path, rules):
+    if found := shape_violation(message, BodyShape({"role": "string"}, optional), path, rules):
         reasoning = found.code == "unknown_parameter" and found.message.endswith(("reasoning_content'.", ".reasoning'."))
         return Violation(12, found.message, code=found.code) if reasoning else found
     calls = message.get("tool_calls")
@@ -258,8 +258,8 @@ def _part(part: object, role: str, path: str, rules: Rules) -> Violation | None:
     kind, allowed = part.get("type"), _ROLE_PARTS.get(role, ("text",))
     if kind == "image_url" and role != "user":
         message = path.partition(".")[0]
-        said = f"Image URLs are only allowed for messages with role 'user', but this message with role '{role}' contains an image URL."
-        return Violation(0, f"Invalid '{message}'. {said}", code="invalid_value")
+        wording = f"Image URLs are only allowed for messages with role 'user', but this message with role '{role}' contains an image URL."
+        return Violation(0, f"Invalid '{message}'. {wording}", code="invalid_value")
     if not isinstance(kind, str) or kind not in allowed:
         return wrong_value(kind, allowed)
     if found := shape_violation(part, _PARTS[kind], path, rules):
@@ -284,8 +284,8 @@ def _file(file: Json, path: str, rules: Rules) -> Violation | None:
         return None
     data = file.get("file_data", "")
     if not re.match(r"data:[^;,]+;base64,", data) or not is_base64(data.partition(",")[2]):
-        said = f"Invalid '{path}.file_data'. Expected a base64-encoded data URL with a MIME type."
-        return Violation(0, said, paraphrase=True, code="invalid_value")
+        wording = f"Invalid '{path}.file_data'. Expected a base64-encoded data URL with a MIME type."
+        return Violation(0, wording, paraphrase=True, code="invalid_value")
     if "filename" not in file:
         return Violation(0, f"Missing required parameter: '{path}.filename'.", paraphrase=True, code="missing_required_parameter")
     return None
@@ -312,22 +312,22 @@ def _call_pairs(body: Json, _rules: Rules) -> Violation | None:
         pending = list(group)
     if not pending:
         return None
-    said = "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
-    return Violation(10, f"{said}The following tool_call_ids did not have response messages: {', '.join(pending)}")
+    wording = "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+    return Violation(10, f"{wording}The following tool_call_ids did not have response messages: {', '.join(pending)}")
 
 
 def _answer(call: str, index: int, group: list[str], pending: list[str], known: dict[str, int]) -> Violation | None:
     if not group:
-        said = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-        return Violation(10, f"Invalid parameter: {said}")
+        wording = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+        return Violation(10, f"Invalid parameter: {wording}")
     if call not in group:
         return Violation(10, f"Invalid parameter: 'tool_call_id' of '{call}' not found in 'tool_calls' of previous message.")
     if call not in pending:
-        said = f"Duplicate value for 'tool_call_id' of '{call}', in messages[{known[call]}] and messages[{index}]."
-        return Violation(10, f"Invalid parameter: {said}")
+        wording = f"Duplicate value for 'tool_call_id' of '{call}', in messages[{known[call]}] and messages[{index}]."
+        return Violation(10, f"Invalid parameter: {wording}")
     if call != pending[0]:
-        said = f"messages[{index}]: tool messages must be in the order of the calls: expected '{pending[0]}'."
-        return Violation(10, said, paraphrase=True)
+        wording = f"messages[{index}]: tool messages must be in the order of the calls: expected '{pending[0]}'."
+        return Violation(10, wording, paraphrase=True)
     return None
 
 
@@ -339,7 +339,7 @@ def _reasoning(body: Json, rules: Rules) -> Violation | None:
         if message["role"] != "assistant" or (rules.reasoning_back == "calls" and not message.get("tool_calls")):
             continue
         given = message.get(rules.reasoning_field)
-        # Kimi takes an empty string for a missing one; DeepSeek does not.
+        # Kimi accepts an empty string as missing; DeepSeek does not.
         if given or (given == "" and rules.service != "kimi"):
             continue
         match rules.service:
@@ -364,12 +364,12 @@ def _template(body: Json, rules: Rules) -> Violation | None:
         role = message["role"]
         if role in ("system", "developer") and index > 0:
             return Violation(13, "System message must be at the beginning.")
-        # As the templates count: calls and their results stand outside the alternation.
+        # As the templates count: calls and their results do not take part in the alternation.
         if role not in ("user", "assistant") or message.get("tool_calls"):
             continue
         if role != expected:
-            said = "After the optional system message, conversation roles must alternate user and assistant roles "
-            return Violation(13, f"{said}except for tool calls and results")
+            wording = "After the optional system message, conversation roles must alternate user and assistant roles "
+            return Violation(13, f"{wording}except for tool calls and results")
         expected = "assistant" if role == "user" else "user"
     return None
 
@@ -379,10 +379,10 @@ def _window(body: Json, rules: Rules) -> Violation | None:
     if not limit or (tokens := estimate_tokens(body)) <= limit:
         return None
     if rules.service == "llama.cpp":
-        said = f"request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it"
-        return Violation(0, said, code="exceed_context_size_error")
-    said = f"This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} tokens. "
-    return Violation(0, f"{said}Please reduce the length of the messages.", code="context_length_exceeded")
+        wording = f"request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it"
+        return Violation(0, wording, code="exceed_context_size_error")
+    wording = f"This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} tokens. "
+    return Violation(0, f"{wording}Please reduce the length of the messages.", code="context_length_exceeded")
 
 
 def _not_mistral(value: str) -> Violation:

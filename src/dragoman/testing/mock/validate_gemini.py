@@ -1,10 +1,10 @@
-"""Gemini: would `generateContent` take this body? The model is named in the URL, so not here."""
+"""Gemini: would `generateContent` accept this body? The model is in the URL, so not checked here."""
 
 from __future__ import annotations
 
 import re
 
-from dragoman.testing.mock.gemini_schema import invalid_value, not_repeating, parsed, request_error, schema_violation, unknown_name
+from dragoman.testing.mock.gemini_schema import invalid_value, not_repeating, parse_fields, request_error, schema_violation, unknown_name
 from dragoman.testing.mock.gemini_turns import turns_violation
 from dragoman.testing.mock.violation import Json, Kind, Rules, Violation, estimate_tokens, first_violation, is_base64, lone_surrogate_at
 
@@ -96,7 +96,7 @@ def _unicode(body: Json, _rules: Rules) -> Violation | None:
 
 
 def _fields(body: Json, rules: Rules) -> Violation | None:
-    top = parsed(_without_extras(body, rules), _TOP, "")
+    top = parse_fields(_without_extras(body, rules), _TOP, "")
     if isinstance(top, Violation):
         return top
     if not top.get("contents"):
@@ -107,7 +107,7 @@ def _fields(body: Json, rules: Rules) -> Violation | None:
 
 
 def _system(value: object, rules: Rules) -> Violation | None:
-    content = parsed(value, _CONTENT, "system_instruction")
+    content = parse_fields(value, _CONTENT, "system_instruction")
     if isinstance(content, Violation):
         return content
     for index, part in enumerate(content.get("parts", [])):
@@ -119,7 +119,7 @@ def _system(value: object, rules: Rules) -> Violation | None:
 
 
 def _generation(value: object, rules: Rules) -> Violation | None:
-    config = parsed(value, _GENERATION, "generation_config")
+    config = parse_fields(value, _GENERATION, "generation_config")
     if isinstance(config, Violation):
         return config
     if not rules.temperature and any(field in config for field in ("temperature", "topP", "topK")):
@@ -132,7 +132,7 @@ def _generation(value: object, rules: Rules) -> Violation | None:
     path = "generation_config.response_schema"
     if "responseSchema" in config and (found := schema_violation(config["responseSchema"], path, path)):
         return found
-    thinking = parsed(config.get("thinkingConfig", {}), _THINKING, "generation_config.thinking_config")
+    thinking = parse_fields(config.get("thinkingConfig", {}), _THINKING, "generation_config.thinking_config")
     if isinstance(thinking, Violation):
         return thinking
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
@@ -149,7 +149,7 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
     names: list[str] = []
     built_in = False
     for index, value in enumerate(top.get("tools", [])):
-        tool = parsed(value, _TOOL, f"tools[{index}]")
+        tool = parse_fields(value, _TOOL, f"tools[{index}]")
         if isinstance(tool, Violation):
             return tool
         if not any(field != "functionDeclarations" or tool[field] for field in tool):
@@ -162,14 +162,14 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
             if name in names:
                 return Violation(0, f"Duplicate function declaration found: {name}")
             names.append(name)
-    config = parsed(top.get("toolConfig", {}), _TOOL_CONFIG, "tool_config")
+    config = parse_fields(top.get("toolConfig", {}), _TOOL_CONFIG, "tool_config")
     if isinstance(config, Violation):
         return config
     if names and built_in and not config.get("includeServerSideToolInvocations"):
         if not rules.thought_signatures:
             return Violation(0, "Tool use with function calling is unsupported")
-        said = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."
-        return Violation(0, said)
+        wording = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."
+        return Violation(0, wording)
     generation = top.get("generationConfig", {})
     mime_type = generation.get("responseMimeType") or generation.get("response_mime_type")
     if names and mime_type == "application/json" and not rules.thought_signatures:
@@ -178,12 +178,12 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
 
 
 def _declaration(value: object, path: str, rules: Rules) -> Violation | None:
-    fields = parsed(value, _DECLARATION, path)
+    fields = parse_fields(value, _DECLARATION, path)
     if isinstance(fields, Violation):
         return fields
     if not _NAME.fullmatch(fields.get("name", "")):
-        said = "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), "
-        return request_error(f"{path}.name", f"{said}underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64.")
+        wording = "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), "
+        return request_error(f"{path}.name", f"{wording}underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64.")
     if "parametersJsonSchema" in fields:
         if rules.tool_schema == "subset":
             return unknown_name("parametersJsonSchema", path, 20)
@@ -199,7 +199,7 @@ def _declaration(value: object, path: str, rules: Rules) -> Violation | None:
 
 def _calling(value: object, names: list[str]) -> Violation | None:
     path = "tool_config.function_calling_config"
-    config = parsed(value, _CALLING, path)
+    config = parse_fields(value, _CALLING, path)
     if isinstance(config, Violation):
         return config
     mode = config.get("mode", "AUTO")
@@ -208,8 +208,8 @@ def _calling(value: object, names: list[str]) -> Violation | None:
         return invalid_value(mode, f"{path}.mode", kind)
     allowed = config.get("allowedFunctionNames", [])
     if allowed and mode.upper() not in ("ANY", "VALIDATED"):
-        said = "allowed_function_names may only be set when the mode is ANY or VALIDATED"
-        return request_error(f"{path}.allowed_function_names", said, paraphrase=True)
+        wording = "allowed_function_names may only be set when the mode is ANY or VALIDATED"
+        return request_error(f"{path}.allowed_function_names", wording, paraphrase=True)
     if unknown := [name for name in allowed if name not in names]:
         return request_error(f"{path}.allowed_function_names", f"{unknown[0]} is not a declared function", paraphrase=True)
     if mode.upper() == "ANY" and not names:
@@ -220,7 +220,7 @@ def _calling(value: object, names: list[str]) -> Violation | None:
 def _contents(body: Json, rules: Rules) -> Violation | None:
     for index, value in enumerate(_top(body, rules)["contents"]):
         path = f"contents[{index}]"
-        content = parsed(value, _CONTENT, path)
+        content = parse_fields(value, _CONTENT, path)
         if isinstance(content, Violation):
             return content
         if content.get("role", "user") not in ("user", "model"):
@@ -234,7 +234,7 @@ def _contents(body: Json, rules: Rules) -> Violation | None:
 
 
 def _part(value: object, path: str, rules: Rules) -> Violation | None:
-    part = parsed(_without_extras(value, rules) if isinstance(value, dict) else value, _PART, path)
+    part = parse_fields(_without_extras(value, rules) if isinstance(value, dict) else value, _PART, path)
     if isinstance(part, Violation):
         return part
     given = [field for field in _DATA if field in part]
@@ -247,12 +247,12 @@ def _part(value: object, path: str, rules: Rules) -> Violation | None:
         return _not_base64(signature, f"{path}.thought_signature", 19)
     match given[0]:
         case "text" if not part["text"] and signature is None and not rules.call_ids:
-            said = "Unable to submit request because it must have a text parameter. Add a text parameter and try again."
-            return Violation(14, said)
+            wording = "Unable to submit request because it must have a text parameter. Add a text parameter and try again."
+            return Violation(14, wording)
         case "inlineData":
             return _blob(part["inlineData"], f"{path}.inline_data")
         case "fileData":
-            file = parsed(part["fileData"], _FILE, f"{path}.file_data")
+            file = parse_fields(part["fileData"], _FILE, f"{path}.file_data")
             if isinstance(file, Violation) or file.get("fileUri"):
                 return file if isinstance(file, Violation) else None
             return request_error(f"{path}.file_data.file_uri", "file_uri must not be empty", paraphrase=True)
@@ -264,7 +264,7 @@ def _part(value: object, path: str, rules: Rules) -> Violation | None:
 
 
 def _blob(value: object, path: str) -> Violation | None:
-    blob = parsed(value, _BLOB, path)
+    blob = parse_fields(value, _BLOB, path)
     if isinstance(blob, Violation):
         return blob
     mime_type, data = blob.get("mimeType", ""), blob.get("data", "")
@@ -281,7 +281,7 @@ def _blob(value: object, path: str) -> Violation | None:
 def _call(value: object, path: str, rules: Rules) -> Violation | None:
     if isinstance(value, dict) and (misplaced := [name for name in ("thoughtSignature", "thought_signature") if name in value]):
         return unknown_name(misplaced[0], path, 19)
-    call = parsed(value, _CALL, path)
+    call = parse_fields(value, _CALL, path)
     if isinstance(call, Violation):
         return call
     if not call.get("name"):
@@ -295,7 +295,7 @@ def _call(value: object, path: str, rules: Rules) -> Violation | None:
 
 
 def _response(value: object, path: str, rules: Rules) -> Violation | None:
-    fields = parsed(value, _RESPONSE, path)
+    fields = parse_fields(value, _RESPONSE, path)
     if isinstance(fields, Violation):
         return fields
     if not fields.get("name"):
@@ -308,8 +308,8 @@ def _response(value: object, path: str, rules: Rules) -> Violation | None:
     if response is not None and not isinstance(response, dict):
         return invalid_value(response, f"{path}.response", _STRUCT, 22)
     if not response or ("output" in response) == ("error" in response):
-        said = "response must hold either output or, where the function failed, error"
-        return request_error(f"{path}.response", said, 22, paraphrase=True)
+        wording = "response must hold either output or, where the function failed, error"
+        return request_error(f"{path}.response", wording, 22, paraphrase=True)
     for index, part in enumerate(fields.get("parts", [])):
         blob = (part.get("inlineData") or part.get("inline_data")) if isinstance(part, dict) else None
         if blob and (found := _blob(blob, f"{path}.parts[{index}].inline_data")):
@@ -335,7 +335,7 @@ def _not_base64(text: str, path: str, line: int) -> Violation:
 
 
 def _top(body: Json, rules: Rules) -> Json:
-    top = parsed(_without_extras(body, rules), _TOP, "")
+    top = parse_fields(_without_extras(body, rules), _TOP, "")
     return {} if isinstance(top, Violation) else top
 
 

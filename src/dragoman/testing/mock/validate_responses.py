@@ -1,4 +1,4 @@
-"""OpenAI Responses: would `POST /responses` take this body?"""
+"""OpenAI Responses: would `POST /responses` accept this body?"""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dragoman.testing.mock.openai_shapes import (
     wrong_type,
     wrong_value,
 )
-from dragoman.testing.mock.violation import Json, Kind, Rules, Shape, Violation, estimate_tokens, first_violation, is_base64
+from dragoman.testing.mock.violation import BodyShape, Json, Kind, Rules, Violation, estimate_tokens, first_violation, is_base64
 
-_TOP = Shape(
+_TOP = BodyShape(
     {"model": "string"},
     {
         "access_programs": "object",
@@ -70,7 +70,7 @@ _MOVED = {
     "reasoning_effort": "reasoning.effort",
     "verbosity": "text.verbosity",
 }
-"""Fields of Chat Completions, and where they live here."""
+"""Fields of Chat Completions, and their equivalents here."""
 _INCLUDE = (
     "file_search_call.results",
     "web_search_call.results",
@@ -81,12 +81,14 @@ _INCLUDE = (
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 )
-_STREAM_OPTIONS = Shape({}, {"include_obfuscation": "bool"})
+_STREAM_OPTIONS = BodyShape({}, {"include_obfuscation": "bool"})
 _SUMMARIES = ("auto", "concise", "detailed")
-_REASONING = Shape({}, {"context": "string?", "effort": "string?", "generate_summary": "string?", "mode": "string", "summary": "string?"})
-_TEXT = Shape({}, {"format": "object", "verbosity": VERBOSITIES})
-_JSON_SCHEMA = Shape({"type": "string", "name": "string", "schema": "object"}, {"description": "string", "strict": "bool?"})
-_FUNCTION = Shape(
+_REASONING = BodyShape(
+    {}, {"context": "string?", "effort": "string?", "generate_summary": "string?", "mode": "string", "summary": "string?"}
+)
+_TEXT = BodyShape({}, {"format": "object", "verbosity": VERBOSITIES})
+_JSON_SCHEMA = BodyShape({"type": "string", "name": "string", "schema": "object"}, {"description": "string", "strict": "bool?"})
+_FUNCTION = BodyShape(
     {"type": "string", "name": "string"},
     {
         "allowed_callers": "array?",
@@ -97,7 +99,7 @@ _FUNCTION = Shape(
         "strict": "bool?",
     },
 )
-_WEB_SEARCH = Shape(
+_WEB_SEARCH = BodyShape(
     {"type": "string"},
     {"external_web_access": "bool", "filters": "object?", "search_context_size": VERBOSITIES, "user_location": "object?"},
 )
@@ -120,18 +122,20 @@ _HOSTED = (
 
 _STATUS: dict[str, Kind] = {"id": "string?", "status": ("in_progress", "completed", "incomplete")}
 _ITEMS = {
-    "message": Shape({"role": "string", "content": "string|array"}, {**_STATUS, "type": "string", "phase": ("commentary", "final_answer")}),
-    "function_call": Shape(
+    "message": BodyShape(
+        {"role": "string", "content": "string|array"}, {**_STATUS, "type": "string", "phase": ("commentary", "final_answer")}
+    ),
+    "function_call": BodyShape(
         {"type": "string", "call_id": "string", "name": "string", "arguments": "string"},
         {**_STATUS, "namespace": "string", "caller": "object?", "async": "bool"},
     ),
-    "function_call_output": Shape(
+    "function_call_output": BodyShape(
         {"type": "string", "call_id": "string", "output": "string|array"},
         {**_STATUS, "name": "string?", "namespace": "string?", "caller": "object?"},
     ),
-    "reasoning": Shape({"type": "string", "summary": "array"}, {**_STATUS, "content": "array?", "encrypted_content": "string?"}),
-    "web_search_call": Shape({"type": "string"}, {"id": "string", "status": "string", "action": "object"}),
-    "item_reference": Shape({"id": "string"}, {"type": "string?"}),
+    "reasoning": BodyShape({"type": "string", "summary": "array"}, {**_STATUS, "content": "array?", "encrypted_content": "string?"}),
+    "web_search_call": BodyShape({"type": "string"}, {"id": "string", "status": "string", "action": "object"}),
+    "item_reference": BodyShape({"id": "string"}, {"type": "string?"}),
 }
 _OTHER_ITEM = re.compile(
     r"(custom_tool|file_search|computer|image_generation|code_interpreter|local_shell|shell|apply_patch|mcp|tool_search)_call(_output)?"
@@ -140,12 +144,12 @@ _OTHER_ITEM = re.compile(
 _ID_PREFIX = {"message": "msg", "function_call": "fc", "reasoning": "rs", "web_search_call": "ws"}
 _ROLES = ("assistant", "system", "developer", "user")
 _INPUT_PARTS = {
-    "input_text": Shape({"type": "string", "text": "string"}, CACHE_BREAKPOINT),
-    "input_image": Shape(
+    "input_text": BodyShape({"type": "string", "text": "string"}, CACHE_BREAKPOINT),
+    "input_image": BodyShape(
         {"type": "string"},
         {**CACHE_BREAKPOINT, "detail": ("auto", "low", "high", "original"), "file_id": "string?", "image_url": "string?"},
     ),
-    "input_file": Shape(
+    "input_file": BodyShape(
         {"type": "string"},
         {
             **CACHE_BREAKPOINT,
@@ -158,11 +162,11 @@ _INPUT_PARTS = {
     ),
 }
 _OUTPUT_PARTS = {
-    "output_text": Shape({"type": "string", "text": "string"}, {"annotations": "array", "logprobs": "array"}),
-    "refusal": Shape({"type": "string", "refusal": "string"}),
+    "output_text": BodyShape({"type": "string", "text": "string"}, {"annotations": "array", "logprobs": "array"}),
+    "refusal": BodyShape({"type": "string", "refusal": "string"}),
 }
-_SUMMARY = Shape({"type": ("summary_text",), "text": "string"})
-_THOUGHT = Shape({"type": ("reasoning_text",), "text": "string"})
+_SUMMARY = BodyShape({"type": ("summary_text",), "text": "string"})
+_THOUGHT = BodyShape({"type": ("reasoning_text",), "text": "string"})
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MAX_ID = 64
 _MIN_OUTPUT_TOKENS = 16
@@ -176,8 +180,8 @@ def validate_responses(body: Json, rules: Rules) -> Violation | None:
 def _fields(body: Json, rules: Rules) -> Violation | None:
     for field, place in _MOVED.items():
         if field in body and field not in rules.extra_fields:
-            said = f"Unsupported parameter: '{field}'. In the Responses API, this parameter has moved to '{place}'."
-            return Violation(0, f"{said} Try again with the new parameter.", code="unsupported_parameter")
+            wording = f"Unsupported parameter: '{field}'. In the Responses API, this parameter has moved to '{place}'."
+            return Violation(0, f"{wording} Try again with the new parameter.", code="unsupported_parameter")
     if found := shape_violation(body, _TOP, "", rules):
         return found
     if not any(body.get(each) for each in ("input", "previous_response_id", "prompt", "conversation")):
@@ -186,8 +190,8 @@ def _fields(body: Json, rules: Rules) -> Violation | None:
         return Violation(0, "One of 'input' or 'previous_response_id' or 'prompt' or 'conversation' must be provided.", paraphrase=True)
     tokens = body.get("max_output_tokens")
     if tokens is not None and tokens < _MIN_OUTPUT_TOKENS:
-        said = f"integer below minimum value. Expected a value >= {_MIN_OUTPUT_TOKENS}, but got {tokens} instead."
-        return Violation(0, f"Invalid 'max_output_tokens': {said}", code="integer_below_min_value")
+        wording = f"integer below minimum value. Expected a value >= {_MIN_OUTPUT_TOKENS}, but got {tokens} instead."
+        return Violation(0, f"Invalid 'max_output_tokens': {wording}", code="integer_below_min_value")
     unknown = [each for each in body.get("include") or [] if each not in _INCLUDE]
     return wrong_value(unknown[0], _INCLUDE) if unknown else _settings(body, rules)
 
@@ -263,8 +267,8 @@ def _items(body: Json, rules: Rules) -> Violation | None:
             return found
         if (name := item.get("id")) and kind != "item_reference":
             if name in seen:
-                said = f"Duplicate item found with id {name}. Remove duplicate items from your input and try again."
-                return Violation(23, said)
+                wording = f"Duplicate item found with id {name}. Remove duplicate items from your input and try again."
+                return Violation(23, wording)
             seen.add(name)
         if found := _item(item, kind, path, rules):
             return found
@@ -276,11 +280,11 @@ def _item_id(item: Json, kind: str, path: str) -> Violation | None:
     if value is None or kind not in _ID_PREFIX:
         return None
     if not _ID.fullmatch(value):
-        said = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained additional characters."
-        return Violation(0, f"Invalid '{path}': '{value}'. {said}", code="invalid_value")
+        wording = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained additional characters."
+        return Violation(0, f"Invalid '{path}': '{value}'. {wording}", code="invalid_value")
     if not value.startswith(_ID_PREFIX[kind]):
-        said = f"Invalid '{path}': '{value}'. Expected an ID that begins with '{_ID_PREFIX[kind]}'."
-        return Violation(0, said, code="invalid_value")
+        wording = f"Invalid '{path}': '{value}'. Expected an ID that begins with '{_ID_PREFIX[kind]}'."
+        return Violation(0, wording, code="invalid_value")
     return too_long(value, path, _MAX_ID)
 
 
@@ -329,8 +333,8 @@ def _parts(parts: list[object], path: str, role: str, rules: Rules) -> Violation
         elif kind == "input_image" and not part.get("file_id"):
             return Violation(0, f"Missing required parameter: '{where}.image_url'.", paraphrase=True, code="missing_required_parameter")
         if kind == "input_file" and "file_data" in part and not is_base64(part["file_data"].partition(";base64,")[2]):
-            said = f"Invalid '{where}.file_data'. Expected a base64-encoded data URL with a MIME type."
-            return Violation(0, said, paraphrase=True, code="invalid_value")
+            wording = f"Invalid '{where}.file_data'. Expected a base64-encoded data URL with a MIME type."
+            return Violation(0, wording, paraphrase=True, code="invalid_value")
     return None
 
 
@@ -360,26 +364,26 @@ def _reasoning(body: Json, rules: Rules) -> Violation | None:
     for index, item in enumerate(items):
         kind, name = _type_of(item), item.get("id") or ""
         required = rules.reasoning_items.get(name)
-        if required and required not in _reasoned(items, index):
+        if required and required not in _reasoning_ids(items, index):
             return Violation(16, f"Item '{name}' of type '{kind}' was provided without its required 'reasoning' item: '{required}'.")
         if kind != "reasoning":
             continue
         secret = item.get("encrypted_content")
         if secret and rules.known_signatures is not None and secret not in rules.known_signatures:
-            said = f"The encrypted content {secret[:4]}...{secret[-4:]} could not be verified."
-            return Violation(17, said, code="invalid_encrypted_content")
+            wording = f"The encrypted content {secret[:4]}...{secret[-4:]} could not be verified."
+            return Violation(17, wording, code="invalid_encrypted_content")
         if index + 1 == len(items) or not _is_model_made(items[index + 1]):
-            said = f"Item '{name}' of type 'reasoning' was provided without its required following item."
-            return Violation(16, said, paraphrase=not name)
+            wording = f"Item '{name}' of type 'reasoning' was provided without its required following item."
+            return Violation(16, wording, paraphrase=not name)
         if name and not secret and body.get("store") is False:
-            said = f"Item with id '{name}' not found. Items are not persisted when `store` is set to false. "
-            said += "Try again with `store` set to true, or remove this item from your input."
-            return Violation(17, said, status=404)
+            wording = f"Item with id '{name}' not found. Items are not persisted when `store` is set to false. "
+            wording += "Try again with `store` set to true, or remove this item from your input."
+            return Violation(17, wording, status=404)
     return None
 
 
-def _reasoned(items: list[Json], index: int) -> set[str]:
-    """Ids of the reasoning items in the run of the model's items that ends before an index."""
+def _reasoning_ids(items: list[Json], index: int) -> set[str]:
+    """Ids of the reasoning items in the run of model items that ends before an index."""
     found: set[str] = set()
     for item in reversed(items[:index]):
         if not _is_model_made(item):
@@ -400,8 +404,8 @@ def _window(body: Json, rules: Rules) -> Violation | None:
     limit = rules.context_window_tokens
     if not limit or estimate_tokens(body) <= limit:
         return None
-    said = "Your input exceeds the context window of this model. Please adjust your input and try again."
-    return Violation(0, said, code="context_length_exceeded")
+    wording = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    return Violation(0, wording, code="context_length_exceeded")
 
 
 def _input(body: Json) -> list[Json]:

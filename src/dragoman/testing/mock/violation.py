@@ -1,4 +1,4 @@
-"""What the validators of all protocols share: the verdict, what differs by service, and the checks any JSON service makes."""
+"""Shared by the validators of all protocols: the verdict, the differences between services, and checks that any JSON service makes."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import msgspec
 
 Json = dict[str, Any]
 Kind = str | tuple[str, ...]
-"""A field's type (`string`, `string?` where null will do, `string|array`), or the values it may take."""
+"""A field's type (`string`, `string?` if null is allowed, `string|array`), or the values it may take."""
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 _IMAGE_BYTES = 4_000
-"""What an image weighs in the token estimate, whatever its size."""
+"""The bytes an image counts in the token estimate, whatever its size."""
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """Why the service refuses a request, in its own words."""
+    """Why the service refuses a request, as its error message."""
 
     line: int
-    """Number of the wire rule it breaks, 1 to 24; 0 for a general error of shape."""
+    """Number of the wire rule it violates, 1 to 24; 0 for a general error of shape."""
     message: str
     paraphrase: bool = False
-    """True where the service's own words are not known, or where the rule is ours and the service would let it pass."""
+    """True if the service's own wording is unknown, or if the rule is ours and the service would accept the request."""
     status: int = 400
     code: str = ""
-    """The error's code where the service names one."""
+    """The error's code, if the service sends one."""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What differs by service and model behind one protocol. The defaults are the protocol's own service."""
+    """Differences between services and models of one protocol. The defaults are the protocol's own service."""
 
     extra_fields: frozenset[str] = frozenset()
-    """Fields this service takes beyond the protocol's, at any depth (`enable_thinking`, `chat_template_kwargs`, `cache_control`)."""
+    """Fields this service accepts beyond the protocol's, at any depth (`enable_thinking`, `chat_template_kwargs`, `cache_control`)."""
     known_models: frozenset[str] | None = None
-    """Any other model is not found."""
+    """If set, any other model is not found."""
     context_window_tokens: int = 0
     """Above 0: a longer prompt is refused, by a rough estimate of its tokens."""
     temperature: bool = True
@@ -51,31 +51,31 @@ class Rules(msgspec.Struct, frozen=True):
 
     # --- OpenAI Chat
     service: Literal["", "deepseek", "kimi", "llama.cpp"] = ""
-    """In whose words."""
+    """Whose error messages to use."""
     strict_template: bool = False
     """One system message, first; user and assistant alternate; arguments are JSON objects."""
     call_id: Literal["free", "mistral"] = "free"
     """mistral: exactly nine alphanumerics."""
     reasoning_field: str = ""
     reasoning_back: Literal["never", "calls", "always"] = "never"
-    """On which assistant messages reasoning_field must stand."""
+    """Which assistant messages must have reasoning_field."""
     empty_text_refused: bool = False
     max_tokens_field: Literal["", "max_tokens", "max_completion_tokens"] = ""
-    """The only one of the two that the model takes; empty: either."""
+    """The only one of the two that the model accepts; empty: either."""
 
     # --- OpenAI Responses
     reasoning_items: dict[str, str] = {}
-    """By id of an item the service gave out: id of the reasoning item that must come with it."""
+    """Id of an item from the service → id of the reasoning item that must accompany it."""
 
     # --- Gemini
     thought_signatures: bool = False
-    """Gemini 3: the first function call of each step of the current turn is signed."""
+    """Gemini 3: the first function call of each step of the current turn must be signed."""
     tool_schema: Literal["json_schema", "subset"] = "json_schema"
     call_ids: bool = True
-    """False for Vertex, which knows no id in functionCall and functionResponse."""
+    """False for Vertex, which has no id in functionCall and functionResponse."""
 
 
-class Shape(msgspec.Struct, frozen=True):
+class BodyShape(msgspec.Struct, frozen=True):
     """The fields of an object."""
 
     required: dict[str, Kind] = {}
@@ -83,7 +83,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """How an object misses its shape, in nobody's words yet."""
+    """How an object's fields are wrong, not yet in any service's wording."""
 
     problem: Literal["missing", "unknown", "type", "value"]
     field: str
@@ -95,11 +95,11 @@ Check = Callable[[Json, Rules], Violation | None]
 
 
 def first_violation(checks: Iterable[Check], body: Json, rules: Rules) -> Violation | None:
-    """What the first failing check says. Later checks may rely on what earlier ones have made sure of."""
+    """The result of the first failing check. Later checks may rely on what earlier ones guarantee."""
     return next((found for check in checks if (found := check(body, rules))), None)
 
 
-def find_fault(value: Json, shape: Shape, extra: frozenset[str] = frozenset()) -> Fault | None:
+def find_fault(value: Json, shape: BodyShape, extra: frozenset[str] = frozenset()) -> Fault | None:
     """The first thing wrong with an object's fields."""
     for field, kind in shape.required.items():
         if field not in value:
@@ -145,12 +145,12 @@ def _is_a(value: object, kind: str) -> bool:
 
 
 def fingerprint(block: Json) -> str:
-    """A block as one comparable string: what `Rules.known_signatures` holds of Anthropic's thinking."""
+    """A block as one comparable string, as in `Rules.known_signatures` for Anthropic's thinking."""
     return msgspec.json.encode(block, order="sorted").decode()
 
 
 def strings(value: object, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every string in a body with the key it stands under, and every key."""
+    """Every string in a body with its key, and every key."""
     match value:
         case str():
             yield key, value
@@ -164,7 +164,7 @@ def strings(value: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def lone_surrogate_at(body: Json) -> int | None:
-    """Where half a surrogate pair stands in the compact JSON of a body, also one escaped inside `arguments`; None if nowhere."""
+    """Position of a lone surrogate in the compact JSON of a body, including one escaped inside `arguments`; None if there is none."""
     if not any(_has_surrogate(text) or (key == "arguments" and _escapes_surrogate(text)) for key, text in strings(body)):
         return None
     found = _LONE_ESCAPE.search(json.dumps(body, separators=(",", ":")))
@@ -203,7 +203,7 @@ def is_base64(text: str) -> bool:
 
 
 def sniff_image(data: bytes) -> str:
-    """The type of an image by its first bytes; empty where they say nothing."""
+    """The type of an image by its first bytes; empty if unknown."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):

@@ -1,4 +1,4 @@
-"""From an answer to what goes over the wire: a Voice speaks one protocol, `play` reads it the script, `framed` makes bytes of it."""
+"""From a scripted answer to bytes: an Encoder speaks one protocol, `play` feeds it the script, `frame_events` makes bytes of the result."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from typing import Any, Protocol, assert_never
 
 import msgspec
 
-from dragoman.testing.script import (
-    Answer,
-    Block,
-    Call,
+from dragoman.testing.script import pieces
+from dragoman.testing.script_steps import (
+    BlockStep,
     CallQuirk,
+    CallStep,
     Cite,
-    Cut,
+    CutStep,
     Fail,
     Finish,
-    Framing,
     Garbage,
     Ping,
-    Raw,
-    Report,
+    RawStep,
+    ReportStep,
     Say,
+    ScriptedAnswer,
+    ScriptFraming,
     Stall,
     Step,
     Think,
     Wait,
-    pieces,
 )
 from dragoman.values.profile import ProtocolName
 from dragoman.values.usage import Usage
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What a client wants to know: its request as far as an answer depends on it."""
+class ModelRequest(msgspec.Struct, frozen=True):
+    """The parts of a client's request that an answer depends on."""
 
     protocol: ProtocolName
     model: str
     body: dict[str, Any]
     """The decoded request."""
     number: int
-    """Which request of the server's life this is: ids are made of it."""
+    """Number of the request since the server started; ids are derived from it."""
     input_tokens: int
-    """A quarter of the request's bytes: what it counts for where the script does not say."""
+    """A quarter of the request's bytes: its usage unless the script says otherwise."""
     stream: bool = True
     created: int = 0
     """Unix time."""
@@ -54,14 +54,14 @@ class Asked(msgspec.Struct, frozen=True):
         return f"{prefix}{self.number:08d}{part:04d}"
 
 
-# --- frames: what a voice utters -----------------------------------------------------------------------------------------
+# --- frames: what an encoder returns -----------------------------------------------------------------------------------------
 
 
 class Event(msgspec.Struct, frozen=True):
     data: bytes
     name: str = ""
     delta: bool = False
-    """It carries a part of a tool call."""
+    """Whether it carries a part of a tool call."""
 
 
 class Comment(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Comment(msgspec.Struct, frozen=True):
 
 
 class Bytes(msgspec.Struct, frozen=True):
-    """As they are."""
+    """Sent unchanged."""
 
     data: bytes
 
@@ -86,18 +86,18 @@ class Close(msgspec.Struct, frozen=True):
 Frame = Event | Comment | Bytes | Pause | Close
 
 
-class Parallel(msgspec.Struct, frozen=True):
-    """Calls that stand next to each other in the script."""
+class ParallelCalls(msgspec.Struct, frozen=True):
+    """Adjacent calls of the script."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[CallStep, ...]
 
 
-Beat = Say | Think | Parallel | Cite | Report | Finish | Block | Wait | Fail | Cut | Stall | Ping | Garbage | Raw
+PlayedStep = Say | Think | ParallelCalls | Cite | ReportStep | Finish | BlockStep | Wait | Fail | CutStep | Stall | Ping | Garbage | RawStep
 """A step, or the calls of several."""
 
 
-class Voice(Protocol):
-    """One answer in one protocol. What it says adds up, and `whole` is all of it as one body."""
+class Encoder(Protocol):
+    """Encodes one answer in one protocol. Its output accumulates, and `whole` is all of it as one body."""
 
     def start(self) -> list[Event]: ...
 
@@ -105,7 +105,7 @@ class Voice(Protocol):
 
     def think(self, step: Think) -> list[Event]: ...
 
-    def call(self, calls: Sequence[Call]) -> list[Event]:
+    def call(self, calls: Sequence[CallStep]) -> list[Event]:
         """Parallel calls. Their ids are given."""
         ...
 
@@ -124,95 +124,95 @@ class Voice(Protocol):
     def whole(self) -> dict[str, Any]: ...
 
 
-# --- reading the script to a voice ---------------------------------------------------------------------------------------
+# --- playing the script ---------------------------------------------------------------------------------------
 
 
-def play(answer: Answer, voice: Voice, asked: Asked, call_prefix: str) -> Iterator[Frame]:
-    """The frames of a streamed answer. A voice that was played can say the `whole` as well."""
+def play(answer: ScriptedAnswer, encoder: Encoder, request: ModelRequest, call_prefix: str) -> Iterator[Frame]:
+    """The frames of a streamed answer. Afterwards `encoder.whole` returns the complete body."""
     started = blocked = False
     held: list[Event] = []
     call_number = 0
-    for step in _with_parallel_calls(answer.steps):
-        if not started and isinstance(step, Say | Think | Parallel | Cite | Finish | Block | Report):
+    for step in _group_parallel_calls(answer.steps):
+        if not started and isinstance(step, Say | Think | ParallelCalls | Cite | Finish | BlockStep | ReportStep):
             started = True
-            yield from voice.start()
+            yield from encoder.start()
         match step:
             case Say(text, piece_chars):
                 for piece in pieces(text, piece_chars):
-                    yield from voice.say(piece)
-            case Parallel(calls):
+                    yield from encoder.say(piece)
+            case ParallelCalls(calls):
                 named = tuple(
-                    call if call.id is not None else msgspec.structs.replace(call, id=asked.id(call_prefix, call_number + n))
+                    call if call.id is not None else msgspec.structs.replace(call, id=request.id(call_prefix, call_number + n))
                     for n, call in enumerate(calls)
                 )
                 call_number += len(calls)
-                events = voice.call(named)
+                events = encoder.call(named)
                 held = _last_delta(events) if CallQuirk.LATE_DELTA in answer.calls else []
                 yield from events[: len(events) - len(held)]
             case Think():
-                yield from voice.think(step)
+                yield from encoder.think(step)
             case Cite():
-                yield from voice.cite(step)
-            case Block(reason):
+                yield from encoder.cite(step)
+            case BlockStep(reason):
                 blocked = True
-                yield from voice.block(reason)
+                yield from encoder.block(reason)
             case Fail():
-                yield from voice.fail(step)
+                yield from encoder.fail(step)
                 return
             case Ping(count, every_s):
-                yield from _pings(voice, count, every_s)
+                yield from _pings(encoder, count, every_s)
             case Garbage(text):
                 yield Event(text.encode("utf-8", "surrogatepass"))
-            case Raw(data):
+            case RawStep(data):
                 yield Bytes(data)
             case Wait(seconds):
                 yield Pause(seconds)
             case Stall(None):
                 yield Pause()
-            case Cut(None):
+            case CutStep(None):
                 yield Close()
                 return
-            case Report() | Finish() | Cut() | Stall():
-                pass  # said at the end, or by count and so seen to below
+            case ReportStep() | Finish() | CutStep() | Stall():
+                pass  # sent at the end, or handled by count in `stop_at_stall`
             case _:
                 assert_never(step)
     if not started or blocked:
         return
-    last = voice.finish(answer.finish) if answer.finish.reason else []
+    last = encoder.finish(answer.finish) if answer.finish.reason else []
     yield from last[:1]
     yield from held
     yield from last[1:]
 
 
-def _with_parallel_calls(steps: Sequence[Step]) -> Iterator[Beat]:
-    calls: list[Call] = []
+def _group_parallel_calls(steps: Sequence[Step]) -> Iterator[PlayedStep]:
+    calls: list[CallStep] = []
     for step in steps:
-        if isinstance(step, Call):
+        if isinstance(step, CallStep):
             calls.append(step)
             continue
         if calls:
-            yield Parallel(tuple(calls))
+            yield ParallelCalls(tuple(calls))
             calls.clear()
         yield step
     if calls:
-        yield Parallel(tuple(calls))
+        yield ParallelCalls(tuple(calls))
 
 
 def _last_delta(events: list[Event]) -> list[Event]:
-    """The events from the last piece of a call on."""
+    """The events from the last delta of a call on."""
     last = max((at for at, event in enumerate(events) if event.delta), default=len(events))
     return events[last:]
 
 
-def _pings(voice: Voice, count: int | None, every_s: float) -> Iterator[Frame]:
+def _pings(encoder: Encoder, count: int | None, every_s: float) -> Iterator[Frame]:
     sent = 0
     while count is None or sent < count:
         yield Pause(every_s)
-        yield voice.ping()
+        yield encoder.ping()
         sent += 1
 
 
-def turns(calls: Sequence[Call], quirks: Iterable[CallQuirk]) -> Iterator[tuple[int, str]]:
+def argument_pieces(calls: Sequence[CallStep], quirks: Iterable[CallQuirk]) -> Iterator[tuple[int, str]]:
     """The pieces of the calls' arguments with the call they belong to, in the order in which they are sent."""
     if CallQuirk.INTERLEAVED not in quirks:
         yield from ((number, piece) for number, call in enumerate(calls) for piece in pieces(call.arguments, call.piece_chars))
@@ -222,7 +222,7 @@ def turns(calls: Sequence[Call], quirks: Iterable[CallQuirk]) -> Iterator[tuple[
         yield from ((number, piece) for number, piece in enumerate(row) if piece is not None)
 
 
-def stalled(frames: Iterable[Frame], answer: Answer) -> Iterator[Frame]:
+def stop_at_stall(frames: Iterable[Frame], answer: ScriptedAnswer) -> Iterator[Frame]:
     """The frames until the answer stalls by count."""
     after = next((step.after_events for step in answer.steps if isinstance(step, Stall) and step.after_events is not None), None)
     seen = 0
@@ -233,47 +233,47 @@ def stalled(frames: Iterable[Frame], answer: Answer) -> Iterator[Frame]:
         seen += isinstance(frame, Event)
 
 
-def usage_of(answer: Answer, asked: Asked) -> Usage:
-    return answer.usage_or(asked.input_tokens)
+def usage_of(answer: ScriptedAnswer, request: ModelRequest) -> Usage:
+    return answer.usage_or(request.input_tokens)
 
 
 # --- JSON and framing ----------------------------------------------------------------------------------------------------
 
 
 def to_json(value: object) -> bytes:
-    """JSON as services write it. Half a surrogate pair goes out as its escape, as some services let it."""
+    """JSON as services write it. A lone surrogate is escaped, as some services do."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":"), default=lambda raw: json.loads(bytes(raw))).encode()
 
 
-def object_of(arguments: str) -> msgspec.Raw | None:
-    """Arguments for protocols that send an object and not text: spliced in as they are. None where they are not JSON."""
+def raw_object(arguments: str) -> msgspec.Raw | None:
+    """Arguments for protocols that send an object instead of text, spliced in unchanged. None if they are not JSON."""
     try:
         json.loads(arguments)
     except ValueError:
         return None
     except RecursionError:
-        pass  # far too deep, and JSON all the same
+        pass  # nested far too deeply, but still JSON
     return msgspec.Raw(arguments.encode("utf-8", "surrogatepass"))
 
 
-def framed(frames: Iterable[Frame], framing: Sequence[Framing]) -> Iterator[bytes | Pause | Close]:
-    """Server-sent events as bytes, in any of the allowed ways of writing them."""
-    end = b"\r\n" if Framing.CRLF in framing else b"\r" if Framing.CR in framing else b"\n"
-    written = _written(frames, framing, end)
-    return _without_last_blank(written, end) if Framing.OPEN_END in framing else written
+def frame_events(frames: Iterable[Frame], framing: Sequence[ScriptFraming]) -> Iterator[bytes | Pause | Close]:
+    """Server-sent events as bytes, in the given framing variants."""
+    end = b"\r\n" if ScriptFraming.CRLF in framing else b"\r" if ScriptFraming.CR in framing else b"\n"
+    written = _write_frames(frames, framing, end)
+    return _without_last_blank(written, end) if ScriptFraming.OPEN_END in framing else written
 
 
-def _written(frames: Iterable[Frame], framing: Sequence[Framing], end: bytes) -> Iterator[bytes | Pause | Close]:
-    colon = b":" if Framing.NO_SPACE in framing else b": "
-    if Framing.BOM in framing:
+def _write_frames(frames: Iterable[Frame], framing: Sequence[ScriptFraming], end: bytes) -> Iterator[bytes | Pause | Close]:
+    colon = b":" if ScriptFraming.NO_SPACE in framing else b": "
+    if ScriptFraming.BOM in framing:
         yield b"\xef\xbb\xbf"
     for frame in frames:
         match frame:
             case Event(data, name):
-                lines = [b": a comment"] if Framing.COMMENTS in framing else []
+                lines = [b": a comment"] if ScriptFraming.COMMENTS in framing else []
                 lines += [b"event" + colon + name.encode()] if name else []
                 lines += [b"data" + colon + part for part in _data_lines(data, framing)]
                 yield b"".join(line + end for line in [*lines, b""])
@@ -296,13 +296,13 @@ def _without_last_blank(written: Iterator[bytes | Pause | Close], end: bytes) ->
     yield last.removesuffix(end) if isinstance(last, bytes) else last
 
 
-def _data_lines(data: bytes, framing: Sequence[Framing]) -> list[bytes]:
-    if Framing.MULTILINE in framing and data.startswith(b"{") and data.endswith(b"}"):
+def _data_lines(data: bytes, framing: Sequence[ScriptFraming]) -> list[bytes]:
+    if ScriptFraming.MULTILINE in framing and data.startswith(b"{") and data.endswith(b"}"):
         return [b"{", data[1:-1], b"}"]
     return data.split(b"\n")
 
 
-def array_framed(frames: Iterable[Frame]) -> Iterator[bytes | Pause | Close]:
+def frame_as_array(frames: Iterable[Frame]) -> Iterator[bytes | Pause | Close]:
     """Gemini without `alt=sse`: the same objects as one JSON array."""
     before = b"["
     for frame in frames:

@@ -1,4 +1,4 @@
-"""The dialect `seed`, exact (TEXT-1, TEXT-3), and where a simpler parser of it is known to fail."""
+"""The dialect `fenced_json`, exact (TEXT-1, TEXT-3), and where a simpler parser of it is known to fail."""
 
 # ruff: noqa: E501 - what models and prompts say stands as they say it
 
@@ -13,6 +13,7 @@ import pytest
 
 from dragoman.text_tools import parse, render_call, render_prompt
 from dragoman.text_tools.calls import Call
+from dragoman.text_tools.dialect_table import current_name, find_dialect
 from text_tools.reading import TOOLS, cuts, read
 
 LIST = {
@@ -57,13 +58,20 @@ def calls(text: str, tools: Any = (LIST,), **options: Any) -> list[tuple[str, di
 
 def test_the_guidance_is_word_for_word_as_required() -> None:
     """TEXT-1."""
+    assert render_prompt([LIST], "fenced_json") == GUIDANCE
+
+
+def test_the_old_name_of_the_dialect_is_still_read() -> None:
+    """Configurations and logs of earlier versions call it `seed`."""
+    assert find_dialect("seed").name == current_name("seed") == "fenced_json"
     assert render_prompt([LIST], "seed") == GUIDANCE
+    assert calls(FENCE, dialect="seed") == EXPECTED
 
 
 # --- the known failures, by name
 
 
-@pytest.mark.parametrize("dialect", ["seed", "auto"])
+@pytest.mark.parametrize("dialect", ["fenced_json", "auto"])
 def test_the_inline_form_is_read(dialect: str) -> None:
     assert calls(f"Let me look. {CALL}", dialect=dialect) == EXPECTED
     assert calls(f"{CALL} So let us see.", dialect=dialect) == EXPECTED
@@ -71,7 +79,7 @@ def test_the_inline_form_is_read(dialect: str) -> None:
     assert calls(nested, dialect=dialect) == [("list_directory", {"path": "/{a}", "deep": {"x": {"y": 1}}})]
 
 
-@pytest.mark.parametrize("dialect", ["seed", "auto"])
+@pytest.mark.parametrize("dialect", ["fenced_json", "auto"])
 def test_a_second_fence_is_not_lost(dialect: str) -> None:
     other = FENCE.replace("/src", "/docs")
     parsed = parse(f"First this.\n{FENCE}\nThen that.\n{other}\nDone.", [LIST], dialect=dialect)
@@ -79,7 +87,7 @@ def test_a_second_fence_is_not_lost(dialect: str) -> None:
     assert parsed.text == "First this.\n\nThen that.\n\nDone."
 
 
-@pytest.mark.parametrize("dialect", ["seed", "auto"])
+@pytest.mark.parametrize("dialect", ["fenced_json", "auto"])
 def test_a_draft_inside_thinking_is_not_executed(dialect: str) -> None:
     other = CALL.replace("/src", "/draft")
     assert calls(f"<think>\nMaybe {other}\n</think>\n{FENCE}", dialect=dialect) == EXPECTED
@@ -91,7 +99,7 @@ def test_a_draft_inside_thinking_is_not_executed(dialect: str) -> None:
     assert [each.reason for each in drafted.rejected] == ["it was written while thinking"]
 
 
-@pytest.mark.parametrize("dialect", ["seed", "auto"])
+@pytest.mark.parametrize("dialect", ["fenced_json", "auto"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -142,7 +150,7 @@ def random_args(rng: random.Random) -> dict[str, Any]:
     return args
 
 
-@pytest.mark.parametrize("dialect", ["seed", "auto"])
+@pytest.mark.parametrize("dialect", ["fenced_json", "auto"])
 @pytest.mark.parametrize("rendering", RENDERINGS)
 def test_each_rendering_is_read(rendering: str, dialect: str) -> None:
     rng, wrong = random.Random(7), list[str]()
@@ -159,13 +167,13 @@ def test_two_fences_are_read() -> None:
     for _ in range(100):
         first, second = random_args(rng), random_args(rng)
         text = "\nand\n".join(RENDERINGS["one fence"]("get_weather", args) for args in (first, second))
-        assert [call.args for call in parse(text, TOOLS, dialect="seed").calls] == [first, second], text
+        assert [call.args for call in parse(text, TOOLS, dialect="fenced_json").calls] == [first, second], text
         for parts in cuts(text, 3, seed=1):
-            assert [call.args for call in read(parts, TOOLS, dialect="seed")[0].calls] == [first, second]
+            assert [call.args for call in read(parts, TOOLS, dialect="fenced_json")[0].calls] == [first, second]
 
 
 def test_history_is_rendered_as_the_guidance_asks() -> None:
-    text = render_call(Call("list_directory", {"path": "/src"}), "seed")
+    text = render_call(Call("list_directory", {"path": "/src"}), "fenced_json")
     assert (
         text == '```json\n{\n  "tool_call": {\n    "name": "list_directory",\n    "arguments": {\n      "path": "/src"\n    }\n  }\n}\n```'
     )

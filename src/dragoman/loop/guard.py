@@ -1,32 +1,16 @@
-"""Notices when a model goes in circles: the same call again and again, a cycle of calls, a call that keeps failing, text that repeats."""
+"""Detects when a model goes in circles: the same call repeated, a cycle of calls, a call that keeps failing, or repeating text."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 
-import msgspec
-
 from dragoman.base import jsontext
+from dragoman.loop.options import LoopLimits
 from dragoman.values.messages import ToolCall
 
 
-class LoopLimits(msgspec.Struct, frozen=True):
-    """What counts as going in circles. 0 turns a check off."""
-
-    same_call: int = 5
-    """The same call so often in a row."""
-    cycle_length: int = 5
-    cycle_repeats: int = 4
-    """A cycle of up to so many calls, so often in a row."""
-    failing_call: int = 3
-    """The same call failing so often, whatever was done in between."""
-    text_window: int = 50
-    text_repeats: int = 10
-    """The same stretch of so many characters, so often within a short span of one answer."""
-
-
 class LoopGuard:
-    """Feed it what happens; it answers with what is wrong, or nothing. After a hit it starts counting afresh."""
+    """Feed it what happens; it returns what is wrong, or nothing. After a hit it starts counting from zero."""
 
     def __init__(self, limits: LoopLimits | None = None) -> None:
         self.limits = limits or LoopLimits()
@@ -36,12 +20,12 @@ class LoopGuard:
         self._text = _RepeatingText(self.limits)
         self._known: set[str] = set()
         self.successes = 0
-        """How many calls went well."""
+        """How many calls succeeded."""
         self.has_repeated = False
-        """Whether any call was made that had been made before."""
+        """Whether any call was made twice."""
 
-    def saw_call(self, call: ToolCall, *, failed: bool) -> str:
-        """A call and how it went."""
+    def check_call(self, call: ToolCall, *, failed: bool) -> str:
+        """Count a call and its outcome."""
         key = _key(call)
         self.successes += not failed
         self.has_repeated = self.has_repeated or key in self._known
@@ -51,20 +35,20 @@ class LoopGuard:
             self._failures[key] += 1
         else:
             self._failures.pop(key, None)
-        found = self._circling(call.name) or self._failing(call.name, key)
+        found = self._find_cycle(call.name) or self._find_failures(call.name, key)
         if found:
             self._calls.clear()
             self._failures.clear()
         return found
 
-    def starts_answer(self) -> None:
-        """What was said before is no measure for what is said now."""
+    def start_answer(self) -> None:
+        """Text of earlier answers does not count as repetition."""
         self._text.start()
 
-    def saw_text(self, text: str) -> str:
+    def check_text(self, text: str) -> str:
         return self._text.feed(text)
 
-    def _circling(self, name: str) -> str:
+    def _find_cycle(self, name: str) -> str:
         limits, calls = self.limits, list(self._calls)
         if limits.same_call and len(calls) >= limits.same_call and len(set(calls[-limits.same_call :])) == 1:
             return f"{name} was called {limits.same_call} times in a row with the same arguments"
@@ -76,13 +60,13 @@ class LoopGuard:
                 return f"the same {length} calls were repeated {limits.cycle_repeats} times"
         return ""
 
-    def _failing(self, name: str, key: str) -> str:
+    def _find_failures(self, name: str, key: str) -> str:
         limit = self.limits.failing_call
         return f"{name} failed {limit} times with the same arguments" if limit and self._failures[key] >= limit else ""
 
 
 class _RepeatingText:
-    """Looks at the end of an answer each time it has grown by a window, so that the cost per character is small."""
+    """Checks the end of an answer each time it has grown by a window, so that the cost per character is small."""
 
     def __init__(self, limits: LoopLimits) -> None:
         self._window = limits.text_window
@@ -107,24 +91,24 @@ class _RepeatingText:
         self._fenced ^= added.count("```") % 2 == 1
         self._tail = (self._tail + added)[-self._span :]
         window = self._tail[-self._window :]
-        if len(window) < self._window or self._tail.count(window) < self._needed(window):
+        if len(window) < self._window or self._tail.count(window) < self._needed_repeats(window):
             return ""
         self.start()
         return f"the same {self._window} characters were written {self._repeats} times"
 
-    def _needed(self, window: str) -> int:
-        # Rules, tables and code repeat themselves for good reason.
+    def _needed_repeats(self, window: str) -> int:
+        # Horizontal rules, tables and code repeat for good reason.
         plain = self._fenced or len(set(window)) < 8
         return self._repeats * 4 if plain else self._repeats
 
 
 def _key(call: ToolCall) -> str:
-    """Name and canonical arguments: how a model spaces or orders its JSON makes no difference."""
+    """Name and canonical arguments: spacing and order of the JSON make no difference."""
     args = jsontext.decode_object(call.arguments)
-    return f"{call.name} {call.arguments if args is None else jsontext.dumps(_ordered(args))}"
+    return f"{call.name} {call.arguments if args is None else jsontext.dumps(_sort_keys(args))}"
 
 
-def _ordered(value: object) -> object:
+def _sort_keys(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _ordered(value[key]) for key in sorted(value)}
-    return [_ordered(item) for item in value] if isinstance(value, list) else value
+        return {key: _sort_keys(value[key]) for key in sorted(value)}
+    return [_sort_keys(item) for item in value] if isinstance(value, list) else value

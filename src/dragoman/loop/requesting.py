@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from dragoman.base.words import say
 from dragoman.context.repair import repair
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Content, Request, Settings, ToolSpec
@@ -13,7 +14,7 @@ from dragoman.values.parts import check_roles, curated, to_messages
 _TOOL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 
-def compose(
+def build_request(
     model: str,
     content: Content | Iterable[Content],
     *,
@@ -30,9 +31,9 @@ def compose(
     check_roles(messages)
     names = [tool.name for tool in tools]
     if odd := [name for name in names if not _TOOL_NAME.fullmatch(name)]:
-        raise InputError(f"no service takes a tool called {odd[0]!r}: letters, digits, _ and -, at most 64, no digit or - first")
+        raise InputError(say("loop.wrong_tool_name", name=odd[0]))
     if twice := {name for name in names if names.count(name) > 1}:
-        raise InputError(f"two tools are called {sorted(twice)[0]!r}: names must be unique")
+        raise InputError(say("loop.tool_name_twice", name=min(twice)))
     if not (sendable := repair(curated(messages)).messages):
-        raise InputError("there is nothing to send: give a prompt, or at least one message that says something")
+        raise InputError(say("loop.nothing_to_send"))
     return Request(model, sendable, system, tuple(tools), settings or Settings(), cache_key)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
 
-from dragoman.loop.chat import AnswerPolicy, Chat, InvalidAnswer
 from dragoman.loop.history import History
+from dragoman.loop.model import Model
+from dragoman.loop.options import AnswerPolicy
+from dragoman.loop.turn import InvalidAnswer, Turn
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.contracts import Provider
 from dragoman.values.errors import OutputLimit, Refused, StreamBroken
-from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, TextDelta, UsageUpdated
-from dragoman.values.messages import Settings, ToolCall, assistant, result, user
+from dragoman.values.events import Retrying, TextDelta, TurnEvent, TurnFinished
+from dragoman.values.messages import Settings, ToolCall, assistant, tool_result, user
 from dragoman.values.notes import CUT_NOTE
 from dragoman.values.record import AnswerRejected, Said
 
@@ -22,10 +26,21 @@ async def no_wait(_: float) -> None:
     pass
 
 
-def talk(script: str, history: History | None = None, **policy: object) -> tuple[Chat, ScriptedProvider]:
+class Asking:
+    """One turn, and the history it is held in."""
+
+    def __init__(self, provider: Provider, history: History, policy: AnswerPolicy | None = None) -> None:
+        self.history = history
+        self.turn = Turn(Model.of(provider), history, policy)
+
+    def answer(self) -> AsyncGenerator[TurnEvent, None]:
+        return self.turn.run()
+
+
+def talk(script: str, history: History | None = None, **policy: object) -> tuple[Asking, ScriptedProvider]:
     history = history or asked()
     provider = ScriptedProvider(script)
-    return Chat(provider, history, AnswerPolicy(sleep=no_wait, **policy)), provider  # type: ignore[arg-type]
+    return Asking(provider, history, AnswerPolicy(sleep=no_wait, **policy)), provider  # type: ignore[arg-type]
 
 
 def asked(settings: Settings | None = None) -> History:
@@ -39,12 +54,12 @@ def after_results() -> History:
     history = asked()
     call = ToolCall("c1", "read_file", "{}")
     history.say(assistant(call))
-    history.finish_tool(result(call, "text"))
+    history.finish_tool(tool_result(call, "text"))
     return history
 
 
-def answer(chat: Chat) -> list[StreamEvent]:
-    async def collect() -> list[StreamEvent]:
+def answer(chat: Asking) -> list[TurnEvent]:
+    async def collect() -> list[TurnEvent]:
         async with aclosing(chat.answer()) as events:
             return [event async for event in events]
 
@@ -59,7 +74,7 @@ def test_an_answer_is_streamed_and_recorded_once() -> None:
     chat, _ = talk("text piece=2: Hello you")
     events = answer(chat)
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Hello you"
-    assert isinstance(events[-1], ResponseFinished)
+    assert isinstance(events[-1], TurnFinished)
     assert [message.text for message in chat.history.view.messages] == ["hello", "Hello you"]
 
 
@@ -72,7 +87,7 @@ def test_an_empty_answer_is_tried_again_once_at_temperature_one(empty: str) -> N
         waits.append(seconds)
 
     provider = ScriptedProvider(f"{empty}\n---\ntext: There.")
-    chat = Chat(provider, asked(Settings(temperature=0.2)), AnswerPolicy(sleep=sleep))
+    chat = Asking(provider, asked(Settings(temperature=0.2)), AnswerPolicy(sleep=sleep))
     events = answer(chat)
     assert waits == [0.5]
     assert [request.settings.temperature for request in provider.requests] == [0.2, 1.0]
@@ -121,7 +136,7 @@ def test_a_malformed_call_is_tried_again_with_a_note_and_never_seen_as_a_call() 
     """PV08: not executed, a corrective note, keyed on the reason."""
     chat, provider = talk('text: Let me\nfinish: MALFORMED_FUNCTION_CALL "print(x"\n---\ntext: Done.')
     events = answer(chat)
-    assert isinstance(events[-1], ResponseFinished)
+    assert isinstance(events[-1], TurnFinished)
     assert "print(x" in provider.requests[1].messages[-1].text
     assert [message.role for message in chat.history.view.messages] == ["user", "user", "assistant"]
 
@@ -136,9 +151,9 @@ def test_an_answer_cut_by_the_output_limit_runs_none_of_its_calls() -> None:
     """PV09: the model is told to write in smaller parts."""
     chat, provider = talk('call: write_file {"file_path": "a"}\nfinish: length\n---\ntext: In parts, then.')
     events = answer(chat)
-    finished = events[-1]
-    assert isinstance(finished, ResponseFinished)
-    assert finished.response.message.calls == ()
+    assert isinstance(events[-1], TurnFinished)
+    assert chat.turn.response is not None
+    assert chat.turn.response.message.calls == ()
     assert provider.requests[1].messages[-1].text == CUT_NOTE
     assert chat.history.view.open_calls == ()
 
@@ -179,7 +194,7 @@ def test_what_came_of_a_cut_answer_is_kept_in_the_record_and_nowhere_else() -> N
     history = asked()
     script = 'text: Half a\ncall: run_shell {"command": "rm x"}\ncut\n---\ntext: Whole.'
     provider = Retry(ScriptedProvider(script), RetryPolicy(sleep=no_wait))
-    events = answer(Chat(provider, history))
+    events = answer(Asking(provider, history))
     assert any(isinstance(event, Retrying) for event in events)
     assert [message.text for message in history.view.messages] == ["hello", "Whole."]
     kept = [entry.message for entry in history.entries if isinstance(entry, Said) and entry.message.calls]
@@ -209,10 +224,8 @@ def test_leaving_early_keeps_what_came_as_rejected() -> None:
     assert [message.text for message in chat.history.view.messages] == ["hello"]
 
 
-@pytest.mark.parametrize(
-    ("script", "kept"), [('text: Half a\ncall: look {"what": "a"}\nstall', ["hello", "Half a"]), ("thought: hm\nstall", ["hello"])]
-)
-def test_what_a_person_stopped_stays_in_view_as_far_as_it_came(script: str, kept: list[str]) -> None:
+@pytest.mark.parametrize(("script", "kept"), [('text: Half a\ncall: look {"what": "a"}\nstall', "Half a"), ("thought: hm\nstall", "")])
+def test_what_came_before_a_cancel_is_handed_to_the_run(script: str, kept: str) -> None:
     chat, _ = talk(script)
 
     async def stop() -> None:
@@ -230,10 +243,9 @@ def test_what_a_person_stopped_stays_in_view_as_far_as_it_came(script: str, kept
             await listening
 
     asyncio.run(stop())
-    assert [message.text for message in chat.history.view.messages] == kept
-    assert [call.name for call in chat.history.view.open_calls] == (["look"] if "call" in script else []), (
-        "whoever stopped it closes its calls"
-    )
+    assert [message.text for message in chat.history.view.messages] == ["hello"], "the run records it"
+    assert chat.turn.partial.text == kept
+    assert [call.name for call in chat.turn.partial.calls] == (["look"] if "call" in script else [])
 
 
 def test_the_prompt_is_synced_before_it_is_sent_and_the_answer_before_it_is_told() -> None:
@@ -247,14 +259,13 @@ def test_the_prompt_is_synced_before_it_is_sent_and_the_answer_before_it_is_told
     history.configure("m")
     history.say(user("hello"))
     provider = ScriptedProvider("text: Hi.")
-    chat = Chat(provider, history)
+    chat = Asking(provider, history)
 
     async def go() -> None:
         async with aclosing(chat.answer()) as events:
             async for event in events:
-                if not isinstance(event, UsageUpdated):
-                    order.append(type(event).__name__)  # noqa: PERF401
+                order.append(type(event).__name__)  # noqa: PERF401
 
     asyncio.run(go())
     assert order[0] == "sync 2"
-    assert order[-2:] == ["sync 3", "ResponseFinished"]
+    assert order[-2:] == ["sync 3", "TurnFinished"]

@@ -1,0 +1,208 @@
+"""The tables of the configuration: every key, its kind and its default; and what was read, with where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from dragoman.context.settings import ContextSettings, Schedule
+from dragoman.http.clients import HttpClient
+from dragoman.loop.options import Limits, SearchMode, ToolCalling, WebAccess
+from dragoman.providers.retry import RetryPolicy
+
+_RETRY, _LIMITS, _WEB, _CONTEXT = RetryPolicy(), Limits(), WebAccess(), ContextSettings()
+"""The library's own defaults are those of the configuration too."""
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+CountOrOff = Annotated[int, Meta(ge=0, le=1_000_000)]
+Seconds = Annotated[float, Meta(ge=0, le=86_400)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Approval = Literal["plan", "default", "auto-edit"]
+
+
+class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Generation settings. None: the service's own default."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: Count | None = None
+    max_output_tokens: Count | None = None
+    thinking: Literal["off", "low", "medium", "high", "max"] | None = None
+
+
+class RetryTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Retries of failed requests."""
+
+    attempts: Annotated[int, Meta(ge=1, le=100)] = _RETRY.attempts
+    first_delay_s: Seconds = _RETRY.first_delay_s
+    max_delay_s: Seconds = _RETRY.max_delay_s
+    deadline_s: Seconds = _RETRY.deadline_s
+
+
+class AnswersTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often an empty or unreadable answer is requested again."""
+
+    attempts: Annotated[int, Meta(ge=1, le=100)] = _LIMITS.answers.attempts
+    delay_s: Seconds = _LIMITS.answers.delay_s
+    temperature: Annotated[float, Meta(ge=0, le=2)] = _LIMITS.answers.temperature
+
+
+class LoopGuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a run is stopped because the model repeats itself; 0 turns a check off."""
+
+    same_call: CountOrOff = _LIMITS.loop.same_call
+    cycle_length: Annotated[int, Meta(ge=0, le=100)] = _LIMITS.loop.cycle_length
+    cycle_repeats: Annotated[int, Meta(ge=0, le=1_000)] = _LIMITS.loop.cycle_repeats
+    failing_call: CountOrOff = _LIMITS.loop.failing_call
+    text_window: Annotated[int, Meta(ge=0, le=10_000)] = _LIMITS.loop.text_window
+    text_repeats: Annotated[int, Meta(ge=0, le=10_000)] = _LIMITS.loop.text_repeats
+
+
+class ToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    disabled: tuple[str, ...] = ()
+    max_output_chars: Annotated[int, Meta(ge=1_000, le=10_000_000)] = _LIMITS.max_output_chars
+    shell_timeout_s: Annotated[float, Meta(ge=1, le=86_400)] = _LIMITS.shell_timeout_s
+    discover: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    """Tools of installed packages: names of entry points in `dragoman.tools`, or `module:name`."""
+
+
+class TextToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tool calls as text, for models without function calling. The defaults are those of text_tools.wrapper.TextOptions."""
+
+    mode: ToolCalling = "auto"
+    dialect: str = ""
+    preserve_context: bool = True
+    no_think: Literal["", "/no_think", "<no_think>"] = ""
+    mapping: dict[str, dict[str, str]] = {}
+
+
+class WebTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Web search and fetch."""
+
+    search: SearchMode = _WEB.search
+    search_model: str = _WEB.search_model
+    searxng: str = _WEB.searxng
+    fetch: bool = _WEB.fetch
+    allow_hosts: tuple[str, ...] = ()
+    only_hosts: tuple[str, ...] = ()
+
+
+class HttpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which HTTP client is used."""
+
+    client: HttpClient = _WEB.client
+
+
+class LocalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Models on this machine: whether weights are pulled without asking, and whether servers are looked for if no model is configured."""
+
+    pull: Literal["ask", "yes", "no"] = "ask"
+    find_servers: bool = True
+
+
+class SessionsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether sessions are stored, and for how long. Nothing is deleted unless one of the limits is set."""
+
+    keep: bool = True
+    max_age_days: Annotated[float, Meta(gt=0)] | None = None
+    max_count: Count | None = None
+
+
+class PruneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which tool results are pruned, and when."""
+
+    schedule: Schedule = _CONTEXT.prune.schedule
+    tools: tuple[str, ...] = _CONTEXT.prune.rule.tools
+    age_minutes: Annotated[float, Meta(ge=0, le=525_600)] = _CONTEXT.prune.rule.age_ms / 60_000
+    keep: CountOrOff = _CONTEXT.prune.rule.keep
+    strict_stderr: bool = _CONTEXT.prune.rule.strict_stderr
+    placeholder: Annotated[str, Meta(max_length=200)] = _CONTEXT.prune.placeholder
+    pressure: Share = _CONTEXT.prune.pressure
+    overhead: Share = _CONTEXT.prune.overhead
+
+
+class CompressTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When old messages are replaced by a summary."""
+
+    enabled: bool = _CONTEXT.compress.enabled
+    threshold: Share = _CONTEXT.compress.threshold
+    threshold_tokens: Annotated[int, Meta(ge=0, le=1_000_000_000)] = _CONTEXT.compress.threshold_tokens
+    keep: Share = _CONTEXT.compress.keep
+
+
+class ContextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    prune: PruneTable = PruneTable()
+    compress: CompressTable = CompressTable()
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    model: str = ""
+    approval: Approval = "default"
+    max_turns: Count = _LIMITS.max_turns
+    lang: Literal["en", "zh"] = "en"
+    color: Literal["auto", "always", "never"] = "auto"
+    system_file: str = ""
+    settings: SettingsTable = SettingsTable()
+    retry: RetryTable = RetryTable()
+    answers: AnswersTable = AnswersTable()
+    loop_guard: LoopGuardTable = LoopGuardTable()
+    tools: ToolsTable = ToolsTable()
+    text_tools: TextToolsTable = TextToolsTable()
+    web: WebTable = WebTable()
+    http: HttpTable = HttpTable()
+    local: LocalTable = LocalTable()
+    sessions: SessionsTable = SessionsTable()
+    context: ContextTable = ContextTable()
+    deployments: dict[str, dict[str, object]] = {}
+
+
+class ConfigSource(msgspec.Struct, frozen=True):
+    """Where a value comes from."""
+
+    kind: Literal["default", "user", "project", "env", "flag"] = "default"
+    name: str = ""
+    """The file, the variable or the option."""
+
+
+class ConfigFile(msgspec.Struct, frozen=True):
+    path: str
+    kind: Literal["user", "project"]
+    state: Literal["read", "absent", "ignored"]
+    text: str = ""
+
+
+class LoadedConfig(msgspec.Struct, frozen=True):
+    config: Config
+    sources: dict[str, ConfigSource]
+    """Dotted key → where it was set. Keys that were not set are missing."""
+    files: tuple[ConfigFile, ...]
+    notices: tuple[str, ...] = ()
+
+    def source(self, key: str) -> ConfigSource:
+        return self.sources.get(key, ConfigSource())
+
+
+def keys(table: type[msgspec.Struct] = Config, prefix: str = "") -> Iterator[str]:
+    """Every key, dotted."""
+    for name, default in zip(table.__struct_fields__, _defaults(table), strict=True):
+        if isinstance(default, msgspec.Struct):
+            yield from keys(type(default), f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def value_of(config: msgspec.Struct, key: str) -> Any:
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _defaults(table: type[msgspec.Struct]) -> list[Any]:
+    plain = table()
+    return [getattr(plain, name) for name in table.__struct_fields__]

@@ -1,0 +1,59 @@
+"""The model a command begins with, and connecting to it or to another."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.app.choice import choose_model, named_choice
+from dragoman.app.setup import Setup, catalog_of
+from dragoman.loop.model import find_weights
+from dragoman.providers.auth import auth_for
+from dragoman.providers.connect import Connection, connect
+from dragoman.providers.retry import RetryPolicy
+from dragoman.values.contracts import BlobStore
+
+
+def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
+    """Choose the first model. The user has to agree to one they did not name; missing weights are pulled.
+
+    Raises Unauthorized or InputError if the user has to do something first. A resumed session keeps its own model.
+    """
+    if setup.options.resume is not None and not setup.options.model:
+        return setup
+    catalog = catalog_of(setup)
+    choice = named_choice(setup, catalog)
+    if choice is not None and not catalog.find(choice.model)[0].in_process:
+        return msgspec.structs.replace(setup, choice=choice)
+    from dragoman.app.first_use import agree_on_model
+
+    return agree_on_model(setup, catalog, choice, may_ask=may_ask)
+
+
+def connect_model(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> Connection:
+    """A provider for the chosen model, or for another, with the same catalog, retries and logging."""
+    catalog = catalog_of(setup)
+    model = model or choose_model(setup, catalog).model
+    deployment, _ = catalog.find(model)
+    auth = auth_for(deployment, setup.env)
+    retry = setup.config.retry
+    policy = RetryPolicy(retry.attempts, retry.first_delay_s, retry.max_delay_s, deadline_s=retry.deadline_s)
+    if setup.options.debug:
+        from dragoman.app.debug_log import log_to_stderr
+
+        log_to_stderr(auth.secrets)
+    connection = connect(
+        model,
+        auth=auth,
+        env=setup.env,
+        catalog=catalog,
+        blobs=blobs,
+        retry=policy,
+        http=setup.config.http.client,
+        weights=find_weights,
+        kept=lambda: setup.places.prompts,
+    )
+    if setup.options.debug:
+        from dragoman.providers.logged import Logged
+
+        connection.provider = Logged(connection.provider, secrets=auth.secrets)
+    return connection

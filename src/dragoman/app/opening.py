@@ -1,0 +1,220 @@
+"""Opens and closes an agent for any front end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.app.choice import choose_model
+from dragoman.app.connecting import connect_model
+from dragoman.app.settings import context_of, limits_of, settings_of, text_options_of, web_of
+from dragoman.app.setup import Setup, catalog_of, require_directory
+from dragoman.base.words import say
+from dragoman.loop.agent import Agent
+from dragoman.loop.memory import load_memory
+from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
+from dragoman.policy.grants import Grants
+from dragoman.sessions.store import Store
+from dragoman.tools.process import child_environment
+from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
+from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
+from dragoman.values.schema import closest
+
+MAX_SYSTEM_BYTES = 100_000
+CLOSING_S = 1.0
+T = TypeVar("T")
+
+
+class Opened(msgspec.Struct, frozen=True):
+    agent: Agent
+    notices: tuple[str, ...]
+    """To show to the user before the first run."""
+
+
+async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None) -> Opened:
+    """An agent that is ready to run, including the tools that the user's own command declares. Raises DragomanError."""
+    config = setup.config
+    memory, notices = read_memory(setup)
+    agent = Agent(
+        Connector(lambda model, blobs: _connect(setup, blobs, model), _first_model(setup)),
+        system=_system(setup),
+        tools=ToolOptions(web=web_of(config), calling=config.text_tools.mode, text=text_options_of(setup)),
+        workspace=WorkspaceOptions(
+            setup.workspace,
+            [require_directory(os.path.join(setup.workspace, each), "--include") for each in setup.options.include],
+            memory=memory,
+            memory_file=setup.places.memory_file,
+        ),
+        approval=ApprovalOptions(config.approval, ask, ask_user, _grants(setup)),
+        session=_session(setup),
+        settings=settings_of(config),
+        limits=limits_of(config),
+        context=context_of(config),
+    )
+    _load_tools(agent, setup)
+    await _discover_tools(agent, setup)
+    _disable_tools(agent, setup)
+    if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
+        notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
+    return Opened(agent, (*setup.loaded.notices, *setup.notices, *agent.notices, *notices))
+
+
+async def close_agent(agent: Agent) -> None:
+    """Takes at most a second; anything that hangs is abandoned."""
+    try:
+        async with asyncio.timeout(CLOSING_S):
+            await agent.aclose()
+    except TimeoutError:
+        pass
+
+
+def run_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """asyncio.run without waiting for threads at the end: one may hang for a minute in a DNS lookup."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.set_exception_handler(_log_only)
+    try:
+        return loop.run_until_complete(main())
+    finally:
+        end_tasks(loop)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A loop that reports unhandled errors to the log, which --debug shows."""
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_log_only)
+    return loop
+
+
+def end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel the remaining tasks and wait for them, for a second at most."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S))
+
+
+def _log_only(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    logging.getLogger("dragoman.app").debug("%s", context.get("message"), exc_info=context.get("exception"))
+
+
+def is_local(setup: Setup, deployment: str) -> bool:
+    """Whether it is served on this machine, so that its models need not be in the catalog."""
+    return catalog_of(setup)[deployment].local
+
+
+def tidy_sessions(setup: Setup) -> None:
+    """Delete sessions beyond the configured limits. Called after the work, so that the user does not wait for it."""
+    limits = setup.config.sessions
+    if limits.max_age_days is None and limits.max_count is None:
+        return
+
+    try:
+        Store(setup.places.sessions).delete_expired(age_days=limits.max_age_days, count=limits.max_count)
+    except (DragomanError, OSError):
+        pass  # the next run tries again
+
+
+# --- the parts of an agent
+
+
+def _grants(setup: Setup) -> Grants:
+    return Grants(setup.places.grants_file, os.path.realpath(setup.workspace))
+
+
+def _session(setup: Setup) -> SessionOptions:
+    resume = setup.options.resume
+    is_kept = setup.config.sessions.keep or resume is not None
+    return SessionOptions(setup.places.sessions if is_kept else None, "" if resume is None else resume or "latest")
+
+
+def _first_model(setup: Setup) -> str:
+    """Empty for a resumed session, which keeps its model unless the command line names another."""
+    if setup.options.resume is not None and not setup.options.model:
+        return ""
+    return choose_model(setup, catalog_of(setup)).model
+
+
+def _connect(setup: Setup, blobs: BlobStore, model: str) -> Provider:
+    """If a resumed session's model is not available, the error says how to use another."""
+    try:
+        return connect_model(setup, blobs, model)
+    except (ConfigError, Unauthorized) as error:
+        if setup.options.resume is None or setup.options.model:
+            raise
+        raise type(error)(say("resume_with_another", model=model, reason=error)) from error
+
+
+def _load_tools(agent: Agent, setup: Setup) -> None:
+    """Add the tools of installed packages that the user named."""
+    if not (names := setup.config.tools.load):
+        return
+    from dragoman.tools.outside import load_tools
+
+    for name in names:
+        try:
+            for tool in load_tools(name):
+                agent.tools.register(tool)
+        except ConfigError as error:
+            raise ConfigError(say("tools_not_loaded", source=setup.loaded.source("tools.load").name, reason=error)) from error
+
+
+async def _discover_tools(agent: Agent, setup: Setup) -> None:
+    """Add the tools that the user's own command declares, if one is configured."""
+    table = setup.config.tools
+    if not table.discover:
+        return
+    from dragoman.tools.discovery import discover
+
+    for tool in await discover(table.discover, table.call, directory=setup.workspace, env=child_environment()):
+        agent.tools.register(tool)
+
+
+def _disable_tools(agent: Agent, setup: Setup) -> None:
+    known = agent.tools.names
+    for name in setup.config.tools.disabled:
+        if name in known:
+            agent.tools.remove(name)
+        elif name != "ask_user":  # which exists only if there is a user to ask
+            raise ConfigError(say("unknown_tool", source=setup.loaded.source("tools.disabled").name, name=name, known=", ".join(known)))
+
+
+def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
+    """The user's memory files, those of the folder if it is trusted, and notices about files that were not used."""
+    memory = load_memory(setup.workspace, setup.places.config, trusted=setup.options.trust)
+    notices = [say("memory_ignored", names=", ".join(memory.untrusted))] if memory.untrusted else []
+    for problem in memory.problems:
+        reason = problem.detail or say(f"not_used_{problem.kind}")
+        if problem.by:
+            notices.append(say("import_refused", name=problem.by, path=problem.path, reason=reason))
+        else:
+            notices.append(say("memory_unreadable", name=problem.path, reason=reason))
+    return memory.files, notices
+
+
+def _nearest_model(setup: Setup, agent: Agent) -> str:
+    names = closest(agent.model, catalog_of(setup)[agent.provider.name].models)
+    return say("unknown_model_nearest", names=names[0]) if names else ""
+
+
+def _system(setup: Setup) -> str | None:
+    path = setup.config.system_file
+    if not path:
+        return None
+    from dragoman.app.text_files import FileProblem, read_text
+
+    folder = os.path.dirname(setup.loaded.source("system_file").name)
+    path = os.path.join(folder, os.path.expanduser(path))
+    try:
+        return read_text(path, MAX_SYSTEM_BYTES)
+    except FileProblem as problem:
+        raise ConfigError(say("system_file_unreadable", path=path, reason=problem)) from problem

@@ -1,0 +1,135 @@
+"""Every sentence a user may read, by key, so that it can be translated without touching the code that says it.
+
+`say("key", name=value)` fills a sentence in. Its text is in a table of the language's folder (`en/` here), which is loaded when one of its
+sentences is first said:
+
+- `providers.no_key`: the library's, in the table `providers`
+- `cancelled`: the program's, in one of the tables of `PROGRAM`
+
+A language that lacks a table or a sentence falls back to English. What only the model reads is not here, nor what `--help` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+
+PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands", "program_context")
+"""The tables of the program's own sentences, in the order in which they are searched."""
+
+ALWAYS_LOADED = {
+    "http.too_many_open": "too many files and connections are open in this process; run fewer agents at once, or allow more (ulimit -n)",
+    "providers.no_search": "{deployment} cannot search by itself over Chat Completions; use responses/, gemini/ or anthropic/",
+    "values.provider_error": "{where}{message}{status}{request}",
+}
+"""English sentences for which no table is loaded: no file may be opened any more, or it is said and caught before a first request."""
+
+_language = "en"
+
+
+class Sentence(str):
+    """A sentence that was said: a str that remembers its key and values, so that it can be said again in another language."""
+
+    key: str
+    values: Mapping[str, object]
+    """Read-only. Texts, numbers, and tuples of texts; a text may be a Sentence itself, as where an error tells why another one happened."""
+
+    def __new__(cls, text: str, key: str = "", values: Mapping[str, object] | None = None) -> Sentence:
+        sentence = super().__new__(cls, text)
+        sentence.key = key
+        sentence.values = MappingProxyType(dict(values or {}))
+        return sentence
+
+    def __reduce__(self) -> tuple[type[Sentence], tuple[str, str, dict[str, object]]]:
+        return Sentence, (str(self), self.key, dict(self.values))
+
+
+def choose_language(name: str) -> None:
+    """From now on. An empty name changes nothing."""
+    global _language
+    _language = name or _language
+
+
+def say(key: str, /, **values: object) -> str:
+    """The sentence in the chosen language, a Sentence.
+
+    An error given as a value is its message, several texts are joined by semicolons, and other objects are turned into text.
+    """
+    return _said(key, {name: _plain(value) for name, value in values.items()}, _language)
+
+
+def in_language(text: str, language: str) -> str:
+    """The same sentence in another language, and the sentences inside it. A text that is no Sentence stays as it is."""
+    if not isinstance(text, Sentence) or not text.key:
+        return text
+    return _said(text.key, _changed(text.values, lambda value: in_language(value, language)), language)
+
+
+def change_values(text: str, change: Callable[[str], str]) -> str:
+    """The same sentence with each of its text values changed, as where a secret is taken out. A plain text is changed as a whole."""
+    if not isinstance(text, Sentence) or not text.key:
+        return change(text)
+    return _said(text.key, _changed(text.values, lambda value: change_values(value, change)), _language)
+
+
+def lookup(key: str, language: str = "en") -> str | None:
+    """The text of a key as its table has it, before values are filled in; or None."""
+    if language == "en" and key in ALWAYS_LOADED:
+        return ALWAYS_LOADED[key]
+    table, dot, _ = key.partition(".")
+    for name in (table,) if dot else PROGRAM:
+        if (text := _table(language, name).get(key)) is not None:
+            return text
+    return None
+
+
+def _said(key: str, values: Mapping[str, object], language: str) -> Sentence:
+    try:
+        text = lookup(key, language) or lookup(key)
+    except OSError as error:  # an error must be told even where its table cannot be read
+        return Sentence(f"{key} {dict(values)} ({error})", key, values)
+    if text is None:
+        raise KeyError(key)
+    filled = {name: "; ".join(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return Sentence(text.format(**filled) if filled else text, key, values)
+
+
+def _plain(value: object) -> object:
+    match value:
+        case BaseException():
+            return sentence_of(value)
+        case str() | int() | float() | None:
+            return value
+        case tuple() | list():
+            return tuple(each if isinstance(each, str) else str(each) for each in value)
+        case _:
+            return str(value)
+
+
+def _changed(values: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:
+    """The values, with each text in them changed."""
+
+    def each(value: object) -> object:
+        if isinstance(value, str):
+            return change(value)
+        return tuple(map(each, value)) if isinstance(value, tuple) else value
+
+    return {name: each(value) for name, value in values.items()}
+
+
+def sentence_of(error: BaseException) -> str:
+    """An error's message: the Sentence it was raised with where there is one, as `DragomanError.sentence` gives it."""
+    sentence = getattr(error, "sentence", error.args[0] if len(error.args) == 1 else None)
+    return sentence if isinstance(sentence, Sentence) else str(error)
+
+
+@cache
+def _table(language: str, name: str) -> Mapping[str, str]:
+    try:
+        return import_module(f"{__name__}.{language}.{name}").TEXTS
+    except ModuleNotFoundError:
+        if language == "en":
+            raise
+        return {}

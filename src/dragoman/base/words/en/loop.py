@@ -1,0 +1,35 @@
+"""The library: agents, their sessions and runs."""
+
+TEXTS = {
+    # --- agents and sessions
+    "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",
+    "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
+    "loop.not_saved": "This session is NOT being saved: {reason}",
+    "loop.no_entry": "there is no entry {seq}; the last one is {last}",
+    "loop.not_a_directory": "{path} is not a directory; name one that exists",
+    # --- prompts and requests
+    "loop.empty_prompt": "the prompt is empty; say what you want",
+    "loop.nothing_to_continue": "there is nothing to continue; give a prompt",
+    "loop.wrong_tool_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",
+    "loop.tool_name_twice": "two tools are called {name!r}; each name must be unique",
+    "loop.nothing_to_send": "there is nothing to send; give a prompt, or at least one message with content",
+    # --- how a run ends
+    "loop.cancelled": "cancelled",
+    "loop.turn_limit": "stopped after {turns} turns; say `go on` to continue, or allow more turns (max_turns)",
+    "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
+    "loop.cut": "the answer was cut at the output limit; say `go on` to continue, or raise settings.max_output_tokens",
+    "loop.cut_before_use": "the answer was cut at the output limit before it said anything useful; ask for less at once, or raise "
+    "settings.max_output_tokens",
+    "loop.too_long": "the conversation has about {tokens:,} tokens, {model} takes {window:,}, and nothing more can be left out; start a "
+    "new session, choose a model with a larger context window, or go back to an earlier point and ask for less at once",
+    # --- answers that cannot be used
+    "loop.no_answer": "the stream ended without an answer",
+    "loop.refused": "the answer was refused or filtered ({word}){why}; rephrase the prompt, or choose another model",
+    "loop.empty_answer": "the model gave an empty answer",
+    "loop.unreadable_call": "the model wrote a tool call that could not be read{detail}",
+    "loop.oversized_call": "the model wrote a tool call that cannot be sent back to it ({detail})",
+    "loop.invalid_answer": "{fault}; try again, or choose another model",
+    "loop.invalid_answers": "{fault} {times} times; try again, or choose another model",
+    "loop.unreadable_calls": "the model wrote a tool call that could not be read {times} times; say what it should do, or choose another "
+    "model",
+}

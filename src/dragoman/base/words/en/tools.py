@@ -1,0 +1,38 @@
+"""The library: registering, discovering and calling tools. What the model is told is not here."""
+
+TEXTS = {
+    # --- tools of installed packages
+    "tools.not_installed": "the tool {name} cannot be loaded: {reason}",
+    "tools.not_a_tool": "{name} is a {kind}; a tool is a function, or an object with spec, intend and run",
+    # --- registering tools
+    "tools.unknown_builtin": "there is no built-in tool called {name!r}; choose from {known}",
+    "tools.wrong_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",
+    "tools.name_taken": "there is already a tool called {name!r}; give it another name, or pass replace=True",
+    "tools.parameters_not_json": "the parameters of tool {name!r} are not JSON: {reason}",
+    "tools.parameters_not_a_schema": "the parameters of tool {name!r} must be a JSON Schema object",
+    # --- functions as tools
+    "tools.function_without_name": "{function} has no name that a tool could have; pass name=…",
+    "tools.function_signature": "the signature of {name} cannot be read ({reason}); wrap it in a function of your own",
+    "tools.function_variadic": "{name} takes *{parameter}, but a model needs each parameter by name; wrap it in a function of your own",
+    "tools.function_parameters": "the parameters of {name} cannot be described to a model: {reason}",
+    "tools.function_annotations": "the annotations of {name} cannot be read: {reason}",
+    # --- tools of another program
+    "tools.discovery_two_commands": "discovering tools needs two commands: one that lists them and one that calls them",
+    "tools.discovery_not_run": "the tool discovery command {command!r} cannot be run: {reason}",
+    "tools.discovery_failed": "the tool discovery command {command!r} failed: {reason}{detail}",
+    "tools.discovery_exit_code": "it ended with exit code {code}",
+    "tools.discovery_too_long": "the tool discovery command {command!r} printed more than {most:,} bytes",
+    "tools.discovery_not_json": "the tool discovery command {command!r} did not print JSON ({reason}); it must print a list of "
+    "declarations, and anything else to stderr. Its output began: {output!r}",
+    "tools.discovery_bad_tool": "the tool discovery command {command!r} declared a tool that cannot be used: {reason}",
+    "tools.discovery_no_name": "the tool discovery command {command!r} declared something without a name: {declaration}",
+    "tools.discovery_not_a_schema": "the tool discovery command {command!r} declared {name!r} with parameters that are not a JSON "
+    "Schema object",
+    # --- searching the web
+    "tools.search_refused": "the service refused to answer: {reason}",
+    "tools.searxng_timeout": "no answer within {seconds:.0f} s",
+    "tools.searxng_no_json": "the server does not serve JSON; add `json` to `search.formats` in its settings",
+    "tools.searxng_failed": "the server did not search",
+    "tools.searxng_not_json": "the server's answer is not JSON",
+    "tools.searxng_too_long": "the answer is longer than {most} MB",
+}

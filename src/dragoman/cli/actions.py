@@ -1,0 +1,41 @@
+"""The actions of a command, such as `sessions fork` or `models pull`: what each one runs and which options it takes.
+
+arguments.OPTIONS says which options a command takes; an action takes some of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from dragoman.app.options import Options
+from dragoman.base.words import say
+from dragoman.cli.arguments import OPTIONS
+from dragoman.values.errors import InputError
+
+T = TypeVar("T")
+
+
+class Action(NamedTuple, Generic[T]):
+    """One row of a command's table of actions. T: what its function works on."""
+
+    run: Callable[[T], str | tuple[str, int]]
+    """Returns what is printed, and with it the exit code where that may be other than 0."""
+    operand: str = ""
+    """The argument it needs: `ID`, `TEXT`, `FILE` or `NAME`."""
+    options: tuple[str, ...] = ()
+    """Keys of arguments.OPTIONS."""
+    json: bool = True
+    """Whether it has a JSON form."""
+
+
+def refuse_options(options: Options, action: Action[Any], command: str, problem: str = "not_for_command") -> None:
+    """Raises InputError for the first option given that the action does not take. `problem` is the id of the sentence."""
+    defaults = Options()
+    for option in OPTIONS:
+        if options.command not in option.commands or option.key in ("output_format", *action.options):
+            continue
+        if getattr(options, option.key) != getattr(defaults, option.key):
+            raise InputError(say(problem, name=option.names[-1], command=command))
+    if options.output_format != "text" and not action.json:
+        raise InputError(say(problem, name="--output-format", command=command))

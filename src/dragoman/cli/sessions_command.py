@@ -1,0 +1,62 @@
+"""What every action of `dragoman sessions` needs: the store, the workspace and the options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from dragoman.app.console import Messages
+from dragoman.app.options import Options
+from dragoman.base.words import say
+from dragoman.values.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.sessions.log import LoadedLog
+    from dragoman.sessions.store import Store, StoredSession
+    from dragoman.sessions.summary import Summary
+
+
+class SessionsCommand(NamedTuple):
+    """What every action needs: the options, the stored sessions, and the folder whose sessions are meant."""
+
+    options: Options
+    store: Store
+    workspace: str
+
+    @property
+    def operand(self) -> str:
+        return self.options.words[1]
+
+    @property
+    def as_json(self) -> bool:
+        return self.options.output_format == "json"
+
+    def find(self) -> Summary:
+        """The session named on the command line."""
+        return self.store.find(self.operand, self.workspace)
+
+    def read(self, path: str) -> LoadedLog:
+        """Read a session without its lock. Problems with its file are printed; the readable entries are returned."""
+        loaded = self.store.read(path)
+        print_notices(loaded.notices())
+        return loaded
+
+
+def print_notices(notices: tuple[str, ...]) -> None:
+    messages = Messages()
+    for notice in notices:
+        messages.line(say("notice", text=notice))
+
+
+@contextmanager
+def open_to_append(store: Store, path: str) -> Iterator[StoredSession]:
+    """Hold a session's lock while entries are appended. On exit they are on disk, or InputError is raised."""
+    session = store.open(path)
+    try:
+        print_notices(session.loaded.notices())
+        yield session
+    finally:
+        session.journal.close()
+    if not session.journal.is_saved:
+        raise InputError(say("session_not_saved", path=session.path, reason=session.journal.fault))

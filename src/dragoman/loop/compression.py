@@ -1,0 +1,116 @@
+"""A summary in the place of the older messages: asked of the model, checked, and recorded only if it makes the request shorter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Literal
+
+import msgspec
+
+from dragoman.base.words import say
+from dragoman.context.compress import MAX_PROMPT_TOKENS, PROMPT_SHARE, Cut, is_gain, raw_tokens_with, summary_message, verbatim_through
+from dragoman.context.settings import CompressSettings
+from dragoman.context.summarise import read_snapshot, summary_request
+from dragoman.loop.request_size import RequestSize
+from dragoman.loop.session import Session
+from dragoman.values.errors import DragomanError, StreamBroken
+from dragoman.values.events import ResponseFinished, Retrying, TurnEvent
+from dragoman.values.messages import FinishReason, Request, Response
+from dragoman.values.record import Compressed
+
+Status = Literal["noop", "compressed", "inflated", "empty", "truncated", "failed"]
+_PROMPT = os.path.join(os.path.dirname(__file__), "prompts", "summary.md")
+
+
+class Compression(msgspec.Struct, frozen=True):
+    """What became of an attempt to make the conversation shorter."""
+
+    status: Status
+    original_tokens: int = 0
+    new_tokens: int = 0
+    reason: str = ""
+
+
+class Summariser:
+    """Has one stretch of the conversation summed up. `requests` counts how often a model was asked, failed attempts included."""
+
+    def __init__(self, session: Session, size: RequestSize, settings: CompressSettings) -> None:
+        self._session = session
+        self._history = session.history
+        self._size = size
+        self._settings = settings
+        self.requests = 0
+
+    async def sum_up(self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int) -> Compression:
+        """Record the summary, or why there is none."""
+        view, original = self._history.view, self._size.tokens
+        model = view.model or self._session.model.name
+        try:
+            response = await self._ask(self._request(model, cut, focus, window), emit)
+        except DragomanError as error:
+            return self._give_up("failed", str(error), model, None)
+        status, reason = _fault_of(response)
+        if status is not None:
+            return self._give_up(status, reason, model, response)
+        snapshot = read_snapshot(response.message.text)
+        if not snapshot:
+            return self._give_up("empty", "the model wrote no snapshot", model, response)
+        room = min(MAX_PROMPT_TOKENS, window * PROMPT_SHARE) / self._size.scale
+        summary = summary_message(snapshot, verbatim_through(self._history.entries, cut.through_seq), room)
+        new = self._size.tokens_of(raw_tokens_with(view, cut, summary))
+        if not is_gain(original, new, self._settings):
+            return self._give_up("inflated", f"it would be {new:,} tokens, after {original:,}", model, response, new)
+        self._history.compress(cut.through_seq, summary, original, new, after=cut.after_seq, model=model, usage=response.usage)
+        return Compression("compressed", original, new)
+
+    def _request(self, model: str, cut: Cut, focus: str, window: int) -> Request:
+        summaries = {id(entry.summary) for entry in self._history.entries if isinstance(entry, Compressed)}
+        return summary_request(
+            model,
+            _read_prompt(),
+            self._history.view.items[cut.start : cut.end],
+            self._size.profile,
+            window=window,
+            scale=self._size.scale,
+            focus=focus,
+            is_summary=lambda message: id(message) in summaries,
+        )
+
+    def _give_up(
+        self, status: Literal["inflated", "empty", "truncated", "failed"], reason: str, model: str, response: Response | None, new: int = 0
+    ) -> Compression:
+        tokens = self._size.tokens
+        self._history.not_compressed(status, tokens, reason, model=model, usage=response.usage if response is not None else None)
+        return Compression(status, tokens, new or tokens, reason)
+
+    async def _ask(self, request: Request, emit: Callable[[TurnEvent], None]) -> Response:
+        self.requests += 1
+        response: Response | None = None
+        provider = self._session.model.provider
+        async with aclosing(provider.stream(request)) as events:
+            async for event in events:  # to its end: so the connection can serve the turn that follows
+                if isinstance(event, Retrying):
+                    self.requests += 1
+                    emit(event)
+                elif isinstance(event, ResponseFinished):
+                    response = event.response
+        if response is None:
+            raise StreamBroken(say("loop.no_answer"), provider=provider.name)
+        return response
+
+
+def _fault_of(response: Response) -> tuple[Literal["truncated", "failed"] | None, str]:
+    match response.finish:
+        case FinishReason.LENGTH:
+            return "truncated", "the summary was cut at the output limit"
+        case FinishReason.SAFETY | FinishReason.RECITATION | FinishReason.REFUSAL:
+            return "failed", f"the summary was refused ({response.raw_finish or response.finish.value})"
+        case _:
+            return None, ""
+
+
+def _read_prompt() -> str:
+    with open(_PROMPT, encoding="utf-8") as file:
+        return file.read().strip()

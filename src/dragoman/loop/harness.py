@@ -1,0 +1,135 @@
+"""Everything a run works with, put together once for an agent: session, models, tools, limits and settings.
+
+The agent makes it and keeps it; a run, its preparation and the web tools use it. Nothing here runs by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.base import jsontext
+from dragoman.context.settings import ContextSettings
+from dragoman.loop.model import Models, is_echo
+from dragoman.loop.options import ApprovalOptions, Limits, ToolOptions, WorkspaceOptions
+from dragoman.loop.session import Session
+from dragoman.loop.surroundings import Orientation
+from dragoman.loop.web import web_tools
+from dragoman.policy.approvals import Approvals
+from dragoman.tools.builtin import ToolDependencies, builtin_tools
+from dragoman.tools.output import Outputs
+from dragoman.tools.registry import Registry
+from dragoman.tools.scheduler import Scheduler
+from dragoman.tools.workspace import Workspace
+from dragoman.values.contracts import Ledger, Tool
+from dragoman.values.events import SavingChanged, TurnEvent
+from dragoman.values.messages import Message, Settings, ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.loop.upkeep import Upkeep
+
+Emit = Callable[[TurnEvent], None]
+
+
+class Harness:
+    def __init__(
+        self,
+        session: Session,
+        models: Models,
+        workspace: WorkspaceOptions,
+        tools: ToolOptions,
+        approval: ApprovalOptions,
+        *,
+        system: str | None,
+        settings: Settings,
+        limits: Limits,
+        context: ContextSettings | None,
+    ) -> None:
+        self.session = session
+        self.models = models
+        self.limits = limits
+        self.settings = settings
+        self.system = system
+        """What the model is told first; None: the prompt that suits it."""
+        self.context = context
+        self.outputs = Outputs(session.outputs, limits.max_output_chars)
+        self.workspace = Workspace(workspace.root, include=workspace.include, readable=(session.outputs,))
+        self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
+        memory_file = os.fspath(workspace.memory_file)
+        bench = ToolDependencies(
+            self.workspace, session.blobs, self.outputs, approval.ask_user, limits.shell_timeout_s, memory_file=memory_file
+        )
+        self.seen = bench.seen
+        self.web = tools.web
+        ours = [*builtin_tools(bench, tools.builtin), *self._web_tools()]
+        self.registry = Registry([*ours, *tools.own])
+        self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
+        """Tools that are there by default: nobody chose them."""
+        self.approvals = Approvals(
+            self.registry.get, approval.mode, approval.ask, grants=approval.grants, trusted=_is_own_function, doubted=is_echo
+        )
+        self.orientation = Orientation(workspace.memory) if workspace.describe else None
+        self.has_new_directories = False
+        self.asked: Message | None = None
+        """The last prompt that was taken."""
+        self.connecting: asyncio.Task[None] | None = None
+        self._ledger: Ledger | None = None
+        self._upkeep: Upkeep | None = None
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """Loaded when first needed: before a first answer there is nothing to prune."""
+        if self._upkeep is None:
+            from dragoman.loop.upkeep import Upkeep
+
+            self._upkeep = Upkeep(self.session, self.context or ContextSettings(), self.seen)
+        return self._upkeep
+
+    @property
+    def summary_requests(self) -> int:
+        """How often a model was asked for a summary."""
+        return self._upkeep.requests if self._upkeep is not None else 0
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where calls are recorded: with what they did to files, where the session is kept and they can be undone."""
+        if self._ledger is None:
+            if self.session.log is None:
+                return self.session.history
+            from dragoman.sessions.checkpoints import Checkpoints
+
+            self._ledger = Checkpoints(self.session.history, self.session.blobs, self._writes, on_fault=self._report_not_kept)
+        return self._ledger
+
+    def scheduler(self, emit: Emit) -> Scheduler:
+        return Scheduler(self.registry, self.ledger, self.approvals.decide, emit, outputs=self.outputs)
+
+    def add_directory(self, real: str) -> None:
+        if real not in self.directories:
+            self.workspace.add(real)
+            self.directories += (real,)
+            self.has_new_directories = True
+            if self.orientation is not None:
+                self.orientation.add(real)
+
+    def _web_tools(self) -> list[Tool]:
+        if self.web is None:
+            return []
+
+        return web_tools(self.web, self.session, self.models, self.outputs)
+
+    def _writes(self, call: ToolCall, arguments: str) -> tuple[str, ...]:
+        tool = self.registry.get(call.name)
+        return tool.intend(jsontext.decode_object(arguments or call.arguments) or {}).writes if tool is not None else ()
+
+    def _report_not_kept(self, message: str) -> None:
+        self.session.work.tell(SavingChanged(True, str(message)))
+
+
+def _is_own_function(tool: Tool) -> bool:
+    """A function an embedder wrote runs unasked, unless it says that it edits files or runs commands."""
+    from dragoman.tools.function import FunctionTool  # not needed before a tool is called
+
+    return isinstance(tool, FunctionTool) and tool.spec.kind not in ("edit", "execute")

@@ -1,0 +1,124 @@
+"""The model a conversation is held with, and how models are connected by name."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.base.places import find_places
+from dragoman.loop.options import Connect, ToolCalling
+from dragoman.providers.connect import connect
+from dragoman.values.contracts import BlobStore, Provider
+from dragoman.values.messages import ToolCall
+from dragoman.values.profile import Profile
+
+if TYPE_CHECKING:
+    from dragoman.text_tools.options import TextOptions
+
+
+class Model(msgspec.Struct, frozen=True):
+    """A model, and who serves it."""
+
+    provider: Provider
+    name: str
+
+    @classmethod
+    def of(cls, provider: Provider) -> Model:
+        return cls(provider, provider.model or provider.name)
+
+    @property
+    def profile(self) -> Profile:
+        return self.provider.profile(self.name)
+
+    @property
+    def cache(self) -> str:
+        """How the service's prompt cache is addressed."""
+        deployment = self.provider.deployment
+        return deployment.cache if deployment is not None else "none"
+
+
+class Models:
+    """Connects models by name, tells them of tools natively or as text, and closes what it opened."""
+
+    def __init__(self, connect: Connect | None, blobs: BlobStore, calling: ToolCalling = "auto", text: TextOptions | None = None) -> None:
+        self._connect = connect or connect_by_name
+        self._blobs = blobs
+        self._calling: ToolCalling = calling
+        self._text = text
+        self._opened: list[Provider] = []
+        """A provider that was given may serve other agents too, so only these are closed."""
+        self.found_dialect = ""
+        """The dialect of a call that was found written as text where a native one was expected."""
+
+    def use(self, model: str | Provider) -> Model:
+        """The model as the conversation uses it. A model nobody knows is watched, in case its server does not read its calls."""
+        used = self.connect(model) if isinstance(model, str) else Model.of(model)
+        if used.provider.dialect:
+            return used  # an embedder has wrapped it
+        profile = used.profile
+        if self._calling == "text" or (self._calling == "auto" and profile.tools == "text"):
+            return self.in_text(used)
+        if self._calling == "native" or profile.known:
+            return used
+        from dragoman.text_tools.detector import Detector
+
+        return Model(Detector(used.provider, self._notice), used.name)
+
+    def connect(self, name: str) -> Model:
+        """A model by its name, as it is: for a tool that asks another than the conversation's."""
+        provider = self._connect(name, self._blobs)
+        self._opened.append(provider)
+        return Model.of(provider)
+
+    def in_text(self, model: Model, dialect: str = "") -> Model:
+        """With tools as text, whatever was wrapped around it before. The dialect: named, configured, the profile's, the default."""
+        from dragoman.text_tools.detector import Detector
+        from dragoman.text_tools.dialect import DEFAULT
+        from dragoman.text_tools.options import TextOptions, place_for
+        from dragoman.text_tools.wrapper import TextTools
+
+        self.found_dialect = ""
+        provider = model.provider
+        if isinstance(provider, Detector | TextTools):
+            provider = provider.provider
+        options, profile = self._text or TextOptions(), model.profile
+        chosen = dialect or (options.dialect if options.dialect != DEFAULT else profile.dialect or DEFAULT)
+        protocol = provider.deployment.protocol if provider.deployment is not None else ""
+        is_thinking = options.is_thinking or profile.opens_thinking
+        wrapped = msgspec.structs.replace(options, dialect=chosen, place=place_for(chosen, protocol), is_thinking=is_thinking)
+        return Model(TextTools(provider, wrapped), model.name)
+
+    async def aclose(self) -> None:
+        for provider in self._opened:
+            await provider.aclose()
+
+    def _notice(self, dialect: str) -> None:
+        self.found_dialect = dialect
+
+
+def connect_by_name(model: str, blobs: BlobStore) -> Provider:
+    """By the built-in catalog and the keys in the environment."""
+    return connect(model, blobs=blobs, weights=find_weights, kept=_kept_prompts)
+
+
+def find_weights(name: str) -> str | os.PathLike[str] | None:
+    """Where the weights of a model that runs in this process lie."""
+    from dragoman.local.weights import find
+
+    return find(name)
+
+
+def _kept_prompts() -> str:
+    return find_places().prompts
+
+
+def is_echo(call: ToolCall) -> bool:
+    """Whether a call that was read out of text stands in what a tool returned: somebody else may have written it."""
+    if call.opaque is None:
+        return False
+    from dragoman.text_tools.call_note import read_note
+
+    note = read_note(call)
+    return note is not None and bool(note.echo_of)

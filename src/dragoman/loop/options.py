@@ -1,0 +1,159 @@
+"""How an agent is set up: the groups of options an embedder can give, each with its defaults."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from dragoman.http.clients import HttpClient
+from dragoman.loop.history import History
+from dragoman.policy.grants import Grants
+from dragoman.policy.judge import Mode
+from dragoman.tools.web_settings import HostRules
+from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider, Tool
+
+if TYPE_CHECKING:
+    from dragoman.sessions.store import Store
+    from dragoman.text_tools.options import TextOptions
+
+Path = str | os.PathLike[str]
+Connect = Callable[[str, BlobStore], Provider]
+"""From a model's name to a provider that finds the bytes of images and files in the store given."""
+SearchMode = Literal["off", "tool", "grounding"]
+ToolCalling = Literal["auto", "native", "text"]
+"""How calls are made: natively, as text, or as the model's profile says (a model nobody knows is watched)."""
+
+
+class Connector(msgspec.Struct, frozen=True):
+    """How models are connected by name, and the one to begin with; empty: the one the resumed session used."""
+
+    connect: Connect
+    model: str = ""
+
+
+class WebAccess(msgspec.Struct, frozen=True):
+    """What an agent may do on the web."""
+
+    search: SearchMode = "tool"
+    """tool: the model calls google_web_search. grounding: the service searches by itself while it answers, where it can."""
+    search_model: str = ""
+    """The model that searches, where the chat model cannot: `gemini/gemini-3.8-flash`."""
+    searxng: str = ""
+    """The URL of a SearXNG server: it needs no key, and is used before any model."""
+    fetch: bool = True
+    rules: HostRules = HostRules()
+    client: HttpClient = "own"
+    """The HTTP client that fetches pages and asks SearXNG; models have their own connection."""
+
+
+class ToolOptions(msgspec.Struct, frozen=True):
+    """Which tools the model has, and how it calls them."""
+
+    own: Sequence[Tool] = ()
+    builtin: bool | Collection[str] = True
+    """All built-in tools, none, or those named."""
+    web: WebAccess | None = None
+    calling: ToolCalling = "auto"
+    text: TextOptions | None = None
+    """How tools are put into text, where they are."""
+
+
+class WorkspaceOptions(msgspec.Struct, frozen=True):
+    """The folders the agent works in, and what the model is told of them."""
+
+    root: Path = "."
+    include: Sequence[Path] = ()
+    """Further directories it may work in."""
+    describe: bool = True
+    """Tell the model with the first message the date, the system and what lies in the folders."""
+    memory: Sequence[tuple[str, str]] = ()
+    """Memory files, each with its path and what it says: told with the first message."""
+    memory_file: Path = ""
+    """The file `save_memory` adds to; empty: the tool is not offered."""
+
+
+class ApprovalOptions(msgspec.Struct, frozen=True):
+    """What may run unasked, and who is asked about the rest. Without `ask`, the rest is refused, and the model is told so."""
+
+    mode: Mode = "default"
+    ask: Ask | None = None
+    ask_user: AskUser | None = None
+    """Answers the model's own questions; without it the tool `ask_user` is not offered."""
+    grants: Grants | None = None
+    """What has been allowed for good."""
+
+
+class SessionOptions(msgspec.Struct, frozen=True):
+    """Where the conversation is kept, and how it begins."""
+
+    store: Store | Path | None = None
+    """The folder of sessions; None: it is kept in memory only."""
+    resume: str = ""
+    """The session to go on with: its id, a unique beginning of it, a number of the list, or `latest`."""
+    history: History | None = None
+    """A record to go on from, where there is no store."""
+    blobs: BlobStore | None = None
+    outputs: str = ""
+    """The folder for tool output too long for the model."""
+
+
+class AnswerPolicy(msgspec.Struct, frozen=True):
+    """How often an empty or unreadable answer is requested again."""
+
+    attempts: int = 2
+    delay_s: float = 0.5
+    temperature: float = 1.0
+    """What a retry is sampled at, to encourage another answer."""
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+
+
+class LoopLimits(msgspec.Struct, frozen=True):
+    """What counts as going in circles. 0 turns a check off."""
+
+    same_call: int = 5
+    """The same call this many times in a row."""
+    cycle_length: int = 5
+    cycle_repeats: int = 4
+    """A cycle of up to `cycle_length` calls, this many times in a row."""
+    failing_call: int = 3
+    """The same call failing this often, whatever was done in between."""
+    text_window: int = 50
+    text_repeats: int = 10
+    """The same stretch of `text_window` characters, this often within a short span of one answer."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How far a run may go."""
+
+    max_turns: int = 100
+    answers: AnswerPolicy = AnswerPolicy()
+    loop: LoopLimits = LoopLimits()
+    max_output_chars: int = 40_000
+    """Longest result a tool may give the model. The whole is kept in a file."""
+    shell_timeout_s: float = 120.0
+
+
+def tool_options(tools: Iterable[Tool] | ToolOptions) -> ToolOptions:
+    return tools if isinstance(tools, ToolOptions) else ToolOptions(tuple(tools))
+
+
+def workspace_options(workspace: Path | WorkspaceOptions) -> WorkspaceOptions:
+    return workspace if isinstance(workspace, WorkspaceOptions) else WorkspaceOptions(workspace)
+
+
+def approval_options(approval: Mode | ApprovalOptions) -> ApprovalOptions:
+    return approval if isinstance(approval, ApprovalOptions) else ApprovalOptions(approval)
+
+
+def session_options(session: Path | Store | History | SessionOptions | None) -> SessionOptions:
+    match session:
+        case SessionOptions():
+            return session
+        case History():
+            return SessionOptions(history=session)
+        case _:
+            return SessionOptions(session)

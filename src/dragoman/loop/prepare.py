@@ -1,0 +1,109 @@
+"""Before a run: what the model is told of itself, its tools and its surroundings, and the prompt. All of it is on the record before
+anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import cache
+
+from dragoman.base.words import say
+from dragoman.loop.harness import Harness
+from dragoman.loop.options import SearchMode
+from dragoman.loop.session import VERSIONS
+from dragoman.loop.small_model import choose_tools, wants_short_prompt
+from dragoman.loop.web import offer_search
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Message, user
+from dragoman.values.record import Entry
+
+_PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
+
+
+async def take_prompt(harness: Harness, prompt: Message | None, search: SearchMode | None = None) -> Entry | None:
+    """Record what the next request rests on. Returns the entry that stood before the prompt, for a prompt that has to be taken back."""
+    session, history = harness.session, harness.session.history
+    await _connect_early(harness)
+    if session.log is not None:
+        session.log.begin(session, harness.directories)
+    history.close_interrupted()
+    configure(harness, search)
+    before = None
+    if prompt is not None and not _is_repeated(harness, prompt):
+        _orient(harness)
+        before = history.entries[-1]
+        history.say(prompt)
+        harness.asked = prompt
+    if not history.view.messages:
+        raise InputError(say("loop.nothing_to_continue"))
+    return before
+
+
+def configure(harness: Harness, search: SearchMode | None = None) -> None:
+    """Record system, tools and settings, if something changed: a request without such an entry extends the cached prefix of the last."""
+    session, model, settings = harness.session, harness.session.model, harness.settings
+    # As many characters as the window has tokens: a third of it at most. A file that fills a small window would end the run.
+    harness.outputs.max_chars = min(harness.limits.max_output_chars, max(model.profile.context_window, 1_000))
+    view, tools = session.history.view, harness.registry.specs
+    if harness.web is not None:
+        tools, settings = offer_search(search or harness.web.search, model, tools, settings)
+    system = harness.system
+    if system is None:
+        system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")
+    tools = choose_tools(model, tools, harness.unchosen)
+    now = (model.name, model.provider.name, system, tools, settings)
+    if now == (view.model, view.deployment, view.system, view.tools, view.settings) and not harness.has_new_directories:
+        return
+    harness.has_new_directories = False
+    session.history.configure(
+        model.name,
+        system,
+        tools,
+        settings,
+        session_id=session.id,
+        # Fixed when the session starts: another later would change what was sent.
+        placeholder=harness.context.prune.placeholder if harness.context is not None and not view.model else "",
+        deployment=model.provider.name,
+        directories=harness.directories,
+        versions=VERSIONS,
+    )
+
+
+def _orient(harness: Harness) -> None:
+    """Tell the model of its surroundings: all of them at first, later what has changed."""
+    if harness.orientation is None or wants_short_prompt(harness.session.model):
+        return
+    history = harness.session.history
+    about, text = harness.orientation.next_text(history, harness.directories)
+    if text:
+        history.say(user(text), about)
+
+
+def _is_repeated(harness: Harness, prompt: Message) -> bool:
+    """The same prompt after a failure is not a second prompt, though notes of the program may stand behind it."""
+    for message in reversed(harness.session.history.view.messages):
+        if message == prompt:
+            return True
+        if prompt != harness.asked or message.role != "user" or message.results:
+            return False
+    return False
+
+
+async def _connect_early(harness: Harness) -> None:
+    """The connection opens while the request is being made."""
+    if harness.connecting is None:
+        harness.connecting = asyncio.get_running_loop().create_task(harness.session.model.provider.preconnect())
+        await asyncio.sleep(0)  # so that it has begun before anything else is done
+
+
+async def stop_connecting(harness: Harness) -> None:
+    connecting, harness.connecting = harness.connecting, None
+    if connecting is not None and connecting.get_loop() is asyncio.get_running_loop():
+        connecting.cancel()
+        await asyncio.wait({connecting})
+
+
+@cache
+def _read_prompt(name: str) -> str:
+    with open(os.path.join(_PROMPTS, name), encoding="utf-8") as file:
+        return file.read().strip()

@@ -1,0 +1,69 @@
+"""How long the next request is, in the model's own tokens: estimated from the last count, and counted by the service when it gets close."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dragoman.loop.session import Session
+from dragoman.values.errors import DragomanError
+from dragoman.values.profile import Profile
+from dragoman.values.record import Compressed, NotCompressed, Pruned, ToolFinished
+
+UNANCHORED = 0.6
+"""While a model has not counted a request itself, an estimate above this share of its window is checked."""
+LEAST_ERROR = 0.02
+"""An estimate is never taken to be better than this."""
+COUNTING_S = 15.0
+
+
+class RequestSize:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._history = session.history
+        self._counted: tuple[int, int, int] | None = None
+        """The last exact count: the entries there were, the raw estimate, the count."""
+
+    @property
+    def profile(self) -> Profile:
+        model = self._session.model
+        return model.provider.profile(self._history.view.model or model.name)
+
+    @property
+    def window(self) -> int:
+        return self.profile.context_window
+
+    @property
+    def scale(self) -> float:
+        """The model's tokens to one of the raw estimate."""
+        return self._history.view.meter.scale(self.profile.token_scale)
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_of(self._history.view.raw_tokens)
+
+    def tokens_of(self, raw_tokens: int) -> int:
+        """From the last count, whether the service was asked for it or gave it with an answer."""
+        if self._counted is not None and not self._answered_since(self._counted[0]):
+            return max(round(self._counted[2] + self.scale * (raw_tokens - self._counted[1])), 0)
+        return self._history.view.meter.tokens(raw_tokens, self.profile.token_scale)
+
+    async def measure(self) -> int:
+        """The size of the next request; counted by the service where the estimate comes near the window."""
+        tokens, view = self.tokens, self._history.view
+        if not view.meter.reported:
+            near = tokens > self.window * UNANCHORED
+        else:
+            near = tokens * (1 + max([LEAST_ERROR, *map(abs, view.meter.errors[-20:])])) > self.window
+        if not near or (self._counted is not None and self._counted[:2] == (len(self._history.entries), view.raw_tokens)):
+            return tokens
+        try:
+            async with asyncio.timeout(COUNTING_S):
+                counted = await self._session.model.provider.count_tokens(view.request)
+        except (DragomanError, TimeoutError):
+            return tokens  # the estimate is all there is
+        self._counted = len(self._history.entries), view.raw_tokens, counted
+        return counted
+
+    def _answered_since(self, entries: int) -> bool:
+        """Whether something came that an earlier count knows nothing of: an answer with a count of its own, or another model."""
+        return any(not isinstance(entry, Pruned | Compressed | NotCompressed | ToolFinished) for entry in self._history.entries[entries:])

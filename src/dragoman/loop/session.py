@@ -1,0 +1,217 @@
+"""What one conversation holds: its record and the log it is kept in, the bytes it refers to, and the model it is held with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from dragoman import __version__
+from dragoman.base.ids import new_session_id
+from dragoman.base.words import say
+from dragoman.loop.history import History, paid_usage
+from dragoman.loop.model import Model
+from dragoman.loop.options import SessionOptions
+from dragoman.loop.surroundings import temporary_directory
+from dragoman.sessions.store import Store
+from dragoman.values.blobs import MemoryBlobs
+from dragoman.values.contracts import BlobStore
+from dragoman.values.errors import InputError
+from dragoman.values.events import SavingChanged, TurnEvent
+from dragoman.values.record import Entry, FilesChanged
+
+if TYPE_CHECKING:
+    from dragoman.sessions.store import StoredSession
+
+VERSIONS = (f"dragoman {__version__}",)
+
+
+class Worker(Protocol):
+    """A run, or a compression."""
+
+    def tell(self, event: TurnEvent) -> None:
+        """Something happened to the session meanwhile. May be called from any thread."""
+        ...
+
+    def cancel(self) -> None: ...
+
+    async def finished(self) -> None:
+        """Returns when it is over, however it went."""
+        ...
+
+
+class Session:
+    """One conversation. `model` may be changed between two requests."""
+
+    model: Model
+    """Set once the session is open: a resumed one may name its own."""
+
+    def __init__(
+        self,
+        history: History,
+        session_id: str = "",
+        blobs: BlobStore | None = None,
+        outputs: str = "",
+        log: SessionLog | None = None,
+    ) -> None:
+        self.history = history
+        self.id = session_id or history.view.session_id or new_session_id()
+        self.blobs = MemoryBlobs() if blobs is None else blobs
+        self.outputs = outputs or _temporary_outputs()
+        """The folder for tool output that was too long for the model."""
+        self.log = log
+        """Where it is kept; None: in memory only."""
+        self.work = log.work if log is not None else Work()
+
+    @property
+    def own_model(self) -> str:
+        """The model the conversation was held with. Raises InputError where there was none."""
+        view = self.history.view
+        if not view.model:
+            raise InputError(say("loop.no_model"))
+        return f"{view.deployment}/{view.model}" if view.deployment else view.model
+
+    def change_model(self, model: Model) -> None:
+        """From the next request on. An entry only where the conversation has begun."""
+        self.model = model
+        if self.history.view.model:
+            self.history.change_model(model.name, model.provider.name)
+
+    def cost_usd(self, entries: Iterable[Entry]) -> float | None:
+        """What the answers and summaries among these cost, or None where the prices are not known."""
+        total = 0.0
+        for model, usage in paid_usage(entries):
+            prices = self.model.provider.profile(model).prices
+            if prices is None:
+                return None
+            total += prices.cost_usd(usage)
+        return total
+
+
+class Work:
+    """What is under way in a session, one thing at a time: a run, or a compression. It hears what happens to the session meanwhile."""
+
+    def __init__(self) -> None:
+        self.current: Worker | None = None
+        self._untold: list[SavingChanged] = []
+
+    def begin(self, worker: Worker) -> None:
+        """Raises InputError where something is under way."""
+        self.require_none()
+        self.current = worker
+        for event in self._untold:
+            worker.tell(event)
+        self._untold.clear()
+
+    def end(self, worker: Worker) -> None:
+        if self.current is worker:
+            self.current = None
+
+    def require_none(self) -> None:
+        if self.current is not None:
+            raise InputError(say("loop.already_running"))
+
+    def tell(self, event: SavingChanged) -> None:
+        """At once, or when the next run begins."""
+        if self.current is not None:
+            self.current.tell(event)
+        else:
+            self._untold.append(event)
+
+
+class SessionLog:
+    """The log of a session in a store. Nothing is written before there is something to say."""
+
+    def __init__(self, store: Store, workspace: str) -> None:
+        self._store = store
+        self._workspace = workspace
+        self._stored: StoredSession | None = None
+        self.work = Work()
+
+    def open(self, name: str) -> StoredSession:
+        """Go on with a session. Raises InputError where it cannot be opened."""
+        self._stored = self._store.open(self._store.find(name, self._workspace).path, self.report_fault)
+        return self._stored
+
+    def begin(self, session: Session, directories: Sequence[str]) -> None:
+        """Make the file, unless it is there. A conversation that cannot be kept is held all the same, and the user is told."""
+        if self._stored is not None or session.history.entries:
+            return
+        try:
+            self._stored = self._store.create(
+                self._workspace, session.id, directories=directories, versions=VERSIONS, on_fault=self.report_fault
+            )
+        except InputError as error:
+            self.work.tell(SavingChanged(False, str(say("loop.not_saved", reason=error))))
+            return
+        session.history.attach_journal(self._stored.journal, self._stored.loaded.entries)
+
+    def close(self) -> None:
+        """Write what is left, and let others have it."""
+        if self._stored is not None:
+            self._stored.journal.close()
+
+    def report_fault(self, message: str) -> None:
+        journal = self._stored.journal if self._stored is not None else None
+        self.work.tell(SavingChanged(journal is not None and not journal.fault, str(message)))
+
+
+def open_session(options: SessionOptions, workspace: str, given: BlobStore | None = None) -> tuple[Session, tuple[str, ...]]:
+    """The session, new or resumed, and what the user should know of it: what was damaged, what was set aside.
+
+    `given` is the store of bytes of a provider that was given, used where there is no other. Raises InputError where the session to resume
+    cannot be opened.
+    """
+    if options.store is None:
+        return Session(options.history or History(), "", options.blobs or given, options.outputs), ()
+
+    store = options.store if isinstance(options.store, Store) else Store(options.store)
+    log = SessionLog(store, workspace)
+    if options.resume:
+        stored = log.open(options.resume)
+        history = History(stored.journal, entries=stored.loaded.entries)
+        outputs = options.outputs or store.outputs_beside(stored.path)
+        return Session(history, stored.session_id, options.blobs or stored.blobs, outputs, log), stored.loaded.notices()
+    session_id = new_session_id()
+    path = store.path_of(session_id, workspace)
+    blobs = options.blobs or store.blobs_beside(path, log.report_fault)
+    return Session(History(), session_id, blobs, options.outputs or store.outputs_beside(path), log), ()
+
+
+# --- going back
+
+
+def undo(session: Session, runs: int, *, force: bool) -> tuple[str, ...]:
+    """Undo what tools did to files in the last runs. Returns the paths that were changed by it."""
+    from dragoman.sessions.undo import changes_of_last_run
+
+    return _put_back(session, changes_of_last_run(session.history.entries, runs), force=force)
+
+
+def rewind(session: Session, seq: int, *, files: bool, force: bool) -> tuple[str, ...]:
+    """Go back to how things stood after entry `seq`. Returns the paths of files that were put back."""
+    from dragoman.sessions.undo import changes_after
+
+    entries = session.history.entries
+    entry = next((entry for entry in entries if entry.seq == seq), None)
+    if entry is None:
+        raise InputError(say("loop.no_entry", seq=seq, last=entries[-1].seq if entries else 0))
+    changed = _put_back(session, changes_after(entries, seq), force=force) if files else ()
+    session.history.rewind(entry)
+    return changed
+
+
+def _put_back(session: Session, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
+    from dragoman.sessions.restore import restore
+    from dragoman.sessions.undo import plan_undo
+
+    plan = plan_undo(changes, session.blobs)
+    if not plan.changes:
+        return ()
+    restored = restore(plan, force=force)
+    session.history.restore_files(plan.changes)
+    return tuple(file.path for file in restored.files)
+
+
+def _temporary_outputs() -> str:
+    return os.path.join(temporary_directory(), f"dragoman-{os.urandom(8).hex()}")

@@ -1,0 +1,54 @@
+"""What is done for a model too small to follow long instructions: a short prompt, few tools, and a reminder to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from dragoman.base import jsontext
+from dragoman.loop.guard import LoopGuard
+from dragoman.loop.model import Model
+from dragoman.values.messages import Message, ToolSpec, user
+from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN
+
+MAX_QUESTION_CHARS = 1_000
+"""A longer question costs more to read again than it helps."""
+
+_ANSWER = user(ANSWER_NOTE)
+
+
+def wants_short_prompt(model: Model) -> bool:
+    """Whether to leave out long instructions, surroundings and memory: it takes the files it is told of for those it is asked about."""
+    small = model.profile.small
+    return small is not None and small.short_prompt
+
+
+def choose_tools(model: Model, tools: tuple[ToolSpec, ...], unchosen: Collection[str]) -> tuple[ToolSpec, ...]:
+    """The tools a model can keep apart. `unchosen` are those that are there by default; what somebody chose is always offered whole."""
+    small = model.profile.small
+    if small is None or not (few := small.few_tools):
+        return tools
+    kept = (spec for spec in tools if spec.name in few or spec.name not in unchosen)
+    return tuple(spec if spec.name not in unchosen else shorten(spec, few[spec.name]) for spec in kept)
+
+
+def shorten(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
+    """A tool in one sentence, with some of its parameters: a small model fills in whatever it is told of."""
+    schema = spec.schema
+    kept = {name: each for name, each in schema.get("properties", {}).items() if name in parameters}
+    schema |= {"properties": kept, "required": list(kept)}
+    return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
+
+
+def reminder_to_answer(model: Model, guard: LoopGuard, question: str) -> Message | None:
+    """What to tell a model that has called often enough and has to answer in words; None where it may go on calling.
+
+    Where a grammar keeps it from writing calls, the question is repeated: a small model answers what it has read last, and repeats what it
+    is told of tools.
+    """
+    small = model.profile.small
+    if small is None or not (enough := small.answer_after_calls) or not (guard.has_repeated or guard.successes >= enough):
+        return None
+    is_bound = bool(model.provider.dialect) and small.bound_calls
+    return user(ASKED_AGAIN + question) if is_bound and 0 < len(question) <= MAX_QUESTION_CHARS else _ANSWER

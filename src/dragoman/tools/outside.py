@@ -1,0 +1,51 @@
+"""Tools that other packages bring: a tool, a function, or a list of them, by entry point (`dragoman.tools`) or `module:name`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.base.plugins import PluginNotFound, load_plugin
+from dragoman.base.words import say
+from dragoman.tools.function import tool
+from dragoman.values.contracts import Intent, Show, Tool, ToolOutput
+from dragoman.values.errors import ConfigError
+from dragoman.values.messages import ToolSpec
+
+GROUP = "dragoman.tools"
+
+
+class OutsideTool:
+    """A tool of an installed package. Unlike a function that an embedder wrote, it does not run unasked unless it is read-only."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._tool.spec
+
+    def intend(self, args: Mapping[str, Any]) -> Intent:
+        return self._tool.intend(args)
+
+    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
+        return await self._tool.run(args, show)
+
+
+def load_tools(name: str) -> list[Tool]:
+    """Raises ConfigError where there is nothing of that name, or it is not a tool."""
+    try:
+        found = load_plugin(name, GROUP)
+    except PluginNotFound as error:
+        raise ConfigError(say("tools.not_installed", name=name, reason=str(error))) from error
+    several: Sequence[Any] = found if isinstance(found, Sequence) else (found,)
+    return [OutsideTool(_as_tool(each, name)) for each in several]
+
+
+def _as_tool(found: Any, name: str) -> Tool:
+    if isinstance(found, Tool):
+        return found
+    if callable(found):
+        made: Tool = tool(found)
+        return made
+    raise ConfigError(say("tools.not_a_tool", name=name, kind=type(found).__name__))

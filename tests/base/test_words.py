@@ -1,0 +1,341 @@
+"""Every sentence a user may read is in the catalogue, every sentence of the catalogue is said somewhere, and errors carry their key."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import pickle
+import string
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman as dm
+from dragoman.app import config
+from dragoman.app.options import Options
+from dragoman.base import jsontext, words
+from dragoman.base.places import find_places
+from dragoman.base.words import Sentence, change_values, choose_language, in_language, say
+from dragoman.cli.arguments import COMMANDS
+from dragoman.cli.help_texts import help_for
+from dragoman.providers.catalog import builtin_catalog
+from dragoman.sessions.store import Store
+from dragoman.values import errors
+
+SOURCE = Path(dm.__file__).parent
+CATALOGUE = Path(words.__file__).parent
+MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py")) if CATALOGUE not in path.parents}
+PROGRAM = [path for path in MODULES if path.relative_to(SOURCE).parts[0] in {"app", "cli"}]
+
+
+def tables() -> dict[str, str]:
+    """The whole catalogue in English."""
+    names = [path.stem for path in (CATALOGUE / "en").glob("*.py") if path.stem != "__init__"]
+    texts = [importlib.import_module(f"{words.__name__}.en.{name}").TEXTS for name in names]
+    assert sum(map(len, texts)) == len({key for table in texts for key in table}), "a key is in two tables"
+    return {key: text for table in (*texts, words.ALWAYS_LOADED) for key, text in table.items()}
+
+
+ENGLISH = tables()
+
+
+# --- what is said, and what is in the tables
+
+
+def said(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
+    """Every `say("key", name=…)` in a module, with the names of its values."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "say" and node.args:
+            for key in keys_in(node.args[0]):
+                yield key, {keyword.arg or "" for keyword in node.keywords}
+
+
+def keys_in(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from keys_in(node.body)
+        yield from keys_in(node.orelse)
+
+
+def places_in(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_what_is_said_has_an_english_text_with_the_same_values(path: Path) -> None:
+    for key, values in said(MODULES[path]):
+        assert key in ENGLISH, f"{path.name} says {key!r}, which no table has"
+        assert places_in(ENGLISH[key]) == values, f"{path.name}: {key!r}"
+
+
+def test_every_sentence_of_the_catalogue_is_said() -> None:
+    nodes = [node for tree in MODULES.values() for node in ast.walk(tree)]
+    literals = {node.value for node in nodes if isinstance(node, ast.Constant)} | set(words.ALWAYS_LOADED)
+    # Some keys are put together from a prefix and a word: say(f"mode_{mode}").
+    joined = [node.values[0] for node in nodes if isinstance(node, ast.JoinedStr) and node.values]
+    prefixes = tuple(str(first.value) for first in joined if isinstance(first, ast.Constant) and str(first.value).endswith("_"))
+    assert prefixes
+    assert {key for key in ENGLISH if key not in literals and not key.startswith(prefixes)} == set()
+
+
+@pytest.mark.parametrize("path", PROGRAM, ids=lambda path: path.name)
+def test_nothing_is_printed_in_words_of_its_own(path: Path) -> None:
+    for node in ast.walk(MODULES[path]):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute):
+            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            is_text = isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+            assert name not in {"print", "line"} or not is_text, f"{path.name}:{node.lineno} belongs into the catalogue"
+
+
+def test_every_text_can_be_filled() -> None:
+    for key, text in ENGLISH.items():
+        assert say(key, **{name: 1 if f"{{{name}:" in text else "x" for name in places_in(text)})
+
+
+def test_a_sentence_of_the_library_names_no_flag() -> None:
+    flags = {key: text for key, text in ENGLISH.items() if "." in key and ("--" in text or " -m" in text)}
+    assert set(flags) == FLAGS_OF_OTHER_PROGRAMS
+
+
+FLAGS_OF_OTHER_PROGRAMS = {
+    "local.engine_not_loaded",  # pip's
+    "local.index_no_installer",  # Python's
+    "local.index_no_pip",  # Python's
+    "testing.script_answer_too_late",  # a rule in a script: ---
+}
+
+
+@pytest.mark.parametrize("command", ["run", *COMMANDS, "terminal"])
+def test_every_command_has_a_help_that_fits_a_terminal(command: str) -> None:
+    assert all(len(line) <= 120 for line in help_for(command).splitlines())
+
+
+# --- errors are raised with a sentence of the catalogue
+
+
+def error_names(known: set[str]) -> dict[Path, set[str]]:
+    """The names that stand for an error of ours in each module."""
+    ours = {"dragoman.values.errors": known}
+    names: dict[Path, set[str]] = {}
+    while True:
+        before = sum(map(len, ours.values()))
+        for path, tree in MODULES.items():
+            module = ".".join(["dragoman", *path.relative_to(SOURCE).with_suffix("").parts])
+            here = names.setdefault(path, set())
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom):
+                    here |= {alias.asname or alias.name for alias in node.names if alias.name in ours.get(node.module or "", ())}
+                elif isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") in here for base in node.bases):
+                    here.add(node.name)
+                    ours.setdefault(module, set()).add(node.name)
+        if sum(map(len, ours.values())) == before:
+            return names
+
+
+ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, dm.DragomanError)}
+NAMES = error_names(ERRORS)
+
+
+def own_words(tree: ast.Module, names: set[str]) -> Iterator[int]:
+    """The lines where an error is made with a text written there."""
+    for scope in ast.walk(tree):
+        if not isinstance(scope, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        texts = {
+            target.id
+            for node in ast.walk(scope)
+            if isinstance(node, ast.Assign) and is_text(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in names and node.args:
+                first = node.args[0]
+                if is_text(first) or (isinstance(scope, ast.FunctionDef) and isinstance(first, ast.Name) and first.id in texts):
+                    yield node.lineno
+
+
+def is_text(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str()) | ast.JoinedStr():
+            return True
+        case ast.BinOp(left=left, right=right):
+            return is_text(left) or is_text(right)
+        case ast.IfExp(body=body, orelse=orelse):
+            return is_text(body) or is_text(orelse)
+        case _:
+            return False
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_error_is_raised_in_words_of_its_own(path: Path) -> None:
+    assert sorted(set(own_words(MODULES[path], NAMES[path]))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("raise InputError('no')", [1]),
+        ("raise InputError(f'no {x}')", [1]),
+        ("raise InputError('no ' + x)", [1]),
+        ("raise InputError('no' if x else say('key'))", [1]),
+        ("def f():\n    text = f'no {x}'\n    raise InputError(text)", [3]),
+        ("raise InputError(say('key'))", []),
+        ("raise InputError(error.message)", []),
+        ("raise ValueError('no')", []),
+    ],
+)
+def test_own_words_are_found(source: str, found: list[int]) -> None:
+    assert sorted(set(own_words(ast.parse(source), ERRORS))) == found
+
+
+# --- in real situations
+
+
+def test_an_unknown_model_carries_its_key() -> None:
+    with pytest.raises(dm.ConfigError) as caught:
+        builtin_catalog().find("gemini-3.8-flahs")
+    assert caught.value.key == "providers.unknown_model"
+    assert caught.value.values["model"] == "gemini-3.8-flahs"
+    hint = caught.value.values["hint"]
+    assert isinstance(hint, Sentence)
+    assert "gemini-3.8-flash" in hint
+
+
+def test_a_bad_configuration_carries_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('aproval = "plan"\n')
+    with pytest.raises(dm.ConfigError) as caught:
+        config.load(Options(config=str(file)), {}, find_places({"DRAGOMAN_HOME": str(tmp_path)}), str(tmp_path))
+    assert caught.value.key
+    assert any(isinstance(value, Sentence) and value.key == "unknown_key" for value in caught.value.values.values())
+
+
+def test_a_missing_session_carries_its_key(tmp_path: Path) -> None:
+    with pytest.raises(dm.InputError) as caught:
+        Store(tmp_path).find("20261115", tmp_path)
+    assert caught.value.key == "sessions.not_found"
+    assert caught.value.values["session"] == "'20261115'"
+
+
+def test_a_provider_error_says_its_message_inside_its_whole_text() -> None:
+    error = dm.errors.RateLimited(say("cancelled"), provider="mock", status=429, request_id="r1")
+    assert str(error) == "mock: cancelled (HTTP 429) [request r1]"
+    assert error.key == "cancelled"
+    assert isinstance(error.sentence, Sentence)
+    assert isinstance(error.sentence.values["message"], Sentence)
+
+
+def test_a_text_of_anothers_has_no_key() -> None:
+    error = dm.InputError("what a service said")
+    assert (error.key, dict(error.values), error.sentence) == ("", {}, "what a service said")
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_a_copy_of_an_error_keeps_key_and_values(again: object) -> None:
+    from dragoman.sessions.lock import InUse
+
+    assert callable(again)
+    for error in (
+        InUse("20261115-120102-1a2b3c4d", 7),
+        dm.errors.RateLimited(say("needs_value", name="x"), provider="mock", retry_after_s=2.0),
+    ):
+        copied = again(error)
+        assert type(copied) is type(error)
+        assert (copied.key, copied.values, str(copied)) == (error.key, error.values, str(error))
+        assert vars(copied) == vars(error)
+
+
+# --- a sentence
+
+
+def test_a_sentence_is_a_text() -> None:
+    sentence = say("needs_value", name="--port")
+    assert isinstance(sentence, Sentence)
+    assert sentence == "--port needs a value"
+    assert hash(sentence) == hash("--port needs a value")
+    assert f"{sentence}!" == "--port needs a value!"
+    assert type(str(sentence)) is str
+    assert jsontext.dumps({"text": sentence}) == '{"text":"--port needs a value"}'
+    assert (sentence.key, dict(sentence.values)) == ("needs_value", {"name": "--port"})
+
+
+def test_the_values_of_a_sentence_cannot_be_changed() -> None:
+    sentence = say("needs_value", name="--port")
+    assert isinstance(sentence, Sentence)
+    with pytest.raises(TypeError):
+        sentence.values["name"] = "x"  # type: ignore[index]
+
+
+TEXTS_AND_NUMBERS = st.one_of(st.text(), st.integers(), st.floats(allow_nan=False))
+
+
+@given(TEXTS_AND_NUMBERS, st.text())
+def test_a_sentence_survives_pickling_and_copying(value: object, inner: str) -> None:
+    sentence = say("failed", message=say("wrong_value", key=value, what=inner))
+    assert isinstance(sentence, Sentence)
+    for again in (pickle.loads(pickle.dumps(sentence)), copy.copy(sentence), copy.deepcopy(sentence)):
+        assert again == sentence
+        assert (again.key, again.values) == (sentence.key, sentence.values)
+        assert in_language(again, "en") == sentence
+
+
+@pytest.fixture
+def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, str]]:
+    """A translation of two sentences, as files would give it."""
+    texts = {"failed": "dragoman：{message}", "needs_value": "{name} 需要一个值"}
+    for name, table in ((f"{words.__name__}.zh", {}), (f"{words.__name__}.zh.program", texts)):
+        module = ModuleType(name)
+        module.TEXTS = table  # type: ignore[attr-defined]
+        module.__path__ = []
+        monkeypatch.setitem(sys.modules, name, module)
+    words._table.cache_clear()
+    yield texts
+    choose_language("en")
+    words._table.cache_clear()
+
+
+def test_a_sentence_is_said_again_in_another_language_with_those_inside_it(chinese: Mapping[str, str]) -> None:
+    sentence = say("failed", message=dm.InputError(say("needs_value", name="--port")))
+    assert sentence == "dragoman: --port needs a value"
+    translated = in_language(sentence, "zh")
+    assert translated == "dragoman：--port 需要一个值"
+    assert in_language(translated, "en") == sentence
+    choose_language("zh")
+    assert say("needs_value", name="--port") == "--port 需要一个值"
+
+
+def test_what_a_language_lacks_is_said_in_english(chinese: Mapping[str, str]) -> None:
+    assert in_language(say("failed", message=say("cancelled")), "zh") == "dragoman：cancelled"
+    assert in_language(say("sessions.not_found", session="x"), "zh") == say("sessions.not_found", session="x")
+    choose_language("fr")
+    assert say("cancelled") == ENGLISH["cancelled"]
+
+
+def test_a_text_without_a_key_is_left_as_it_is() -> None:
+    assert in_language("what a service said", "zh") == "what a service said"
+
+
+def test_values_can_be_changed_everywhere_inside() -> None:
+    sentence = say("failed", message=say("needs_value", name="secret"))
+    assert change_values(sentence, lambda text: text.replace("secret", "…")) == "dragoman: … needs a value"
+    assert change_values("a secret", lambda text: text.replace("secret", "…")) == "a …"
+
+
+def test_an_error_is_told_where_its_table_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(name: str) -> ModuleType:
+        raise OSError(24, "Too many open files")
+
+    words._table.cache_clear()
+    monkeypatch.setattr(words, "import_module", full)
+    assert "sessions.not_found" in say("sessions.not_found", session="abc")
+    assert "abc" in say("sessions.not_found", session="abc")
+    assert say("http.too_many_open").startswith("too many files")
+    assert str(dm.errors.ServerError("down", provider="mock")) == "mock: down"

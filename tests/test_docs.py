@@ -1,0 +1,69 @@
+"""Pages that list things list what there is, and code on them passes the type checker."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+import typing
+from pathlib import Path
+
+import dragoman as dm
+from agents import make_agent
+from dragoman.app.config import NOT_FOR_PROJECTS
+from dragoman.values.events import TurnEvent
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "docs/agent.md")
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def section(text: str, title: str) -> str:
+    return text[text.index(f"## {title}\n") :].partition("\n## ")[0]
+
+
+def test_every_event_of_a_run_is_on_the_page() -> None:
+    rows = re.findall(r"^\| (`[A-Z].*?) \|", section(page("docs/agent.md"), "Events"), re.MULTILINE)
+    named = re.findall(r"`(\w+)`", " ".join(rows))
+    assert sorted(named) == sorted(kind.__name__ for kind in typing.get_args(TurnEvent))
+
+
+def test_every_tool_is_on_the_page(tmp_path: Path) -> None:
+    async def answer(question: str, choices: typing.Sequence[str]) -> str:
+        return ""
+
+    web, provider = dm.WebAccess(searxng="http://127.0.0.1:1"), dm.testing.ScriptedProvider("")
+    agent = make_agent(provider, workspace=tmp_path, ask_user=answer, memory_file=tmp_path / "memory.md", web=web)
+    first = section(page("docs/agent.md"), "Tools").partition("A function of your own")[0]
+    named = {word for word in re.findall(r"`(\w+)`", first) if "_" in word or word in ("glob", "grep", "edit", "todo")}
+    assert named == set(agent.tools.names)
+
+
+def test_every_parameter_of_an_agent_is_on_the_page() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", section(page("docs/agent.md"), "Setting it up"), re.MULTILINE)
+    code = dm.Agent.__init__.__code__
+    assert rows == list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+    assert len(rows) <= 12
+
+
+def test_what_a_project_may_not_set_is_on_the_page() -> None:
+    told = section(page("docs/configuration.md"), "What a project may not set").partition("in a project's")[0]
+    assert set(re.findall(r"`([\w.]+)`", told)) == set(NOT_FOR_PROJECTS)
+
+
+def test_code_on_the_pages_passes_the_type_checker(tmp_path: Path) -> None:
+    checked = tmp_path / "pages.py"
+    written = ["import dragoman as dm\n"]
+    for name in PAGES:
+        for number, code in enumerate(re.findall(r"```python\n(.*?)```", page(name), re.DOTALL)):
+            head = f"async def {Path(name).stem.lower()}_{number}(model: str, seq: int) -> None:\n"
+            written.append(head + textwrap.indent(code.replace("import dragoman as dm\n", ""), "    "))
+    assert len(written) > 4
+    checked.write_text("\n\n".join(written), encoding="utf-8")
+    checker = Path(sys.executable).with_name("pyrefly")
+    done = subprocess.run([checker, "check", "--preset", "default", "--search-path", ROOT / "src", checked], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
