@@ -667,9 +667,9 @@ def test_the_cache_of_a_service_is_found_through_whatever_is_around_it() -> None
     from destinations import connection
     from dragoman.providers.logged import Logged
 
-    assert Model.of(connection("anthropic")).cache == "breakpoints"
-    assert Model.of(Logged(connection("anthropic"))).cache == "breakpoints"
-    assert Model.of(ScriptedProvider("text: a")).cache == "none"
+    assert Model.of(connection("anthropic")).cache_kind == "breakpoints"
+    assert Model.of(Logged(connection("anthropic"))).cache_kind == "breakpoints"
+    assert Model.of(ScriptedProvider("text: a")).cache_kind == "none"
 
 
 def test_a_first_request_loads_nothing_for_it() -> None:

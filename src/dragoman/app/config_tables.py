@@ -72,7 +72,7 @@ class ToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TextToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Tool calls as text, for models without function calling. The defaults are those of text_tools.wrapper.TextOptions."""
+    """Tool calls as text, for models without function calling. The defaults are those of text_tools.options.TextOptions."""
 
     mode: ToolCalling = "auto"
     dialect: str = ""

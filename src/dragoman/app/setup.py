@@ -1,4 +1,4 @@
-"""The setup of a command: options, configuration, folders, and the chosen model with its connection."""
+"""The setup of a command: options, configuration, folders, and the chosen model once it is final."""
 
 from __future__ import annotations
 

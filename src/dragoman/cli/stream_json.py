@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from dragoman import __version__
 from dragoman.base import jsontext
@@ -15,6 +15,7 @@ from dragoman.values.events import (
     LoopSuspected,
     PromptAccepted,
     PromptRead,
+    ResponseStarted,
     Retrying,
     SavingChanged,
     StreamInvalid,
@@ -81,7 +82,7 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "tool_use", "id": call.id, "name": call.name, "args": call.arguments if args is None else args}
         case ToolCallFinished():
             return _result_data(event)
-        case PromptAccepted() | ToolCallConfirmation() | ToolCallUpdated():
+        case ResponseStarted() | PromptAccepted() | ToolCallConfirmation() | ToolCallUpdated():
             return None
         case SavingChanged():
             return _warning("saving", event.reason) | {"saved": event.saved}
@@ -109,6 +110,8 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return failure_data("cancelled", "Cancelled", 130)
         case ErrorRaised():
             return failure_data(event.message, event.error_type, event.exit_code)
+        case _:
+            assert_never(event)
 
 
 def _warning(kind: str, message: str) -> dict[str, Any]:

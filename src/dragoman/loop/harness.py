@@ -58,12 +58,12 @@ class Harness:
         self.workspace = Workspace(workspace.root, include=workspace.include, readable=(session.outputs,))
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = os.fspath(workspace.memory_file)
-        bench = ToolDependencies(
+        dependencies = ToolDependencies(
             self.workspace, session.blobs, self.outputs, approval.ask_user, limits.shell_timeout_s, memory_file=memory_file
         )
-        self.seen = bench.seen
+        self.seen = dependencies.seen
         self.web = tools.web
-        ours = [*builtin_tools(bench, tools.builtin), *self._web_tools()]
+        ours = [*builtin_tools(dependencies, tools.builtin), *self._web_tools()]
         self.registry = Registry([*ours, *tools.own])
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""

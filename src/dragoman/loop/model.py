@@ -33,7 +33,7 @@ class Model(msgspec.Struct, frozen=True):
         return self.provider.profile(self.name)
 
     @property
-    def cache(self) -> str:
+    def cache_kind(self) -> str:
         """How the service's prompt cache is addressed."""
         deployment = self.provider.deployment
         return deployment.cache if deployment is not None else "none"

@@ -102,7 +102,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True):
-    """How often an empty or unreadable answer is requested again."""
+    """How often an answer is requested in all, if it is empty or unreadable."""
 
     attempts: int = 2
     delay_s: float = 0.5

@@ -89,7 +89,7 @@ class Run(RunHandle):
                 continue  # it was broken off for repeating itself
             if not answer.message.calls:
                 return _check_end(answer)
-            self._watch(await self._carry_out(answer.message.calls))
+            self._check_for_loops(await self._carry_out(answer.message.calls))
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
 
     def _use_found_dialect(self) -> None:
@@ -137,7 +137,7 @@ class Run(RunHandle):
                     self._requested.add(event.call.id)
         if circling:
             self._emit(StreamInvalid(circling))
-            self._suspect(circling)
+            self._warn_or_stop(circling)
             return None
         self._last = turn.response
         return turn.response
@@ -148,12 +148,13 @@ class Run(RunHandle):
         self._reports.extend(reports)
         return reports
 
-    def _watch(self, reports: Sequence[CallReport]) -> None:
+    def _check_for_loops(self, reports: Sequence[CallReport]) -> None:
         for report in reports:
             if found := self._guard.check_call(report.call, failed=report.result.is_error):
-                return self._suspect(found)
+                return self._warn_or_stop(found)
 
-    def _suspect(self, what: str) -> None:
+    def _warn_or_stop(self, what: str) -> None:
+        """The first time the model is told; the second time the run ends with LoopDetected."""
         self._loop_hits += 1
         self._emit(LoopSuspected(what, self._loop_hits))
         if self._loop_hits > 1:

@@ -177,7 +177,7 @@ class Turn:
 
     def _record_unreadable(self, response: Response, count: int) -> str:
         """A call written as text that could not be read. The answer stays, as text, and the model is told what is wrong. If it fails again
-        and again, the server must hold it to a readable form; else a person is asked."""
+        and again, it is asked once more under a JSON schema, where the service can do that; then the run ends with InvalidAnswer."""
         from dragoman.text_tools.call_note import feedback_message
 
         said = self._history.answer(response)

@@ -96,7 +96,7 @@ class Upkeep:
         """What is due. It changes nothing."""
         history = self._history
         return (decider or self._decider).decide(
-            history.view, history.now_ms(), history.cache, self.size.profile, cache_kind=self._session.model.cache
+            history.view, history.now_ms(), history.cache, self.size.profile, cache_kind=self._session.model.cache_kind
         )
 
     def plan(self, prices_of: PricesOf | None = None) -> Plan:
@@ -112,7 +112,7 @@ class Upkeep:
             window=profile.context_window,
             decision=self.decide(),
             now_ms=history.now_ms(),
-            falls_back=model.cache == "breakpoints",
+            falls_back=model.cache_kind == "breakpoints",
             prices_of=prices_of or (lambda deployment, name: model.provider.profile(name).prices),
         )
 

@@ -1,4 +1,4 @@
-"""JSON Schema reduce_schema to the subset Gemini's `parameters` field accepts, for models without `parametersJsonSchema`. (20)"""
+"""Reduces a JSON Schema to the subset that Gemini's `parameters` field accepts, for models without `parametersJsonSchema`."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Job:
         task.add_done_callback(_forget)
 
 
-def intent_of(job: Job) -> Intent | None:
+def intent_or_end(job: Job) -> Intent | None:
     """What the call would do; None where that cannot work, and the call has ended."""
     assert job.tool is not None
     try:

@@ -16,7 +16,7 @@ from typing import Any
 from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
-from dragoman.tools.job import CallReport, Job, intent_of, refuse
+from dragoman.tools.job import CallReport, Job, intent_or_end, refuse
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
 from dragoman.values.contracts import Allow, Decide, Deny, Ledger, Tool, ToolOutput
@@ -187,7 +187,7 @@ class Scheduler:
             job.end(results.error_output(problem, "invalid_arguments"), "failed")
 
     def _judge(self, job: Job) -> None:
-        intent = intent_of(job)
+        intent = intent_or_end(job)
         if intent is None:
             return
         try:
@@ -210,7 +210,7 @@ class Scheduler:
             self._read_arguments(job, job.tool, answer.arguments)
             if not job.is_open or jsontext.encode(job.args) != jsontext.encode(before):
                 job.edited = answer.arguments
-            if not job.is_open or (job.edited and intent_of(job) is None):
+            if not job.is_open or (job.edited and intent_or_end(job) is None):
                 return
         self._update(job, "scheduled")
 

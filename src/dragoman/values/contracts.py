@@ -148,7 +148,7 @@ class Journal(Protocol):
 
 
 class Ledger(Protocol):
-    """Where the scheduler records what its calls do. History implements it."""
+    """Where the scheduler records what its calls do: History, or, in a session that is saved, Checkpoints around it."""
 
     def start_tool(self, call: ToolCall, arguments: str = "") -> object: ...
 
