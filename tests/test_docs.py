@@ -50,6 +50,13 @@ def test_every_parameter_of_an_agent_is_on_the_page() -> None:
     assert len(rows) <= 12
 
 
+def test_every_name_of_the_message_helpers_is_on_the_page() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", page("docs/messages.md"), re.MULTILINE)
+    named = {name for name in re.findall(r"`(\w+)", " ".join(rows)) if hasattr(dm.messages, name)}
+    public = {name for name in vars(dm.messages) if not name.startswith("_")}
+    assert named | {"Repaired"} == public
+
+
 def test_what_a_project_may_not_set_is_on_the_page() -> None:
     told = section(page("docs/configuration.md"), "What a project may not set").partition("in a project's")[0]
     assert set(re.findall(r"`([\w.]+)`", told)) == set(NOT_FOR_PROJECTS)
