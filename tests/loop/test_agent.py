@@ -164,6 +164,23 @@ class Watched(ScriptedProvider):
         self.closed += 1
 
 
+def test_what_is_no_provider_is_refused_with_words() -> None:
+    class Echo:
+        name = "echo"
+
+    with pytest.raises(InputError, match=r"a Echo is neither the name of a model nor a dragoman\.Provider"):
+        make_agent(Echo())
+
+
+def test_plain_code_may_use_a_block_too(tmp_path: Path) -> None:
+    with make_agent(ScriptedProvider("text: Ahoy."), workspace=tmp_path, sessions=tmp_path / "sessions") as agent:
+        assert agent.run_sync("hi").text == "Ahoy."
+        assert any(thread.name == "dragoman" for thread in threading.enumerate())
+    assert not any(thread.name == "dragoman" for thread in threading.enumerate())
+    with make_agent(None, workspace=tmp_path, sessions=tmp_path / "sessions", resume="latest", connect=lambda *_: ScriptedProvider("")):
+        pass  # one that was never asked closes its log as well
+
+
 def test_a_block_closes_what_the_agent_connected() -> None:
     async def go() -> None:
         made = [Watched("text: Hello."), Watched("text: Good day.")]

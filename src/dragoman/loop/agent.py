@@ -75,7 +75,7 @@ class Agent:
         tools, workspace = tool_options(tools), workspace_options(workspace)
         connector = model if isinstance(model, Connector) else None
         wanted = model.model if isinstance(model, Connector) else model
-        given = None if wanted is None or isinstance(wanted, str) else wanted.blobs
+        given = wanted.blobs if isinstance(wanted, Provider) else None
         opened, self.notices = open_session(session_options(session), os.path.realpath(workspace.root), given)
         models = Models(connector.connect if connector else None, opened.blobs, tools.calling, tools.text)
         opened.model = models.use(wanted or opened.own_model)
@@ -253,6 +253,7 @@ class Agent:
         with self._background_lock:
             background, self._background = self._background, None
         if background is None:
+            self._session.work.require_none()  # what runs in a loop of the caller's own is ended there
             background = _new_background()
         background.close(self.aclose)
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.base.places import find_places
+from dragoman.base.words import say
 from dragoman.loop.options import Connect, ToolCalling
 from dragoman.providers.connect import connect
 from dragoman.values.contracts import BlobStore, Provider
+from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolCall
 from dragoman.values.profile import Profile
 
@@ -54,6 +56,8 @@ class Models:
 
     def use(self, model: str | Provider) -> Model:
         """The model as the conversation uses it. A model nobody knows is watched, in case its server does not read its calls."""
+        if not isinstance(model, str | Provider):
+            raise InputError(say("loop.not_a_provider", kind=type(model).__name__))
         used = self.connect(model) if isinstance(model, str) else Model.of(model)
         if used.provider.dialect:
             return used  # an embedder has wrapped it

@@ -2,6 +2,7 @@
 
 TEXTS = {
     # --- agents and sessions
+    "loop.not_a_provider": "a {kind} is neither the name of a model nor a dragoman.Provider; inherit from that class",
     "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
     "loop.not_saved": "This session is NOT being saved: {reason}",
