@@ -166,6 +166,8 @@ def test_nothing_that_python_calls_local_passes(address: ipaddress.IPv4Address) 
 
 @given(st.ip_addresses(v=6))
 def test_nothing_that_python_calls_local_passes_in_ipv6(address: ipaddress.IPv6Address) -> None:
+    if address.sixtofour is not None:
+        return  # Python 3.13 calls all of them local; the test above goes by the address inside
     if not address.is_global or address.is_multicast or address.is_site_local:
         assert non_public_kind(str(address))
 
