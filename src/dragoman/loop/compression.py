@@ -56,12 +56,12 @@ class Summariser:
             return self._give_up(status, reason, model, response)
         snapshot = read_snapshot(response.message.text)
         if not snapshot:
-            return self._give_up("empty", "the model wrote no snapshot", model, response)
+            return self._give_up("empty", say("loop.no_snapshot"), model, response)
         room = min(MAX_PROMPT_TOKENS, window * PROMPT_SHARE) / self._size.scale
         summary = summary_message(snapshot, verbatim_through(self._history.entries, cut.through_seq), room)
         new = self._size.tokens_of(raw_tokens_with(view, cut, summary))
         if not is_gain(original, new, self._settings):
-            return self._give_up("inflated", f"it would be {new:,} tokens, after {original:,}", model, response, new)
+            return self._give_up("inflated", say("loop.summary_too_long", new=new, original=original), model, response, new)
         self._history.compress(cut.through_seq, summary, original, new, after=cut.after_seq, model=model, usage=response.usage)
         return Compression("compressed", original, new)
 
@@ -82,6 +82,7 @@ class Summariser:
         self, status: Literal["inflated", "empty", "truncated", "failed"], reason: str, model: str, response: Response | None, new: int = 0
     ) -> Compression:
         tokens = self._size.tokens
+        reason = str(reason)
         self._history.not_compressed(status, tokens, reason, model=model, usage=response.usage if response is not None else None)
         return Compression(status, tokens, new or tokens, reason)
 
@@ -104,9 +105,9 @@ class Summariser:
 def _fault_of(response: Response) -> tuple[Literal["truncated", "failed"] | None, str]:
     match response.finish:
         case FinishReason.LENGTH:
-            return "truncated", "the summary was cut at the output limit"
+            return "truncated", say("loop.summary_cut")
         case FinishReason.SAFETY | FinishReason.RECITATION | FinishReason.REFUSAL:
-            return "failed", f"the summary was refused ({response.raw_finish or response.finish.value})"
+            return "failed", say("loop.summary_refused", reason=response.raw_finish or response.finish.value)
         case _:
             return None, ""
 

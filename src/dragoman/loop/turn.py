@@ -77,7 +77,7 @@ class Turn:
                 async for event in events:
                     yield event
         except InvalidAnswer as error:
-            yield StreamInvalid(error.message)
+            yield StreamInvalid(str(error.message))
             raise
         if self.response is None:
             return

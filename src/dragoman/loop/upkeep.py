@@ -82,7 +82,7 @@ class Upkeep:
     async def compress(self, focus: str = "", *, force: bool = True, emit: Emit | None = None) -> Compression:
         """Have the older messages summed up now. Without `force`: only where the request is longer than it should be."""
         if not force and not self.decide().compress:
-            return self._do_nothing("it is not long enough")
+            return self._do_nothing("loop.not_long_enough")
         return await self._compress(focus, emit or _ignore)
 
     def prune(self, emit: Emit | None = None) -> int:
@@ -143,9 +143,9 @@ class Upkeep:
         threshold = threshold_tokens(settings, window)
         cut = find_cut(history.view, settings.keep, at_most=threshold / size.scale)
         if cut is None:
-            done = self._do_nothing("there is nothing to sum up yet")
+            done = self._do_nothing("loop.nothing_to_sum_up")
         elif size.tokens_of(raw_tokens_without(history.view, cut)) > original * (1 - settings.min_gain):
-            done = self._do_nothing("what could be summed up is too little to matter")
+            done = self._do_nothing("loop.too_little_to_sum_up")
         else:
             self._summariser = self._summariser or Summariser(self._session, size, settings)
             before = self._files()
@@ -158,10 +158,10 @@ class Upkeep:
             self._shrink(emit, window)
         return done
 
-    def _do_nothing(self, reason: str) -> Compression:
+    def _do_nothing(self, key: str) -> Compression:
         from dragoman.loop.compression import Compression
 
-        return Compression("noop", self.size.tokens, self.size.tokens, reason)
+        return Compression("noop", self.size.tokens, self.size.tokens, str(say(key)))
 
     # --- what goes
 

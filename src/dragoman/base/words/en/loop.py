@@ -23,6 +23,14 @@ TEXTS = {
     "settings.max_output_tokens",
     "loop.too_long": "the conversation has about {tokens:,} tokens, {model} takes {window:,}, and nothing more can be left out; start a "
     "new session, choose a model with a larger context window, or go back to an earlier point and ask for less at once",
+    # --- summaries
+    "loop.not_long_enough": "it is not long enough",
+    "loop.nothing_to_sum_up": "there is nothing to sum up yet",
+    "loop.too_little_to_sum_up": "too little could be summed up to matter",
+    "loop.no_snapshot": "the model wrote no snapshot",
+    "loop.summary_cut": "the summary was cut at the output limit",
+    "loop.summary_refused": "the summary was refused ({reason})",
+    "loop.summary_too_long": "it would be {new:,} tokens, after {original:,}",
     # --- answers that cannot be used
     "loop.no_answer": "the stream ended without an answer",
     "loop.refused": "the answer was refused or filtered ({word}){why}; rephrase the prompt, or choose another model",
