@@ -35,6 +35,7 @@ class Echo(dm.Provider):
 
     async def stream(self, request: dm.Request) -> AsyncGenerator[dm.StreamEvent, None]:
         said = dm.assistant(f"{request.model} says: {request.messages[-1].text}")
+        yield dm.TextDelta(said.text)
         yield dm.ResponseFinished(dm.FinishReason.STOP, dm.Response(said, dm.FinishReason.STOP))
 
 

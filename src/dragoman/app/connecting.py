@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.app.choice import choose_model, named_choice
-from dragoman.app.setup import Setup, catalog_of
+from dragoman.app.setup import Setup, catalog_of, is_from_package
 from dragoman.loop.model import find_weights
-from dragoman.providers.auth import auth_for
+from dragoman.providers.auth import NoAuth, auth_for
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.contracts import BlobStore
@@ -22,7 +22,7 @@ def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
         return setup
     catalog = catalog_of(setup)
     choice = named_choice(setup, catalog)
-    if choice is not None and not catalog.find(choice.model)[0].in_process:
+    if choice is not None and (is_from_package(choice.model, catalog) or not catalog.find(choice.model)[0].in_process):
         return msgspec.structs.replace(setup, choice=choice)
     from dragoman.app.first_use import agree_on_model
 
@@ -33,8 +33,7 @@ def connect_model(setup: Setup, blobs: BlobStore | None = None, model: str = "")
     """A provider for the chosen model, or for another, with the same catalog, retries and logging."""
     catalog = catalog_of(setup)
     model = model or choose_model(setup, catalog).model
-    deployment, _ = catalog.find(model)
-    auth = auth_for(deployment, setup.env)
+    auth = NoAuth() if is_from_package(model, catalog) else auth_for(catalog.find(model)[0], setup.env)
     retry = setup.config.retry
     policy = RetryPolicy(retry.attempts, retry.first_delay_s, retry.max_delay_s, deadline_s=retry.deadline_s)
     if setup.options.debug:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.app.choice import choose_model, key_variables, local_choice, no_model_error, running_servers, server_choice
 from dragoman.app.console import Messages
-from dragoman.app.setup import Choice, Setup, catalog_of
+from dragoman.app.setup import Choice, Setup, catalog_of, is_from_package
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
 from dragoman.base.private import make_directory
@@ -63,7 +63,10 @@ def require_weights(setup: Setup, model: str, *, may_ask: bool) -> None:
 
 def needs_weights(setup: Setup, model: str) -> bool:
     """Whether a model runs in this process and its weights are missing."""
-    deployment, name = catalog_of(setup).find(model)
+    catalog = catalog_of(setup)
+    if is_from_package(model, catalog):
+        return False
+    deployment, name = catalog.find(model)
     if not deployment.in_process:
         return False
     from pathlib import Path

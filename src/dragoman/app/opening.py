@@ -14,6 +14,7 @@ from dragoman.app.choice import choose_model
 from dragoman.app.connecting import connect_model
 from dragoman.app.settings import context_of, limits_of, settings_of, text_options_of, web_of
 from dragoman.app.setup import Setup, catalog_of, require_directory
+from dragoman.base.text import closest
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
 from dragoman.loop.memory import load_memory
@@ -23,7 +24,6 @@ from dragoman.sessions.store import Store
 from dragoman.tools.process import child_environment
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
-from dragoman.values.schema import closest
 
 MAX_SYSTEM_BYTES = 100_000
 CLOSING_S = 1.0
@@ -56,9 +56,13 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         limits=limits_of(config),
         context=context_of(config),
     )
-    _load_tools(agent, setup)
-    await _discover_tools(agent, setup)
-    _disable_tools(agent, setup)
+    try:
+        _load_tools(agent, setup)
+        await _discover_tools(agent, setup)
+        _disable_tools(agent, setup)
+    except BaseException:
+        await close_agent(agent)  # its session must not stay locked
+        raise
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
         notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
     return Opened(agent, (*setup.loaded.notices, *setup.notices, *agent.notices, *notices))
@@ -109,7 +113,8 @@ def _log_only(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 def is_local(setup: Setup, deployment: str) -> bool:
     """Whether it is served on this machine, so that its models need not be in the catalog."""
-    return catalog_of(setup)[deployment].local
+    row = catalog_of(setup).deployments.get(deployment)
+    return row is not None and row.local
 
 
 def tidy_sessions(setup: Setup) -> None:
@@ -202,7 +207,8 @@ def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
 
 
 def _nearest_model(setup: Setup, agent: Agent) -> str:
-    names = closest(agent.model, catalog_of(setup)[agent.provider.name].models)
+    row = catalog_of(setup).deployments.get(agent.provider.name)
+    names = closest(agent.model, row.models) if row is not None else []
     return say("unknown_model_nearest", names=names[0]) if names else ""
 
 

@@ -77,6 +77,15 @@ def catalog_of(setup: Setup) -> Catalog:
     return catalog
 
 
+def is_from_package(model: str, catalog: Catalog) -> bool:
+    """Whether a model's service is one that an installed package brings."""
+    if "/" not in model or model.partition("/")[0] in catalog.deployments:
+        return False
+    from dragoman.providers import outside
+
+    return outside.is_from_package(model, catalog)
+
+
 def require_directory(path: str, named_by: str) -> str:
     path = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(path):

@@ -34,6 +34,8 @@ Emit = Callable[[TurnEvent], None]
 
 
 class Harness:
+    """What a run uses. Everything in it lasts as long as the agent."""
+
     def __init__(
         self,
         session: Session,

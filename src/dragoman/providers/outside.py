@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.base.plugins import PluginNotFound, is_module_name, load_plugin
+from dragoman.base.plugins import PluginNotFound, has_plugin, is_module_name, load_plugin
 from dragoman.base.words import say
 from dragoman.providers.catalog import PROTOCOLS, Catalog
 from dragoman.providers.wire import Wire
@@ -26,6 +26,12 @@ def load_protocol(name: str) -> Wire:
     except PluginNotFound as error:
         raise ConfigError(say("providers.unknown_protocol", name=name, reason=str(error))) from error
     return found
+
+
+def is_from_package(model: str, catalog: Catalog) -> bool:
+    """Whether `NAME/MODEL` names a provider of another package: the catalog does not have the name, and a package does."""
+    name, slash, _ = model.partition("/")
+    return bool(slash) and name not in catalog.deployments and has_plugin(name, PROVIDERS)
 
 
 def load_provider(model: str, catalog: Catalog) -> Provider | None:
