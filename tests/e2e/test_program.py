@@ -38,8 +38,10 @@ SLOWLY = {"DRAGOMAN_LOCAL_THREADS": "1"}
 def test_a_real_model_answers_and_says_what_it_is(place: Place) -> None:
     done = place.run("--output-format", "json", "-p", "On which day is the meeting in notes.txt?", env=SLOWLY, timeout_s=120)
     assert done.code in (0, 56, 59), f"it may go in circles, or on up to its limit: {done}"
-    assert done.json["response"] or done.code == 56
-    assert done.json["stats"]["tokens"]["output"] > 0
+    circled = done.code == 56  # cut by the loop guard in the middle of an answer: the engine tells its usage at the end only
+    assert done.json["response"] or circled
+    assert done.json["stats"]["requests"] >= 1
+    assert done.json["stats"]["tokens"]["output"] > 0 or circled
     assert "SmolLM2 135M Instruct, Q4_1 answers, on this machine. It is a small model" in done.err
 
 
