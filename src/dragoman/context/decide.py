@@ -52,7 +52,7 @@ class Decider:
         self._facts: dict[str, _Fact] = {}
 
     def decide(self, view: View, now_ms: int, cache: Cache, profile: Profile, *, cache_kind: str = "none") -> Decision:
-        tokens, window = view.tokens(profile.token_scale), profile.context_window
+        tokens, window = view.tokens(profile.token_scale), profile.prompt_window
         choice = _NOTHING
         if self.settings.prune.schedule != "off" and (pending := self._pending(view, now_ms)):
             moment = _Moment(view, now_ms, cache, profile, _rates(cache, profile, cache_kind), tokens)
@@ -254,7 +254,7 @@ def _cut(pending: Sequence[_OutdatedResult], moment: _Moment) -> _Cut:
 
 def _is_pressed(settings: PruneSettings, moment: _Moment) -> bool:
     """Whether the window fills up; if it did before, whether it is that much fuller again."""
-    window, pressed = moment.profile.context_window, moment.cache.pressed_tokens
+    window, pressed = moment.profile.prompt_window, moment.cache.pressed_tokens
     if moment.tokens <= settings.pressure * window:
         return False
     return not pressed or moment.tokens >= pressed + settings.pressure_step * window

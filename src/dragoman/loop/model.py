@@ -38,7 +38,7 @@ class Model(msgspec.Struct, frozen=True):
     def cache_kind(self) -> str:
         """How the service's prompt cache is addressed."""
         deployment = self.provider.deployment
-        return deployment.cache if deployment is not None else "none"
+        return self.profile.cache or (deployment.cache if deployment is not None else "none")
 
 
 class Models:

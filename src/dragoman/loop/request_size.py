@@ -30,7 +30,7 @@ class RequestSize:
 
     @property
     def window(self) -> int:
-        return self.profile.context_window
+        return self.profile.prompt_window
 
     @property
     def scale(self) -> float:

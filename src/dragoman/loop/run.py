@@ -101,7 +101,7 @@ class Run(RunHandle):
     async def _fit_context(self) -> None:
         """Prune and compress before the next request. Before a first answer there is nothing to leave out, and nothing is loaded for it."""
         view = self._history.view
-        is_short = view.raw_tokens * MAX_SCALE < self._session.model.provider.profile(view.model).context_window
+        is_short = view.raw_tokens * MAX_SCALE < self._session.model.provider.profile(view.model).prompt_window
         if not is_short or any(item.message.role == "assistant" for item in view.items):
             await self._harness.upkeep.before_request(self._emit)
 

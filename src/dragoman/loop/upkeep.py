@@ -109,7 +109,7 @@ class Upkeep:
             history.entries,
             history.cache,
             prior=profile.token_scale,
-            window=profile.context_window,
+            window=profile.prompt_window,
             decision=self.decide(),
             now_ms=history.now_ms(),
             falls_back=model.cache_kind == "breakpoints",

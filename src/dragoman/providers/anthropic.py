@@ -130,7 +130,7 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
 
 def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> list[bytes]:
     """Everything the prompt cache covers, in its order. What may change between requests comes after it."""
-    marked = to.deployment.cache == "breakpoints"
+    marked = to.cache == "breakpoints"
     head = b'{"model":' + jsontext.encode(to.model)
     if tools := _tools(request, marked):  # (21)
         head += b',"tools":[' + tools + b"]"

@@ -81,8 +81,11 @@ class Catalog(msgspec.Struct, frozen=True):
 
 
 def profile_for(deployment: Deployment, model: str) -> Profile:
-    """A model's profile: its own row, the row without the date suffix of its name, or the deployment's default for unknown models."""
+    """A model's profile: its own row, the row without the date suffix of its name, its family's, or the deployment's for unknown models."""
     found = deployment.models.get(model) or deployment.models.get(_DATED.sub("", model))
+    if found is None and deployment.families:
+        family = max((name for name in deployment.families if model.startswith(name)), key=len, default="")
+        found = deployment.families.get(family)
     return found or deployment.profile
 
 
@@ -124,8 +127,11 @@ def _parse_toml(text: str, source: str) -> dict[str, Any]:
 def _read_deployment(name: str, row: dict[str, Any], source: str) -> Deployment:
     profile = _with_small({**(row.get("profile") or {}), "known": False})
     row = {**row, "name": name, "profile": profile}
-    if isinstance(models := row.get("models"), Mapping):
-        row["models"] = {model: _with_small(each) if isinstance(each, Mapping) else each for model, each in models.items()}
+    for key in ("models", "families"):
+        if isinstance(rows := row.get(key), Mapping):
+            row[key] = {model: _with_small(each) if isinstance(each, Mapping) else each for model, each in rows.items()}
+    if isinstance(families := row.get("families"), Mapping):
+        row["families"] = {name: {**each, "known": False} if isinstance(each, dict) else each for name, each in families.items()}
     try:
         deployment = msgspec.convert(row, Deployment)
         _require_protocol(deployment.protocol)

@@ -230,7 +230,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
         tail["tool_choice"] = {"type": "function", "function": {"name": settings.tool_choice}} if named else settings.tool_choice
     if shape := response_format(settings, to.profile):
         tail["response_format"] = shape
-    if to.deployment.cache == "key" and request.cache_key:
+    if to.cache == "key" and request.cache_key:
         tail["prompt_cache_key"] = cache_key(request)
     if stream:
         tail["stream"] = True

@@ -151,7 +151,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
         tail["text"] = {"format": {"type": "json_schema", **named_schema(settings)}}
     elif settings.response_schema or settings.response_mime == "application/json":
         tail["text"] = {"format": {"type": "json_object"}}
-    if to.deployment.cache == "key" and request.cache_key:
+    if to.cache == "key" and request.cache_key:
         tail["prompt_cache_key"] = cache_key(request)
     if stream:
         tail["stream"] = True

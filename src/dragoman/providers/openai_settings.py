@@ -11,7 +11,7 @@ from dragoman.providers.wire_schemas import is_strict_schema
 from dragoman.values.messages import Settings, Thinking
 from dragoman.values.profile import Profile
 
-_EFFORT = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+_STRENGTH = {word: strength for strength, word in enumerate(("none", "minimal", "low", "medium", "high", "xhigh", "max"))}
 
 
 def sampling(settings: Settings, profile: Profile) -> dict[str, object]:
@@ -25,9 +25,18 @@ def effort(thinking: Thinking | None, profile: Profile) -> str | None:
     """The value of `reasoning_effort`; None to leave it out."""
     if thinking is None or profile.thinking != "effort":
         return None
-    if thinking.effort != "off":
-        return _EFFORT[thinking.effort]
-    return "none" if profile.thinking_off else "low"
+    return effort_word(thinking.effort, profile)
+
+
+def effort_word(asked: str, profile: Profile) -> str | None:
+    """Our word for effort in one the model takes; None if it takes none at all."""
+    words = [word for word in profile.efforts if profile.thinking_off or word != "none"]
+    if asked == "off":
+        return words[0] if words else None
+    if asked == "max":
+        return words[-1] if words else None
+    stronger = (word for word in words if _STRENGTH.get(word, 0) >= _STRENGTH[asked])
+    return next(stronger, words[-1] if words else None)
 
 
 def chat_thinking(thinking: Thinking | None, has_tools: bool, profile: Profile) -> dict[str, object]:
@@ -47,7 +56,7 @@ def chat_thinking(thinking: Thinking | None, has_tools: bool, profile: Profile) 
         case "chat_template_kwargs":
             return {"chat_template_kwargs": {"enable_thinking": on}}
         case "reasoning":
-            return {"reasoning": {"effort": _EFFORT[thinking.effort]} if thinking.effort != "off" else {"enabled": on}}
+            return {"reasoning": {"effort": effort_word(thinking.effort, profile)} if thinking.effort != "off" else {"enabled": on}}
         case _:
             return {}
 

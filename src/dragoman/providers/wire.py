@@ -22,6 +22,11 @@ class Destination(msgspec.Struct, frozen=True):
     model: str
     blobs: BlobStore | None = None
 
+    @property
+    def cache(self) -> str:
+        """How the prompt cache is used: the model's own way, or that of the deployment."""
+        return self.profile.cache or self.deployment.cache
+
     def own(self, opaque: Opaque | None, *, same_model: bool = False) -> str:
         """The payload as JSON text if this destination made it, else empty."""
         if opaque is None or opaque.provider != self.deployment.name or (same_model and opaque.model != self.model):

@@ -191,6 +191,8 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     """Prompt cache key of the conversation, for services that use it to route to a warm cache."""
     example_count: int = 0
     """Number of leading few-shot messages: the same in every conversation, and not recorded."""
+    omit: tuple[str, ...] = ()
+    """Fields of the body that the service has refused and that are left out, with dots: `reasoning.summary`."""
 
 
 class FinishReason(StrEnum):

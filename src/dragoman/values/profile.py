@@ -41,6 +41,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     context_window: int = UNKNOWN_CONTEXT_WINDOW
     """Tokens of input and output together (or of input alone, if the service counts that way)."""
+    input_window: int = 0
+    """Tokens of input, if the service takes fewer of them than the whole window; 0: as many as the window holds."""
     max_output_tokens: int = UNKNOWN_OUTPUT_LIMIT
     known: bool = True
     """False if the catalog has no row for the model: the program says so, and the limits are a conservative guess."""
@@ -49,6 +51,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """This model's tokens per token of our raw estimate, used until the service has counted a request."""
     cache_min_tokens: int = 0
     """Shortest prefix the service caches; 0 if unknown."""
+    cache: Literal["", "none", "implicit", "key", "breakpoints"] = ""
+    """How this model's prompt cache is used, if otherwise than the deployment's; empty: the same."""
 
     # --- what it takes and gives
     tools: Literal["native", "text"] = "native"
@@ -74,12 +78,16 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     adaptive: Anthropic `thinking.adaptive` with `output_config.effort`. effort: OpenAI `reasoning_effort` / `reasoning.effort`.
     switch: on or off by `thinking_switch`. always: it always thinks. none: it does not think.
     """
+    efforts: tuple[str, ...] = ("none", "low", "medium", "high")
+    """The words for effort that the model takes, weakest first. Ours (off, low, medium, high, max) become the word itself if it is here,
+    else the next stronger one; max is the strongest, off is `none`."""
     thinking_off: bool = True
     """Whether thinking can be turned off altogether."""
     thinking_switch: Literal["", "enable_thinking", "thinking.type", "chat_template_kwargs", "reasoning"] = ""
     """The field that switches a `switch` model (Qwen, GLM/Kimi/DeepSeek, vLLM and llama.cpp, OpenRouter)."""
     reasoning_field: str = ""
-    """OpenAI Chat: the field in which thinking is sent back (`reasoning_content`, `reasoning`); empty: it is not sent back."""
+    """OpenAI Chat: the field in which thinking is sent back (`reasoning_content`, `reasoning`: as text; `reasoning_details`: as the
+    service sent it, unchanged); empty: it is not sent back."""
     reasoning_back: Literal["never", "calls", "always"] = "never"
     """OpenAI Chat: which assistant messages must have the field: none, those with tool calls, all."""
 
@@ -104,6 +112,11 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     # --- waiting, on events and not on bytes
     first_event_s: float = 60.0
     between_events_s: float = 120.0
+
+    @property
+    def prompt_window(self) -> int:
+        """The most tokens a prompt may have."""
+        return self.input_window or self.context_window
 
 
 class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -143,4 +156,6 @@ class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """Fields added to every request unchanged, for gateways with their own switches."""
     profile: Profile = Profile(known=False)
     """The profile of models of this deployment that are not in the catalog."""
+    families: dict[str, Profile] = {}
+    """The profiles of other models that are not in the catalog, by how their names begin; the longest beginning wins."""
     models: dict[str, Profile] = {}
