@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import msgspec
 
 from dragoman.app.choice import choose_model, named_choice
 from dragoman.app.setup import Setup, catalog_of, is_from_package
+from dragoman.http.clients import open_transport
 from dragoman.loop.model import find_weights
 from dragoman.providers.auth import NoAuth, auth_for
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
-from dragoman.values.contracts import BlobStore
+from dragoman.values.contracts import BlobStore, Transport
+
+MakeTransport = Callable[[Transport, Callable[[], Iterable[str]]], Transport]
+"""Makes a transport around another one, given what returns the secrets."""
 
 
 def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
@@ -29,8 +35,17 @@ def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
     return agree_on_model(setup, catalog, choice, may_ask=may_ask)
 
 
-def connect_model(setup: Setup, blobs: BlobStore | None = None, model: str = "") -> Connection:
-    """A provider for the chosen model, or for another, with the same catalog, retries and logging."""
+def connect_model(
+    setup: Setup,
+    blobs: BlobStore | None = None,
+    model: str = "",
+    *,
+    record: MakeTransport | None = None,
+) -> Connection:
+    """A provider for the chosen model, or for another, with the same catalog, retries and logging.
+
+    `record` makes the transport, around the one that would be used.
+    """
     catalog = catalog_of(setup)
     model = model or choose_model(setup, catalog).model
     auth = NoAuth() if is_from_package(model, catalog) else auth_for(catalog.find(model)[0], setup.env)
@@ -45,6 +60,7 @@ def connect_model(setup: Setup, blobs: BlobStore | None = None, model: str = "")
         auth=auth,
         env=setup.env,
         catalog=catalog,
+        transport=record(open_transport(setup.config.http.client), auth.secrets) if record else None,
         blobs=blobs,
         retry=policy,
         http=setup.config.http.client,

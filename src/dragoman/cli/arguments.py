@@ -47,12 +47,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("no_color", ("--no-color",)),
     Option("debug", ("--debug",)),
     Option("offline", ("--offline",), commands=("doctor",)),
+    Option("live", ("--live",), commands=("doctor",)),
+    Option("record", ("--record",), "value", commands=("doctor",)),
     Option("all", ("--all",), commands=("sessions", "context")),
     Option("at", ("--at",), "value", commands=("sessions", "context")),
     Option("to", ("--to",), "value", commands=("sessions",)),
     Option("form", ("--as",), "value", ("markdown", "html", "json", "record"), commands=("sessions",)),
     Option("output", ("-o", "--output"), "value", commands=("sessions",)),
-    Option("yes", ("--yes",), commands=("run", "sessions", "models", "serve-local")),
+    Option("yes", ("--yes",), commands=("run", "sessions", "models", "doctor", "serve-local")),
     Option("source", ("--from",), "value", commands=("models",)),
     Option("force", ("--force",), commands=("sessions",)),
     Option("output_format", ("--json",), commands=("context",), otherwise="json"),
@@ -184,9 +186,18 @@ def _misused_option(options: Options, given: dict[str, str]) -> str:
             return say("not_for_command", name=name, command=options.command)
         if key == "output_format" and options.command != "run" and options.output_format == "stream-json":
             return say("no_stream_for_command", command=options.command)
+    if options.command == "doctor" and (problem := _misused_live(options, given)):
+        return problem
     if options.words and options.command not in ("models", "sessions", "context", "serve-local"):
         return say("too_many_words", command=options.command, word=printable_input(options.words[0]))
     return ""
+
+
+def _misused_live(options: Options, given: dict[str, str]) -> str:
+    if options.live:
+        return say("not_together", one="--live", other="--offline") if options.offline else ""
+    without = next((name for key, name in given.items() if key in ("record", "yes")), "")
+    return say("only_with", name=without, other="--live") if without else ""
 
 
 def _hint_on_short_option(name: str) -> str:

@@ -90,10 +90,17 @@ the environment or a flag), and where the files are. docs/configuration.md expla
 
 ENGLISH_HELP["doctor"] = """\
 usage: dragoman doctor [options]
+       dragoman doctor --live [--record FILE] [--yes] [options]
 
 Checks everything a run needs: configuration, model and key, the connection to the service,
 ripgrep, terminal, disk. Exits with 0 when nothing is broken, with 1 otherwise.
 
+With --live it sends one small request for each thing the model can do (streams, tools, thinking,
+images, the prompt cache, searching …) and shows what worked. It names the most it can cost, and asks first.
+
+      --live               send real requests to the model
+      --record FILE        with --live: keep every exchange in FILE, without your key, for a bug report
+      --yes                with --live: do not ask; replace FILE if it exists
       --offline            do not try to reach the service
       --output-format F    text (default) or json
   -m, --model NAME         check this model instead of the one that would be chosen

@@ -49,6 +49,10 @@ def _run_command(options: Options) -> int:
             from dragoman.cli.show_config import show_config
 
             return _print(show_config(options))
+        case "doctor" if options.live:
+            from dragoman.cli.live_command import run_live
+
+            return _print(run_live(options))
         case "doctor":
             from dragoman.cli.doctor import examine
 

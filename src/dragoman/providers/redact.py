@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from urllib.parse import quote, quote_plus
 
 REDACTED = "REDACTED"
 """One plain word: valid in a URL, a header and a JSON string alike."""
@@ -38,18 +37,21 @@ _LOOKS_SECRET = (
 )
 
 
-def redact(text: str, secrets: Secrets = ()) -> str:
-    return redact_bytes(text.encode("utf-8", "surrogatepass"), secrets).decode("utf-8", "surrogatepass")
+def redact(text: str, secrets: Secrets = (), further: Sequence[bytes] = ()) -> str:
+    return redact_bytes(text.encode("utf-8", "surrogatepass"), secrets, further).decode("utf-8", "surrogatepass")
 
 
-def redact_bytes(data: bytes, secrets: Secrets = ()) -> bytes:
-    return b"".join(redact_chunks((data,), secrets))
+def redact_bytes(data: bytes, secrets: Secrets = (), further: Sequence[bytes] = ()) -> bytes:
+    return b"".join(redact_chunks((data,), secrets, further))
 
 
-def redact_chunks(chunks: Sequence[bytes], secrets: Secrets = ()) -> list[bytes]:
-    """The same chunks with secrets redacted, including a secret that is split between two chunks."""
+def redact_chunks(chunks: Sequence[bytes], secrets: Secrets = (), further: Sequence[bytes] = ()) -> list[bytes]:
+    """The same chunks with secrets redacted, including a secret that is split between two chunks.
+
+    `further` are patterns of what else is redacted: group 1 of each.
+    """
     data = b"".join(chunks)
-    spans = _spans(data, secrets)
+    spans = _spans(data, secrets, further)
     if not spans:
         return list(chunks)
     cleaned: list[bytes] = []
@@ -60,9 +62,12 @@ def redact_chunks(chunks: Sequence[bytes], secrets: Secrets = ()) -> list[bytes]
     return cleaned
 
 
-def redact_headers(headers: Mapping[str, str], secrets: Secrets = ()) -> dict[str, str]:
+def redact_headers(headers: Mapping[str, str], secrets: Secrets = (), further: Sequence[bytes] = ()) -> dict[str, str]:
     known = known_secrets(secrets)
-    return {redact(name, known): REDACTED if name.lower() in SECRET_HEADERS else redact(value, known) for name, value in headers.items()}
+    return {
+        redact(name, known, further): REDACTED if name.lower() in SECRET_HEADERS else redact(value, known, further)
+        for name, value in headers.items()
+    }
 
 
 def known_secrets(secrets: Secrets) -> tuple[str, ...]:
@@ -70,15 +75,12 @@ def known_secrets(secrets: Secrets) -> tuple[str, ...]:
     return tuple(value for value in values if len(value) >= SHORTEST_SECRET)
 
 
-def _spans(data: bytes, secrets: Secrets) -> list[tuple[int, int]]:
+def _spans(data: bytes, secrets: Secrets, further: Sequence[bytes]) -> list[tuple[int, int]]:
     """Start and end of each secret, in order and without overlap."""
-    found = [match.span(1) for pattern in _LOOKS_SECRET for match in re.finditer(pattern, data)]
+    found = [match.span(1) for pattern in (*_LOOKS_SECRET, *further) for match in re.finditer(pattern, data)]
     for secret in known_secrets(secrets):
-        for form in _forms(secret):
-            start = data.find(form)
-            while start >= 0:
-                found.append((start, start + len(form)))
-                start = data.find(form, start + 1)
+        # The look-ahead finds overlapping occurrences too.
+        found += [match.span(1) for match in re.finditer(rb"(?=(" + _any_form(secret) + rb"))", data)]
     merged: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if merged and start < merged[-1][1]:
@@ -101,12 +103,36 @@ def _replace_spans(data: bytes, spans: Sequence[tuple[int, int]], start: int, en
     return b"".join([*pieces, data[at:end]])
 
 
-def _forms(secret: str) -> set[bytes]:
-    """The ways a value may be written: plain, in JSON with and without ASCII escapes, in a URL."""
-    if secret.isascii() and secret.isalnum():
-        return {secret.encode()}
-    import json
+def _any_form(secret: str) -> bytes:
+    """A pattern for all the ways a value may be written: plain, in JSON (with whatever escaped, and JSON inside JSON), in a URL."""
+    runs = re.findall(r"\\+|[^\\]", secret, re.DOTALL)
+    return b"".join(_any_form_of_backslashes(len(run)) if run.startswith("\\") else _any_form_of(run) for run in runs)
 
-    raw = secret.encode("utf-8", "surrogatepass")
-    plain = json.dumps(secret, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    return {raw, plain, json.dumps(secret)[1:-1].encode(), quote(raw, safe="").encode(), quote_plus(raw).encode(), quote(raw).encode()}
+
+def _any_form_of_backslashes(count: int) -> bytes:
+    """A run as a whole: one by one, a pattern could be matched in very many ways."""
+    return rb"(?:\\{%d,%d}|(?:\\{1,8}u005[cC]){%d}|(?:%%5[cC]){%d})" % (count, 8 * count, count, count)
+
+
+def _any_form_of(char: str) -> bytes:
+    raw = char.encode("utf-8", "surrogatepass")
+    if char.isascii() and (char.isalnum() or char in "-_.~"):  # never written in another way
+        return re.escape(raw)
+    in_url = b"".join(b"%" + _either_case(f"{byte:02x}") for byte in raw)
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    in_json = b"".join(rb"\\{1,8}u" + _either_case(units[at : at + 4]) for at in range(0, len(units), 4))
+    forms = [rb"\\{0,8}" + re.escape(raw) if char in '"/' else re.escape(raw), in_json, in_url]
+    if char in _ESCAPES:
+        forms.append(rb"\\{1,8}" + _ESCAPES[char])
+    if char == " ":
+        forms.append(rb"\+")
+    elif 128 <= ord(char) < 256:
+        forms.append(re.escape(char.encode("latin-1")))  # as in a header
+    return b"(?:" + b"|".join(forms) + b")"
+
+
+_ESCAPES = {"\n": b"n", "\r": b"r", "\t": b"t", "\b": b"b", "\f": b"f"}
+
+
+def _either_case(digits: str) -> bytes:
+    return b"".join(f"[{digit}{digit.upper()}]".encode() if digit.isalpha() else digit.encode() for digit in digits)

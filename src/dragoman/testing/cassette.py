@@ -5,14 +5,14 @@ A cassette is JSON lines, one interaction each, in the order the requests were s
     {"request": {"method", "url", "headers", "body"}, "response": {"status", "headers", "chunks"}, "fault": {"message", "retryable"}}
 
 Bytes are text if they are valid UTF-8, else {"base64": …}. Chunks keep their boundaries. `fault` is present if there was no answer (then
-there is no response) or if it was cut off.
+there is no response) or if it was cut off. The first line may have `about`: what was recorded, and with what.
 """
 
 from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -64,6 +64,7 @@ class Interaction(msgspec.Struct, frozen=True, omit_defaults=True):
     request: RecordedRequest
     response: RecordedResponse | None = None
     fault: RecordedFault | None = None
+    about: dict[str, str] = {}
 
 
 class Cassette:
@@ -71,7 +72,10 @@ class Cassette:
 
     mode: `record` needs a transport and writes the file when closed; `replay` needs none; `auto` replays if the file exists, else records.
     secrets: values to keep out of the file, or a function that returns them (`auth.secrets`), called when they are needed.
-    Replay goes in order: each request must equal the recorded one in method, path, query and body, secrets aside.
+    hide: patterns of what else to keep out of it (group 1 of each), called when they are needed.
+    keep_header: which headers are recorded; None: all.
+    Replay goes in order: each request must equal the recorded one in method, path, query and body, secrets aside. Without `in_order`, a
+    request gets the first answer not yet given that was recorded for an equal one.
     """
 
     def __init__(
@@ -81,23 +85,43 @@ class Cassette:
         *,
         mode: Literal["record", "replay", "auto"] = "auto",
         secrets: Secrets = (),
+        hide: Callable[[], Sequence[bytes]] = tuple,
+        keep_header: Callable[[str], bool] | None = None,
+        about: Mapping[str, str] | None = None,
+        in_order: bool = True,
     ) -> None:
         self._path = Path(path)
         self._transport = transport
         self._secrets = secrets
-        self._next = 0
+        self._hide = hide
+        self._keep_header = keep_header
+        self._about = dict(about or {})
+        self._in_order = in_order
         self._takes: list[_Recording] = []
         self._interactions: list[Interaction] = []
+        self._left: list[int] = []
         self.recording = mode == "record" or (mode == "auto" and not self._path.exists())
         if not self.recording:
             self._interactions = read_cassette(self._path)
+            self._left = list(range(len(self._interactions)))
+            self._about = self._interactions[0].about
         elif transport is None:
             raise InputError(say("testing.no_cassette", path=self._path))
 
     @property
     def remaining(self) -> int:
         """Interactions not yet replayed."""
-        return len(self._interactions) - self._next
+        return len(self._left)
+
+    @property
+    def recorded(self) -> int:
+        """Interactions recorded so far."""
+        return len(self._takes)
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What was recorded, and with what, if the recording says so."""
+        return dict(self._about)
 
     @asynccontextmanager
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[HttpResponse, None]:
@@ -128,22 +152,29 @@ class Cassette:
     def save(self) -> None:
         """Write what was recorded so far. `aclose` calls it."""
         if self._takes:
-            secrets = known_secrets(self._secrets)
-            write_cassette(self._path, [take.interaction(secrets) for take in self._takes])
+            secrets, hidden = known_secrets(self._secrets), tuple(self._hide())
+            first, *others = [take.interaction(secrets, hidden, self._keep_header) for take in self._takes]
+            write_cassette(self._path, [msgspec.structs.replace(first, about=self._about), *others])
 
     def _replay(self, method: str, url: str, body: bytes) -> _ReplayedAnswer:
         secrets = known_secrets(self._secrets)
-        sent = _record_request(method, url, {}, body, secrets)
-        if not self.remaining:
+        sent = _record_request(method, url, {}, body, secrets, tuple(self._hide()))
+        if not self._left:
             count, target = len(self._interactions), _target(sent.url)
             raise InputError(say("testing.cassette_ended", path=self._path, count=count, method=method, target=target))
-        interaction = self._interactions[self._next]
+        place = self._place_of(sent)
+        interaction = self._interactions[place]
         if difference := _difference(interaction.request, sent):
-            raise InputError(say("testing.cassette_differs", path=self._path, line=self._next + 1, difference=difference))
-        self._next += 1
+            raise InputError(say("testing.cassette_differs", path=self._path, line=place + 1, difference=difference))
+        self._left.remove(place)
         if interaction.response is None:
             raise _to_error(interaction.fault)
         return _ReplayedAnswer(interaction.response, interaction.fault)
+
+    def _place_of(self, sent: RecordedRequest) -> int:
+        """Which interaction is due: the next one, or the next one that fits."""
+        fitting = (place for place in self._left if not _difference(self._interactions[place].request, sent))
+        return self._left[0] if self._in_order else next(fitting, self._left[0])
 
 
 # --- the file -----------------------------------------------------------------------------------------------------------------
@@ -215,17 +246,24 @@ class _Recording:
         self.ended = False
         self.fault: RecordedFault | None = None
 
-    def interaction(self, secrets: tuple[str, ...]) -> Interaction:
-        request = _record_request(self.method, self.url, self.headers, self.body, secrets)
+    def interaction(
+        self, secrets: tuple[str, ...], hidden: Sequence[bytes] = (), keep_header: Callable[[str], bool] | None = None
+    ) -> Interaction:
+        request = _record_request(self.method, self.url, _kept(self.headers, keep_header), self.body, secrets, hidden)
         fault = self.fault
         if fault is None and not self.ended:
-            fault = RecordedFault(say("testing.recording_interrupted"))
+            fault = RecordedFault(say("testing.recording_interrupted"), retryable=False)  # nobody waited for it any longer
         if fault is not None:
-            fault = RecordedFault(redact(fault.message, secrets), fault.retryable)
+            fault = RecordedFault(redact(fault.message, secrets, hidden), fault.retryable)
         if self.status is None:
             return Interaction(request, fault=fault)
-        chunks = [_from_bytes(chunk) for chunk in redact_chunks(self.chunks, secrets)]
-        return Interaction(request, RecordedResponse(self.status, redact_headers(self.response_headers, secrets), chunks), fault)
+        headers = redact_headers(_kept(self.response_headers, keep_header), secrets, hidden)
+        chunks = [_from_bytes(chunk) for chunk in redact_chunks(self.chunks, secrets, hidden)]
+        return Interaction(request, RecordedResponse(self.status, headers, chunks), fault)
+
+
+def _kept(headers: Mapping[str, str], keep: Callable[[str], bool] | None) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if keep is None or keep(name.lower())}
 
 
 class _RecordedAnswer:
@@ -253,8 +291,15 @@ class _RecordedAnswer:
             raise
 
 
-def _record_request(method: str, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]) -> RecordedRequest:
-    return RecordedRequest(method, redact(url, secrets), redact_headers(headers, secrets), _from_bytes(redact_bytes(body, secrets)))
+def _record_request(
+    method: str, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...], hidden: Sequence[bytes] = ()
+) -> RecordedRequest:
+    return RecordedRequest(
+        method,
+        redact(url, secrets, hidden),
+        redact_headers(headers, secrets, hidden),
+        _from_bytes(redact_bytes(body, secrets, hidden)),
+    )
 
 
 # --- replaying ------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ sentences is first said:
 - `providers.no_key`: the library's, in the table `providers`
 - `cancelled`: the program's, in one of the tables of `PROGRAM`
 
-A language that lacks a table or a sentence falls back to English. What only the model reads is not here, nor what `--help` prints.
+`zh/` has what is translated so far: a language that lacks a table or a sentence falls back to English. What only the model reads is not
+here, nor what `--help` prints.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
-PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands", "program_context")
+PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands", "program_context", "program_live")
 """The tables of the program's own sentences, in the order in which they are searched."""
 
 ALWAYS_LOADED = {

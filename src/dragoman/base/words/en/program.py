@@ -18,6 +18,8 @@ TEXTS = {
     "prompt_twice": "-p was given twice; put everything you want to say into one prompt",
     "stray_word": 'unknown command {word!r}{hint}; to ask something, write dragoman -p "…"',
     "only_for_command": "{name} works only with dragoman {commands}",
+    "only_with": "{name} works only together with {other}",
+    "not_together": "{one} and {other} do not go together; leave one of them out",
     "not_for_command": "{name} does not work with dragoman {command}; see dragoman {command} --help",
     "no_stream_for_command": "dragoman {command} supports the formats text and json only",
     "too_many_words": "unexpected argument {word!r} for dragoman {command}",

@@ -1,0 +1,181 @@
+"""`dragoman doctor --live`: asks first, checks every feature of the model's protocol with the user's key, and shows what worked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from dragoman.app.choice import choose_model
+from dragoman.app.connecting import MakeTransport, choose_first_model, connect_model
+from dragoman.app.console import Messages, confirm
+from dragoman.app.live import LiveRun
+from dragoman.app.live_recording import record_with, require_writable
+from dragoman.app.opening import run_loop
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, catalog_of, is_from_package, set_up
+from dragoman.app.signals import Interrupts
+from dragoman.base.text import one_line, size
+from dragoman.base.words import say
+from dragoman.cli.live_page import feature_name, json_of, page_of, wrapped
+from dragoman.cli.page import look_of
+from dragoman.providers.connect import Connection
+from dragoman.values.contracts import Transport
+from dragoman.values.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.testing.cassette import Cassette
+
+MOST_ATTEMPTS = 2
+"""A request is repeated once at most: what it costs must stay close to what was said."""
+
+
+def run_live(options: Options) -> tuple[str, int]:
+    """What is printed, and the exit code: 0 if everything the service offers worked, 1 if not, 128 + the signal's number if stopped.
+
+    Raises DragomanError if the user does not agree, or if the key is refused.
+    """
+    setup = choose_first_model(set_up(options), may_ask=True)
+    return LiveCommand(setup).run()
+
+
+class LiveCommand:
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._options = setup.options
+        self._messages = Messages(color=not setup.options.no_color)
+        self._messages.choose_color(setup.config.color)
+        self._record = os.path.join(setup.workspace, os.path.expanduser(self._options.record)) if self._options.record else ""
+        self._cassette: Cassette | None = None
+        self._connection = self._connect()
+        self._run = LiveRun(self._connection)
+
+    def run(self) -> tuple[str, int]:
+        self._agree()
+        began_s = time.monotonic()
+        with Interrupts(self._before_exit, raises=False) as interrupts:
+            try:
+                run_loop(lambda: self._check(interrupts))
+                stopped = False
+            except asyncio.CancelledError:
+                stopped = True
+            finally:
+                self._messages.clear()
+                self._tell_recording()
+        seconds = time.monotonic() - began_s
+        if self._options.output_format == "json":
+            text = json_of(self._run, stopped=stopped, recorded=self._record, seconds=seconds)
+        else:
+            text = page_of(self._run, look_of(self._setup.config.color), stopped=stopped, seconds=seconds)
+        return text, interrupts.code if stopped else 0 if self._run.worked else 1
+
+    def _connect(self) -> Connection:
+        """Connect, with a recording in between if one was asked for. Nothing is sent."""
+        setup = self._setup
+        record = None
+        if self._record:
+            model = self._model()
+            if is_from_package(model, catalog_of(setup)) or catalog_of(setup).find(model)[0].in_process:
+                raise InputError(say("live_record_nothing", model=model))
+            require_writable(self._record)
+            record = self._recording(model)
+        connection = connect_model(setup, record=record)
+        connection.policy = replace(connection.policy, attempts=min(connection.policy.attempts, MOST_ATTEMPTS))
+        return connection
+
+    def _recording(self, model: str) -> MakeTransport:
+        record = record_with(self._setup, self._record, model)
+
+        def keep(transport: Transport, secrets: Callable[[], Iterable[str]]) -> Transport:
+            self._cassette = record(transport, secrets)
+            return self._cassette
+
+        return keep
+
+    def _model(self) -> str:
+        """The full name of the chosen model."""
+        catalog = catalog_of(self._setup)
+        chosen = choose_model(self._setup, catalog).model
+        if is_from_package(chosen, catalog):
+            return chosen
+        deployment, model = catalog.find(chosen)
+        return f"{deployment.name}/{model}"
+
+    # --- asking
+
+    def _agree(self) -> None:
+        """Returns if the user agrees, otherwise raises InputError."""
+        lines = [*self._announcement()]
+        if self._options.yes:
+            for line in lines:
+                self._messages.line(line, dim=True)
+            return
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise InputError(say("live_not_asked", summary=self._most()))
+        for line in lines:
+            for piece in wrapped(line, self._columns()):
+                self._messages.line(piece)
+        confirm(say("live_ask"))
+
+    def _announcement(self) -> list[str]:
+        searches = self._run.estimate.searches
+        path = one_line(self._record, 200)
+        return [
+            say("live_intro_local" if self._is_local else "live_intro", model=self._run.name),
+            self._most(),
+            *([say("live_most_searches", count=searches)] if searches else []),
+            *([say("live_records", path=path)] if path else []),
+            *([say("live_replaces", path=path)] if path and os.path.lexists(self._record) else []),
+        ]
+
+    def _most(self) -> str:
+        most = self._run.estimate
+        if most.cost_usd is not None:
+            cost = say("live_most_cost", cost=f"${most.cost_usd:.2f}" if most.cost_usd >= 0.01 else "$0.01")
+        else:
+            cost = say("live_most_local" if self._is_local else "live_most_unknown")
+        return say("live_most", requests=most.requests, input=f"{most.input_tokens:,}", output=f"{most.output_tokens:,}", cost=cost)
+
+    @property
+    def _is_local(self) -> bool:
+        deployment = self._run.service.deployment
+        return deployment is not None and deployment.local
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(sys.stderr.fileno()).columns
+        except (OSError, ValueError, AttributeError):
+            return 80
+
+    # --- checking
+
+    async def _check(self, interrupts: Interrupts) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def cancel() -> None:
+            task.cancel()
+
+        interrupts.attach(asyncio.get_running_loop(), cancel)
+        try:
+            await self._run.check(self._show_progress)
+        finally:
+            interrupts.detach()
+            await self._connection.aclose()  # writes the recording
+
+    def _show_progress(self, number: int, count: int, feature: str) -> None:
+        self._messages.transient_line(say("live_progress", number=number, count=count, feature=feature_name(feature)))
+
+    def _before_exit(self, code: int) -> None:
+        self._messages.clear()
+
+    def _tell_recording(self) -> None:
+        if self._cassette is None or not self._cassette.recorded:
+            return
+        path = one_line(self._record, 200)
+        self._messages.line(say("live_recorded", path=path, count=self._cassette.recorded, size=size(os.path.getsize(self._record))))

@@ -1,0 +1,174 @@
+"""How `dragoman doctor --live` shows its rows: as a table that fits the terminal, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dragoman.app.live import LiveRun, Row, State
+from dragoman.base import jsontext
+from dragoman.base.graphemes import clusters, width, width_of
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.cli.context_page import dollars
+from dragoman.cli.page import Look, Page, Piece, pad
+from dragoman.cli.screen import Style
+
+_MARKS: dict[State, tuple[str, Style]] = {
+    "worked": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "not_offered": ("-", "dim"),
+    "skipped": ("-", "dim"),
+    "not_tried": ("!", "yellow"),
+}
+_GAP = "  "
+_INDENT = 4
+_LEAST_RESULT_COLUMNS = 20
+_MOST_RESULT_CHARS = 600
+
+
+def feature_name(feature: str) -> str:
+    if feature.startswith("effort_"):
+        return say("live_effort_word", word=feature.removeprefix("effort_"))
+    return say(f"live_feature_{feature}")
+
+
+def page_of(run: LiveRun, look: Look, *, stopped: bool, seconds: float) -> str:
+    page = Page(look)
+    _table(page, run.rows)
+    page.blank()
+    for line in _summary(run, stopped, seconds):
+        for piece in wrapped(line, look.columns):
+            page.line(piece)
+    return page.text
+
+
+def _table(page: Page, rows: Sequence[Row]) -> None:
+    head = [say(f"live_head_{name}") for name in ("feature", "time", "in", "out", "cost", "result")]
+    lines = [head, *([feature_name(row.feature), *_figures(row), _result(row)] for row in rows)]
+    widths = [max(width(line[place]) for line in lines) for place in range(5)]
+    room = page.look.columns - 2 - sum(widths) - 5 * len(_GAP)
+    marks: list[Piece] = ["  ", *((f"{mark} ", style) for mark, style in (_MARKS[row.state] for row in rows))]
+    for mark, cells, row in zip(marks, lines, (None, *rows), strict=True):
+        fits = not page.look.columns or width(cells[5]) <= max(room, _LEAST_RESULT_COLUMNS)
+        style: Style = "dim" if row is None or row.state in ("not_offered", "skipped") else ""
+        padded = [pad(cells[0], widths[0]), *(pad(cell, columns, right=True) for cell, columns in zip(cells[1:5], widths[1:], strict=True))]
+        page.line(mark, (_GAP.join(padded) + _GAP + (cells[5] if fits else ""), style))
+        for text, below in _below(row, None if fits else cells[5]):
+            for piece in wrapped(text, page.look.columns - _INDENT if page.look.columns else 0):
+                page.line(" " * _INDENT, (piece, below))
+
+
+def _figures(row: Row) -> list[str]:
+    if not row.requests:
+        return ["", "", "", ""]
+    tokens = [f"{count:,}" if count else "" for count in (row.usage.input_tokens, row.usage.output_tokens)]
+    return [f"{row.seconds:.1f} s", *tokens, dollars(row.cost_usd) if row.cost_usd and any(tokens) else ""]
+
+
+def _result(row: Row) -> str:
+    text = one_line(row.text, _MOST_RESULT_CHARS)
+    match row.state:
+        case "not_offered":
+            return say("live_not_offered", reason=text)
+        case "skipped":
+            return say("live_skipped", reason=text)
+        case "not_tried":
+            return say("live_not_tried", reason=text)
+        case _:
+            return text
+
+
+def _below(row: Row | None, result: str | None) -> Iterator[tuple[str, Style]]:
+    """What stands under a row: the result if there was no room for it, notes, and what to do next."""
+    if row is None:
+        return
+    if result is not None:
+        yield result, "dim" if row.state in ("not_offered", "skipped") else ""
+    for note in row.notes:
+        yield say("live_note", text=one_line(note, _MOST_RESULT_CHARS)), "dim"
+    if row.advice:
+        yield f"→ {row.advice}", ""
+
+
+def _summary(run: LiveRun, stopped: bool, seconds: float) -> Iterator[str]:
+    tried = [row for row in run.rows if row.state in ("worked", "failed", "not_tried")]
+    figures = {"model": run.name, "worked": sum(row.state == "worked" for row in tried), "offered": len(tried)}
+    if stopped:
+        yield say("live_stopped", **figures)
+    else:
+        yield say("live_all_worked" if run.worked else "live_some_failed", **figures)
+    yield say(
+        "live_total",
+        requests=sum(row.requests for row in run.rows),
+        input=f"{run.usage.input_tokens:,}",
+        output=f"{run.usage.output_tokens:,}",
+        cost=total_cost(run),
+        seconds=seconds,
+    )
+
+
+def total_cost(run: LiveRun) -> str:
+    if run.cost_usd is not None:
+        return dollars(run.cost_usd)
+    deployment = run.service.deployment
+    return say("live_total_local" if deployment is not None and deployment.local else "live_total_unknown")
+
+
+def wrapped(text: str, columns: int) -> Iterator[str]:
+    """The text in lines of at most so many columns, broken at blanks where there are any: Chinese has none. 0: one line."""
+    if not columns or width(text) <= columns:
+        yield text
+        return
+    line, blank, used = "", 0, 0
+    for cluster in clusters(text):
+        if used + width_of(cluster) > columns and line:
+            at = blank if blank > len(line) // 2 else len(line)
+            yield line[:at].rstrip()
+            line = line[at:].lstrip()
+            blank, used = 0, width(line)
+        if cluster == " " and not line:
+            continue
+        line += cluster
+        used += width_of(cluster)
+        if cluster == " ":
+            blank = len(line)
+    if line:
+        yield line
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------------------
+
+
+def json_of(run: LiveRun, *, stopped: bool, recorded: str, seconds: float) -> str:
+    usage = run.usage
+    return (
+        jsontext.dumps(
+            {
+                "ok": run.worked and not stopped,
+                "model": run.name,
+                "stopped": stopped,
+                "rows": [_row_json(row) for row in run.rows],
+                "requests": sum(row.requests for row in run.rows),
+                "tokens": {"input": usage.input_tokens, "cache_read": usage.cache_read_tokens, "output": usage.output_tokens},
+                "cost_usd": run.cost_usd,
+                "duration_ms": int(seconds * 1000),
+                "recorded": recorded or None,
+            }
+        )
+        + "\n"
+    )
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "feature": row.feature,
+        "state": row.state,
+        "text": row.text,
+        "advice": row.advice or None,
+        "notes": list(row.notes),
+        "requests": row.requests,
+        "duration_ms": int(row.seconds * 1000),
+        "tokens": {"input": row.usage.input_tokens, "cache_read": row.usage.cache_read_tokens, "output": row.usage.output_tokens},
+        "cost_usd": row.cost_usd,
+    }
