@@ -75,6 +75,7 @@ LATER = {
     "providers.logged": "only with --debug",
     "providers.outside": "only where a model's service is not in the catalog",
     "sessions.*": "what is done with a session beside writing it: listing, copying, going back, exporting",
+    "testing.cassette": "an annex: only where exchanges are recorded",
     "text_tools.*": "only for models whose calls are written as text",
     "tools.addresses": "only where a page is fetched",
     "tools.discovery": "only where a command declares tools",

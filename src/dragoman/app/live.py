@@ -15,20 +15,17 @@ from typing import Literal
 import msgspec
 
 from dragoman.app.live_checks import all_checks
-from dragoman.app.live_exchange import Check, Exchange, NotMet, Planned, Service, Skipped
+from dragoman.app.live_exchange import Check, LiveExchange, NotMet, Planned, Service, Skipped
 from dragoman.base.words import say
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import (
-    BadRequest,
     ConnectionFailed,
     DragomanError,
     Forbidden,
     NotFound,
-    ProviderError,
     QuotaExhausted,
     RateLimited,
     ServerError,
-    StreamBroken,
     Unauthorized,
     Unsupported,
 )
@@ -41,7 +38,7 @@ MOST_SILENT = 2
 """After so many checks in a row without any answer, the rest is not tried."""
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+class LiveRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One feature, and what came of it."""
 
     feature: str
@@ -57,7 +54,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_usd: float | None = None
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class LiveEstimate(msgspec.Struct, frozen=True):
     """The most that a run can send and cost."""
 
     requests: int
@@ -72,11 +69,13 @@ class Estimate(msgspec.Struct, frozen=True):
 class LiveRun:
     """The checks of one model. `rows` grows while they run, so a cancelled run has what was seen so far."""
 
-    def __init__(self, provider: Provider, *, exchange_s: float | None = None) -> None:
+    def __init__(self, provider: Provider, *, exchange_s: float | None = None, recording: str = "") -> None:
         model = provider.model
         self.service = Service(provider, model, provider.profile(model), provider.deployment)
         self.exchange_s = exchange_s or self.service.exchange_s
-        self.rows: list[Row] = []
+        self.recording = recording
+        """The file that a bug report should come with, if one is written."""
+        self.rows: list[LiveRow] = []
         self.ended = ""
         """Why the rest was not tried, if it was not."""
         self._planned = [(check, self._plan(check)) for check in all_checks(self.service)]
@@ -101,12 +100,12 @@ class LiveRun:
         return prices.cost_usd(self.usage) if prices is not None else None
 
     @property
-    def estimate(self) -> Estimate:
-        asked = [(check, each) for check, planned in self._planned if not isinstance(planned, Row) for each in planned]
+    def estimate(self) -> LiveEstimate:
+        asked = [(check, each) for check, planned in self._planned if not isinstance(planned, LiveRow) for each in planned]
         paid = [each for check, each in asked if not check.is_free]
         usages = [Usage(fresh_tokens=self._input_tokens(each), output_tokens=each.request.settings.max_output_tokens or 0) for each in paid]
         prices = self.service.profile.prices
-        return Estimate(
+        return LiveEstimate(
             len(asked),
             sum(usage.input_tokens for usage in usages),
             sum(usage.output_tokens for usage in usages),
@@ -120,30 +119,30 @@ class LiveRun:
         Raises the error if the key or the model is refused before anything worked: then nothing else can be learned.
         """
         for number, (check, planned) in enumerate(self._planned, 1):
-            if isinstance(planned, Row):
+            if isinstance(planned, LiveRow):
                 self.rows.append(planned)
             elif self.ended:
-                self.rows.append(Row(check.name, "not_tried", self.ended))
+                self.rows.append(LiveRow(check.name, "not_tried", self.ended))
             else:
                 on_start(number, len(self._planned), check.name)
                 self.rows.append(await self._run(check, planned))
 
     # --- one check
 
-    def _plan(self, check: Check) -> list[Planned] | Row:
+    def _plan(self, check: Check) -> list[Planned] | LiveRow:
         """What it will send, or the row that says why it sends nothing."""
         try:
             planned = check.plan(self.service)
             for each in planned if check.name != "embed" else ():
                 self.service.provider.prepare(each.request)
         except Unsupported as error:
-            return Row(check.name, "not_offered", str(error))
+            return LiveRow(check.name, "not_offered", str(error))
         except Skipped as error:
-            return Row(check.name, "skipped", str(error))
+            return LiveRow(check.name, "skipped", str(error))
         return planned
 
-    async def _run(self, check: Check, planned: list[Planned]) -> Row:
-        exchange = Exchange(self.service, self.exchange_s, planned)
+    async def _run(self, check: Check, planned: list[Planned]) -> LiveRow:
+        exchange = LiveExchange(self.service, self.exchange_s, planned)
         began_s = time.monotonic()
         state: State = "failed"
         advice = ""
@@ -151,22 +150,26 @@ class LiveRun:
             text = await check.run(exchange)
             state = "worked"
         except Unsupported as error:  # said before anything was sent
-            return Row(check.name, "not_offered", str(error))
+            return LiveRow(check.name, "not_offered", str(error))
         except NotMet as error:
-            text, advice = str(error), say("live_advice_model")
+            text, advice = str(error), f"{say('live_advice_model')} {self._report_advice}"
         except DragomanError as error:
             if self._is_final(error):
                 raise
-            text, advice = str(error), _advice_on(error)
+            text, advice = str(error), _advice_on(error) or self._report_advice
             self._end_after(error)
         except Exception as error:  # a fault of ours in one feature must not hide the others
-            text, advice = say("live_broke", reason=f"{type(error).__name__}: {error}"), say("live_advice_report")
+            text, advice = say("live_broke", reason=f"{type(error).__name__}: {error}"), self._report_advice
         else:
             self._silent = 0
         seconds = time.monotonic() - began_s
         prices = self.service.profile.prices
         cost_usd = prices.cost_usd(exchange.usage) if prices is not None else None
-        return Row(check.name, state, text, advice, tuple(exchange.notes), exchange.requests, seconds, exchange.usage, cost_usd)
+        return LiveRow(check.name, state, text, advice, tuple(exchange.notes), exchange.requests, seconds, exchange.usage, cost_usd)
+
+    @property
+    def _report_advice(self) -> str:
+        return say("live_advice_send", path=self.recording) if self.recording else say("live_advice_report")
 
     def _is_final(self, error: DragomanError) -> bool:
         """Whether nothing else can work. Once something did, the same error is about one feature: a key may be restricted."""
@@ -198,6 +201,7 @@ def _written_to_cache(cost_usd: Callable[[Usage], float]) -> Callable[[Usage], f
 
 
 def _advice_on(error: DragomanError) -> str:
+    """What to do next; empty if it should be reported."""
     match error:
         case QuotaExhausted():
             return say("live_advice_quota")
@@ -209,9 +213,5 @@ def _advice_on(error: DragomanError) -> str:
             return say("live_advice_network")
         case Unauthorized() | Forbidden():
             return say("live_advice_key")
-        case NotFound() | BadRequest() | StreamBroken():
-            return say("live_advice_report")
-        case ProviderError():
-            return say("live_advice_server")
         case _:
-            return say("live_advice_report")
+            return ""

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.app.live_exchange import LIMIT_TOKENS, Check, Exchange, NotMet, Planned, Service, Skipped
+from dragoman.app.live_exchange import LIMIT_TOKENS, Check, LiveExchange, NotMet, Planned, Service, Skipped
 from dragoman.app.live_samples import CITY_SCHEMA, CLOCK, WEATHER, long_prefix, one_page_pdf, red_square, schema_text
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
@@ -77,7 +77,7 @@ def _plan_plain(service: Service) -> list[Planned]:
     return [Planned(service.request("Reply with the single word: pong"))]
 
 
-async def _check_plain(exchange: Exchange) -> str:
+async def _check_plain(exchange: LiveExchange) -> str:
     return _quoted(await exchange.generate(exchange.request))
 
 
@@ -85,7 +85,7 @@ def _plan_stream(service: Service) -> list[Planned]:
     return [Planned(service.request("Count from one to five, in words, on one line."))]
 
 
-async def _check_stream(exchange: Exchange) -> str:
+async def _check_stream(exchange: LiveExchange) -> str:
     response, pieces = await exchange.stream(exchange.request)
     if "".join(pieces) != response.message.text:
         raise NotMet(say("live_pieces_differ", pieces=one_line("".join(pieces), 60), whole=one_line(response.message.text, 60)))
@@ -96,7 +96,7 @@ def _plan_limit(service: Service) -> list[Planned]:
     return [Planned(service.request("Count from 1 to 300, all numbers, nothing else.", limit=LIMIT_TOKENS))]
 
 
-async def _check_limit(exchange: Exchange) -> str:
+async def _check_limit(exchange: LiveExchange) -> str:
     try:
         response, _ = await exchange.stream(exchange.request)
     except BadRequest as error:
@@ -127,7 +127,7 @@ def _loop_of(request: Request) -> list[Planned]:
     return [Planned(request), Planned(request, more_tokens=200 + (request.settings.max_output_tokens or 0))]
 
 
-async def _check_tools(exchange: Exchange) -> str:
+async def _check_tools(exchange: LiveExchange) -> str:
     response, _ = await exchange.stream(exchange.request)
     calls = _calls_of(response)
     await exchange.stream(_with_results(exchange.request, response))
@@ -162,7 +162,7 @@ def _plan_forced(service: Service) -> list[Planned]:
     return [Planned(msgspec.structs.replace(request, tools=(WEATHER, CLOCK)))]
 
 
-async def _check_forced(exchange: Exchange) -> str:
+async def _check_forced(exchange: LiveExchange) -> str:
     response, _ = await exchange.stream(exchange.request)
     calls = _calls_of(response)
     if any(call.name != CLOCK.name for call in calls):
@@ -181,7 +181,7 @@ def _plan_thinking(service: Service) -> list[Planned]:
     return _loop_of(msgspec.structs.replace(request, tools=(WEATHER,)))
 
 
-async def _check_thinking(exchange: Exchange) -> str:
+async def _check_thinking(exchange: LiveExchange) -> str:
     response, _ = await exchange.stream(exchange.request)
     _calls_of(response)
     await exchange.stream(_with_results(exchange.request, response))
@@ -222,7 +222,7 @@ def _plan_no_effort(service: Service) -> list[Planned]:
     raise Unsupported(say("live_no_thinking") if service.profile.thinking == "none" else say("live_no_effort"))
 
 
-async def _check_effort(exchange: Exchange) -> str:
+async def _check_effort(exchange: LiveExchange) -> str:
     try:
         response, _ = await exchange.stream(exchange.request)
     except BadRequest as error:
@@ -254,7 +254,7 @@ def _with_media(service: Service, mime: str, data: bytes, question: str) -> list
     return [Planned(service.request(user(blobs.put(mime, data), question)), more_tokens=MEDIA_TOKENS)]
 
 
-async def _check_words(exchange: Exchange) -> str:
+async def _check_words(exchange: LiveExchange) -> str:
     return _quoted((await exchange.stream(exchange.request))[0])
 
 
@@ -266,7 +266,7 @@ def _plan_schema(service: Service) -> list[Planned]:
     return [Planned(service.request(asked, response_mime="application/json", response_schema=schema_text()))]
 
 
-async def _check_schema(exchange: Exchange) -> str:
+async def _check_schema(exchange: LiveExchange) -> str:
     response = await exchange.generate(exchange.request)
     try:
         value = jsontext.decode(response.message.text)
@@ -296,7 +296,7 @@ def _plan_cache(service: Service) -> list[Planned]:
     return [Planned(request)] * CACHE_TRIES
 
 
-async def _check_cache(exchange: Exchange) -> str:
+async def _check_cache(exchange: LiveExchange) -> str:
     wrote = 0
     for attempt in range(CACHE_TRIES):
         if attempt > 1:
@@ -326,7 +326,7 @@ def _plan_search_with_tools(service: Service) -> list[Planned]:
     return [Planned(request, SEARCH_TOKENS)]
 
 
-async def _check_search(exchange: Exchange) -> str:
+async def _check_search(exchange: LiveExchange) -> str:
     response, _ = await exchange.stream(exchange.request)
     citations = sum(isinstance(part, Citation) for part in response.message.parts)
     if not citations:
@@ -334,7 +334,7 @@ async def _check_search(exchange: Exchange) -> str:
     return say("live_saw_search", count=citations)
 
 
-async def _check_count(exchange: Exchange) -> str:
+async def _check_count(exchange: LiveExchange) -> str:
     count = await exchange.limited(exchange.service.provider.count_tokens(exchange.request))
     return say("live_saw_count", count=count)
 
@@ -345,7 +345,7 @@ def _plan_embed(service: Service) -> list[Planned]:
     return [Planned(Request(service.deployment.embed_model, (user("a cat", "a dog"),)))]
 
 
-async def _check_embed(exchange: Exchange) -> str:
+async def _check_embed(exchange: LiveExchange) -> str:
     vectors = await exchange.limited(exchange.service.provider.embed(["a cat", "a dog"]))
     sizes = {len(vector) for vector in vectors}
     if len(vectors) != 2 or len(sizes) != 1 or 0 in sizes:

@@ -68,12 +68,12 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     plan: Callable[[Service], list[Planned]]
     """What `run` will send at most. Raises Unsupported if the model or service has no such feature, Skipped with another reason."""
-    run: Callable[[Exchange], Awaitable[str]]
+    run: Callable[[LiveExchange], Awaitable[str]]
     """Do it, and say what was seen. Raises NotMet or a ProviderError."""
     is_free: bool = False
 
 
-class Exchange:
+class LiveExchange:
     """The requests of one check, with what they cost."""
 
     def __init__(self, service: Service, exchange_s: float, planned: list[Planned]) -> None:

@@ -26,7 +26,7 @@ from dragoman.cli.live_page import feature_name, json_of, page_of, wrapped
 from dragoman.cli.page import look_of
 from dragoman.providers.connect import Connection
 from dragoman.values.contracts import Transport
-from dragoman.values.errors import InputError
+from dragoman.values.errors import DragomanError, InputError
 
 if TYPE_CHECKING:
     from dragoman.testing.cassette import Cassette
@@ -40,8 +40,20 @@ def run_live(options: Options) -> tuple[str, int]:
 
     Raises DragomanError if the user does not agree, or if the key is refused.
     """
-    setup = choose_first_model(set_up(options), may_ask=True)
-    return LiveCommand(setup).run()
+    setup = set_up(options)
+    if options.record:
+        _require_http(setup)
+    # Here --yes agrees to the requests, not to downloading a model.
+    chosen = choose_first_model(replace(setup, options=replace(options, yes=False)), may_ask=True)
+    return LiveCommand(replace(chosen, options=options)).run()
+
+
+def _require_http(setup: Setup) -> None:
+    """Raises InputError for a model that is not reached over HTTP: there is nothing to record."""
+    catalog = catalog_of(setup)
+    model = choose_model(setup, catalog).model
+    if is_from_package(model, catalog) or catalog.find(model)[0].in_process:
+        raise InputError(say("live_record_nothing", model=model))
 
 
 class LiveCommand:
@@ -53,7 +65,7 @@ class LiveCommand:
         self._record = os.path.join(setup.workspace, os.path.expanduser(self._options.record)) if self._options.record else ""
         self._cassette: Cassette | None = None
         self._connection = self._connect()
-        self._run = LiveRun(self._connection)
+        self._run = LiveRun(self._connection, recording=one_line(self._record, 200))
 
     def run(self) -> tuple[str, int]:
         self._agree()
@@ -64,14 +76,17 @@ class LiveCommand:
                 stopped = False
             except asyncio.CancelledError:
                 stopped = True
+            except DragomanError:
+                if recorded := self._recorded():
+                    self._messages.line(recorded)
+                raise
             finally:
                 self._messages.clear()
-                self._tell_recording()
         seconds = time.monotonic() - began_s
         if self._options.output_format == "json":
-            text = json_of(self._run, stopped=stopped, recorded=self._record, seconds=seconds)
+            text = json_of(self._run, stopped=stopped, recorded=self._record if self._recorded() else "", seconds=seconds)
         else:
-            text = page_of(self._run, look_of(self._setup.config.color), stopped=stopped, seconds=seconds)
+            text = page_of(self._run, look_of(self._setup.config.color), stopped=stopped, seconds=seconds, recorded=self._recorded())
         return text, interrupts.code if stopped else 0 if self._run.worked else 1
 
     def _connect(self) -> Connection:
@@ -79,32 +94,22 @@ class LiveCommand:
         setup = self._setup
         record = None
         if self._record:
-            model = self._model()
-            if is_from_package(model, catalog_of(setup)) or catalog_of(setup).find(model)[0].in_process:
-                raise InputError(say("live_record_nothing", model=model))
             require_writable(self._record)
-            record = self._recording(model)
+            record = self._recording()
         connection = connect_model(setup, record=record)
         connection.policy = replace(connection.policy, attempts=min(connection.policy.attempts, MOST_ATTEMPTS))
         return connection
 
-    def _recording(self, model: str) -> MakeTransport:
-        record = record_with(self._setup, self._record, model)
+    def _recording(self) -> MakeTransport:
+        catalog = catalog_of(self._setup)
+        deployment, model = catalog.find(choose_model(self._setup, catalog).model)
+        record = record_with(self._setup, self._record, f"{deployment.name}/{model}")
 
         def keep(transport: Transport, secrets: Callable[[], Iterable[str]]) -> Transport:
             self._cassette = record(transport, secrets)
             return self._cassette
 
         return keep
-
-    def _model(self) -> str:
-        """The full name of the chosen model."""
-        catalog = catalog_of(self._setup)
-        chosen = choose_model(self._setup, catalog).model
-        if is_from_package(chosen, catalog):
-            return chosen
-        deployment, model = catalog.find(chosen)
-        return f"{deployment.name}/{model}"
 
     # --- asking
 
@@ -174,8 +179,9 @@ class LiveCommand:
     def _before_exit(self, code: int) -> None:
         self._messages.clear()
 
-    def _tell_recording(self) -> None:
+    def _recorded(self) -> str:
+        """Says where the recording is; empty if there is none."""
         if self._cassette is None or not self._cassette.recorded:
-            return
+            return ""
         path = one_line(self._record, 200)
-        self._messages.line(say("live_recorded", path=path, count=self._cassette.recorded, size=size(os.path.getsize(self._record))))
+        return say("live_recorded", path=path, count=self._cassette.recorded, size=size(os.path.getsize(self._record)))

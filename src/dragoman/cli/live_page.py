@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dragoman.app.live import LiveRun, Row, State
+from dragoman.app.live import LiveRow, LiveRun, State
 from dragoman.base import jsontext
 from dragoman.base.graphemes import clusters, width, width_of
 from dragoman.base.text import one_line
@@ -21,9 +21,9 @@ _MARKS: dict[State, tuple[str, Style]] = {
     "skipped": ("-", "dim"),
     "not_tried": ("!", "yellow"),
 }
-_GAP = "  "
+_GAP = _NO_MARK = "  "
 _INDENT = 4
-_LEAST_RESULT_COLUMNS = 20
+_LEAST_COLUMNS = 20
 _MOST_RESULT_CHARS = 600
 
 
@@ -33,40 +33,59 @@ def feature_name(feature: str) -> str:
     return say(f"live_feature_{feature}")
 
 
-def page_of(run: LiveRun, look: Look, *, stopped: bool, seconds: float) -> str:
+def page_of(run: LiveRun, look: Look, *, stopped: bool, seconds: float, recorded: str = "") -> str:
     page = Page(look)
     _table(page, run.rows)
     page.blank()
-    for line in _summary(run, stopped, seconds):
+    for line in filter(None, (*_summary(run, stopped, seconds), recorded)):
         for piece in wrapped(line, look.columns):
             page.line(piece)
     return page.text
 
 
-def _table(page: Page, rows: Sequence[Row]) -> None:
-    head = [say(f"live_head_{name}") for name in ("feature", "time", "in", "out", "cost", "result")]
-    lines = [head, *([feature_name(row.feature), *_figures(row), _result(row)] for row in rows)]
-    widths = [max(width(line[place]) for line in lines) for place in range(5)]
-    room = page.look.columns - 2 - sum(widths) - 5 * len(_GAP)
-    marks: list[Piece] = ["  ", *((f"{mark} ", style) for mark, style in (_MARKS[row.state] for row in rows))]
-    for mark, cells, row in zip(marks, lines, (None, *rows), strict=True):
-        fits = not page.look.columns or width(cells[5]) <= max(room, _LEAST_RESULT_COLUMNS)
-        style: Style = "dim" if row is None or row.state in ("not_offered", "skipped") else ""
-        padded = [pad(cells[0], widths[0]), *(pad(cell, columns, right=True) for cell, columns in zip(cells[1:5], widths[1:], strict=True))]
-        page.line(mark, (_GAP.join(padded) + _GAP + (cells[5] if fits else ""), style))
-        for text, below in _below(row, None if fits else cells[5]):
-            for piece in wrapped(text, page.look.columns - _INDENT if page.look.columns else 0):
-                page.line(" " * _INDENT, (piece, below))
+def _table(page: Page, rows: Sequence[LiveRow]) -> None:
+    head = [say(f"live_head_{name}") for name in ("feature", "time", "in", "out", "cost")]
+    cells = [[feature_name(row.feature), *_figures(row)] for row in rows]
+    widths = [max(map(width, column)) for column in zip(head, *cells, strict=True)]
+    before = 2 + sum(widths) + len(_GAP) * len(widths)
+    page.line(_NO_MARK, *_aligned(head, widths, "dim"), (say("live_head_result"), "dim"))
+    for row, line in zip(rows, cells, strict=True):
+        mark, color = _MARKS[row.state]
+        style: Style = "dim" if row.state in ("not_offered", "skipped") else ""
+        start = (f"{mark} ", color)
+        if not row.requests:  # there are no figures: the reason has their room
+            _with_result(page, [start, (pad(line[0], widths[0]) + _GAP, style)], 2 + widths[0] + len(_GAP), _result(row), style)
+        elif not page.look.columns or width(_result(row)) <= page.look.columns - before:
+            page.line(start, *_aligned(line, widths), _result(row))
+        else:
+            page.line(start, *_aligned(line, widths))
+            _with_result(page, [], _INDENT, _result(row))
+        for text, below in _below(row):
+            _with_result(page, [], _INDENT, text, below)
 
 
-def _figures(row: Row) -> list[str]:
+def _aligned(cells: Sequence[str], widths: Sequence[int], style: Style = "") -> Iterator[Piece]:
+    """The name on the left, figures on the right of their columns. Each a piece: a page takes out blanks inside one."""
+    for place, (cell, columns) in enumerate(zip(cells, widths, strict=True)):
+        yield pad(cell, columns, right=place > 0), style
+        yield _GAP
+
+
+def _with_result(page: Page, start: list[Piece], indent: int, text: str, style: Style = "") -> None:
+    """Add a text behind `start`, over as many lines as it needs."""
+    room = max(page.look.columns - indent, _LEAST_COLUMNS) if page.look.columns else 0
+    for number, piece in enumerate(wrapped(text, room)):
+        page.line(*(start if start and number == 0 else [" " * indent]), (piece, style))
+
+
+def _figures(row: LiveRow) -> list[str]:
     if not row.requests:
         return ["", "", "", ""]
     tokens = [f"{count:,}" if count else "" for count in (row.usage.input_tokens, row.usage.output_tokens)]
     return [f"{row.seconds:.1f} s", *tokens, dollars(row.cost_usd) if row.cost_usd and any(tokens) else ""]
 
 
-def _result(row: Row) -> str:
+def _result(row: LiveRow) -> str:
     text = one_line(row.text, _MOST_RESULT_CHARS)
     match row.state:
         case "not_offered":
@@ -79,12 +98,8 @@ def _result(row: Row) -> str:
             return text
 
 
-def _below(row: Row | None, result: str | None) -> Iterator[tuple[str, Style]]:
-    """What stands under a row: the result if there was no room for it, notes, and what to do next."""
-    if row is None:
-        return
-    if result is not None:
-        yield result, "dim" if row.state in ("not_offered", "skipped") else ""
+def _below(row: LiveRow) -> Iterator[tuple[str, Style]]:
+    """What stands under a row: notes, and what to do next."""
     for note in row.notes:
         yield say("live_note", text=one_line(note, _MOST_RESULT_CHARS)), "dim"
     if row.advice:
@@ -93,11 +108,8 @@ def _below(row: Row | None, result: str | None) -> Iterator[tuple[str, Style]]:
 
 def _summary(run: LiveRun, stopped: bool, seconds: float) -> Iterator[str]:
     tried = [row for row in run.rows if row.state in ("worked", "failed", "not_tried")]
-    figures = {"model": run.name, "worked": sum(row.state == "worked" for row in tried), "offered": len(tried)}
-    if stopped:
-        yield say("live_stopped", **figures)
-    else:
-        yield say("live_all_worked" if run.worked else "live_some_failed", **figures)
+    key = "live_stopped" if stopped else "live_all_worked" if run.worked else "live_some_failed"
+    yield say(key, model=run.name, worked=sum(row.state == "worked" for row in tried), offered=len(tried))
     yield say(
         "live_total",
         requests=sum(row.requests for row in run.rows),
@@ -123,7 +135,7 @@ def wrapped(text: str, columns: int) -> Iterator[str]:
     line, blank, used = "", 0, 0
     for cluster in clusters(text):
         if used + width_of(cluster) > columns and line:
-            at = blank if blank > len(line) // 2 else len(line)
+            at = blank if blank > len(line) // 2 and cluster != " " else len(line)
             yield line[:at].rstrip()
             line = line[at:].lstrip()
             blank, used = 0, width(line)
@@ -160,7 +172,7 @@ def json_of(run: LiveRun, *, stopped: bool, recorded: str, seconds: float) -> st
     )
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: LiveRow) -> dict[str, Any]:
     return {
         "feature": row.feature,
         "state": row.state,

@@ -116,7 +116,7 @@ def _any_form_of_backslashes(count: int) -> bytes:
 
 def _any_form_of(char: str) -> bytes:
     raw = char.encode("utf-8", "surrogatepass")
-    if char.isascii() and (char.isalnum() or char in "-_.~"):  # never written in another way
+    if char.isascii() and char.isalnum():  # never written in another way
         return re.escape(raw)
     in_url = b"".join(b"%" + _either_case(f"{byte:02x}") for byte in raw)
     units = char.encode("utf-16-be", "surrogatepass").hex()
