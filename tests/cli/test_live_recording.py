@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dragoman as dm
 from dragoman.app.live import LiveRun
-from dragoman.app.live_recording import record_with
+from dragoman.app.live_recording import private_names, record_with
 from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.cli.live_page import json_of
@@ -159,6 +159,13 @@ def test_a_wrong_key_is_recorded_too(place: Place, faulty: Service) -> None:
 def test_a_model_in_this_process_has_nothing_to_record(place: Place) -> None:
     done = place.run("doctor", "--live", "--yes", "-m", "local", "--record", "x.jsonl")
     done.complaint(42, "nothing to record")
+
+
+def test_the_project_in_an_address_is_private(tmp_path: Path) -> None:
+    env = {"DRAGOMAN_HOME": str(tmp_path), "GOOGLE_CLOUD_PROJECT": "my-own-project", "HOME": "/home/margaret", "OPENAI_ORG_ID": "acme-7"}
+    names = set(private_names(set_up(Options(model="vertex/gemini-3.8-flash"), env), "vertex/gemini-3.8-flash"))
+    assert {"my-own-project", "/home/margaret", "acme-7"} <= names
+    assert "aiplatform.googleapis.com" not in names
 
 
 # --- no key of any shape survives -------------------------------------------------------------------------------------------------

@@ -429,3 +429,54 @@ def test_requests_side_by_side_are_kept_in_the_order_they_were_sent(tmp_path: Pa
         assert [body for _, _, body in got] == [b"first", b"second"]
 
     asyncio.run(run())
+
+
+# --- recordings for others --------------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_says_what_it_is_and_keeps_only_chosen_headers(tmp_path: Path) -> None:
+    path = tmp_path / "about.jsonl"
+
+    async def run() -> None:
+        canned = Canned(CannedAnswer([b"of alice"], headers={"x-kept": "1", "x-other": "2"}), CannedAnswer([b"two"]))
+        cassette = Cassette(
+            path,
+            canned,
+            mode="record",
+            hide=lambda: [rb"of (\w+)"],
+            keep_header=lambda name: name == "x-kept",
+            about={"model": "a/b"},
+        )
+        for body in (b"one", b"two"):
+            await pieces(cassette, "POST", "https://api.test/v1", {"X-Kept": "yes", "X-Other": "no"}, body)
+        assert cassette.recorded == 2
+        await cassette.aclose()
+
+    asyncio.run(run())
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert first["about"] == {"model": "a/b"}
+    assert "about" not in second
+    assert first["request"]["headers"] == {"X-Kept": "yes"}
+    assert first["response"] == {"status": 200, "headers": {"x-kept": "1"}, "chunks": [f"of {REDACTED}"]}
+    assert Cassette(path).about == {"model": "a/b"}
+
+
+def test_without_order_each_request_gets_the_next_answer_to_an_equal_one(tmp_path: Path) -> None:
+    path = tmp_path / "order.jsonl"
+    url = "https://api.test/v1"
+    takes = [(CannedAnswer([text]), "POST", url, {}, body) for text, body in ((b"1", b"a"), (b"2", b"b"), (b"3", b"a"))]
+    record(path, *takes)
+
+    async def run() -> None:
+        cassette = Cassette(path, mode="replay", in_order=False)
+        replies = [(await pieces(cassette, "POST", url, {}, body))[2] for body in (b"b", b"a", b"a")]
+        assert replies == [[b"2"], [b"1"], [b"3"]]
+        assert cassette.remaining == 0
+
+    asyncio.run(run())
+
+    async def unknown() -> None:
+        await pieces(Cassette(path, mode="replay", in_order=False), "POST", url, {}, b"c")
+
+    with pytest.raises(InputError, match="is not what was sent"):
+        asyncio.run(unknown())

@@ -98,3 +98,26 @@ def test_once_is_enough(text: str) -> None:
 def test_overlapping_secrets_go_whole() -> None:
     assert redact("xabcdefghijklx", ["abcdefgh", "efghijkl"]) == "xREDACTEDx"
     assert redact("aaaaaaaaaaaa", ["aaaaaaaa"]) == "REDACTED"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'pass\\/"word\\u003d1',  # as some services escape
+        'pass\\\\\\/\\\\\\"word=1',  # JSON inside JSON
+        "pass%2f%22word%3D1",
+        "pass\\u002F\\u0022word=1",
+    ],
+)
+def test_a_secret_is_found_however_it_is_escaped(written: str) -> None:
+    assert redact(f"a {written} b", ['pass/"word=1']) == f"a {REDACTED} b"
+
+
+def test_a_secret_of_backslashes_does_not_take_long() -> None:
+    secret = "\\" * 30 + "x"
+    assert redact("\\" * 20_000, [secret]) == "\\" * 20_000
+    assert redact(secret, [secret]) == REDACTED
+
+
+def test_further_patterns_lose_their_first_group() -> None:
+    assert redact_bytes(b"user alice here", (), [rb"user (\w+)"]) == b"user REDACTED here"

@@ -42,7 +42,7 @@ SEARCH_TOKENS = 20_000
 """What a service may add to the prompt for one search."""
 MEDIA_TOKENS = 3_000
 """What one small image or page may count."""
-MOST_CACHE_USD = 0.05
+MOST_CACHE_USD = 0.10
 CACHE_SHARE = 1.2
 """How much longer than the shortest cached prefix ours is."""
 CACHE_TRIES = 3
