@@ -147,6 +147,8 @@ FAILURES: list[tuple[str, Step | ScriptedAnswer, str, str]] = [
     ("schema", Say("Paris is nice."), "not JSON: “Paris is nice.”", "Run it again"),
     ("schema", Say(CITY.replace("4", "9")), "does not fit the schema", "Run it again"),
     ("cache", Say("Shelf 1"), "nothing was read from the cache", "Run it again"),
+    ("plain", Say(""), "the answer is empty", "Run it again"),
+    ("image", Say(""), "the answer is empty", "Run it again"),
     ("stream", Finish("refusal", "I must not"), "ended with refusal", "Run it again"),
     ("image", Fail(403, "not for you"), "not for you", "permissions"),
     ("image", Fail(404, "no such model"), "no such model", "bug report"),
@@ -182,9 +184,10 @@ def test_a_used_up_quota_ends_it_with_what_was_seen() -> None:
     assert {state for name, state in states(run).items() if name in {"forced", "image", "schema", "embed"}} == {"not_tried"}
 
 
-def test_a_wrong_key_ends_it_at_once() -> None:
+@pytest.mark.parametrize("model", PROTOCOLS.values())
+def test_a_wrong_key_ends_it_at_once(model: str) -> None:
     with pytest.raises(Unauthorized):
-        asyncio.run(checked(MODEL, key="sk-wrong-0123456789"))
+        asyncio.run(checked(model, key="sk-wrong-0123456789"))
 
 
 def test_a_model_that_does_not_exist_ends_it_at_once() -> None:
@@ -197,17 +200,19 @@ def test_a_key_that_may_not_do_one_thing_does_not_end_it() -> None:
     assert [row.feature for row in run.rows if row.state == "failed"] == ["image"]
 
 
-def test_a_slow_service_is_given_up_after_two_silences() -> None:
+@pytest.mark.parametrize("model", PROTOCOLS.values())
+def test_a_slow_service_is_given_up_after_two_silences(model: str) -> None:
     began_s = time.monotonic()
-    run = asyncio.run(checked(MODEL, dict.fromkeys(("plain", "stream"), Wait(30)), exchange_s=0.3, rules=None))
+    run = asyncio.run(checked(model, dict.fromkeys(("plain", "stream"), Wait(30)), exchange_s=0.3, rules=None))
     assert [row.state for row in run.rows[:3]] == ["failed", "failed", "not_tried"]
     assert "within 0 s" in run.rows[0].text
     assert not run.worked
     assert time.monotonic() - began_s < 10
 
 
-def test_a_cut_network_is_given_up_too() -> None:
-    run = asyncio.run(checked(MODEL, dict.fromkeys(("plain", "stream"), CutStep()), rules=None))
+@pytest.mark.parametrize("model", PROTOCOLS.values())
+def test_a_cut_network_is_given_up_too(model: str) -> None:
+    run = asyncio.run(checked(model, dict.fromkeys(("plain", "stream"), CutStep()), rules=None))
     assert [row.state for row in run.rows[:3]] == ["failed", "failed", "not_tried"]
 
 
@@ -224,6 +229,12 @@ def test_a_fault_of_our_own_is_a_row_too() -> None:
     run = LiveRun(Broken("text: pong", model="m"))
     asyncio.run(run.check())
     assert "KeyError" in row_of(run, "stream").text
+
+
+def test_an_answer_that_only_thinking_fits_is_told_as_such() -> None:
+    words = "Could not finish the message because max_tokens or model output limit was reached."
+    run = asyncio.run(checked(PROTOCOLS["openai_responses"], {"image": Fail(400, words)}, rules=None))
+    assert "thought until our limit" in row_of(run, "image").text
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.app.live_exchange import LIMIT_TOKENS, Check, LiveExchange, NotMet, Planned, Service, Skipped
+from dragoman.app.live_exchange import LIMIT_TOKENS, Check, CutByLimit, LiveExchange, NotMet, Planned, Service, Skipped
 from dragoman.app.live_samples import CITY_SCHEMA, CLOCK, WEATHER, long_prefix, one_page_pdf, red_square, schema_text
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.values.errors import BadRequest, Unsupported
+from dragoman.values.errors import Unsupported
 from dragoman.values.messages import (
     Citation,
     FinishReason,
@@ -99,18 +99,11 @@ def _plan_limit(service: Service) -> list[Planned]:
 async def _check_limit(exchange: LiveExchange) -> str:
     try:
         response, _ = await exchange.stream(exchange.request)
-    except BadRequest as error:
-        if not _is_cut_by_limit(error):
-            raise
+    except CutByLimit:
         return say("live_limit_as_error")
     if response.finish != FinishReason.LENGTH:
         raise NotMet(say("live_not_cut", finish=response.raw_finish or response.finish, limit=LIMIT_TOKENS))
     return say("live_saw_limit", finish=response.raw_finish or response.finish)
-
-
-def _is_cut_by_limit(error: BadRequest) -> bool:
-    """OpenAI answers with 400 where thinking took the whole limit."""
-    return "could not finish the message" in error.message.lower()
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------------------
@@ -225,9 +218,7 @@ def _plan_no_effort(service: Service) -> list[Planned]:
 async def _check_effort(exchange: LiveExchange) -> str:
     try:
         response, _ = await exchange.stream(exchange.request)
-    except BadRequest as error:
-        if not _is_cut_by_limit(error):
-            raise
+    except CutByLimit:
         return say("live_limit_as_error")
     return say("live_saw_effort", tokens=response.usage.thought_tokens)
 

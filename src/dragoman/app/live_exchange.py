@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.base.words import say
 from dragoman.values.contracts import Provider
-from dragoman.values.errors import TimedOut
+from dragoman.values.errors import BadRequest, TimedOut
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, TextDelta
 from dragoman.values.messages import FinishReason, Message, Request, Response, Settings, user
 from dragoman.values.profile import Deployment, Profile
@@ -28,6 +28,10 @@ LIMIT_TOKENS = 16
 
 class NotMet(Exception):
     """The service answered, but not with what was asked for. The message is for the user."""
+
+
+class CutByLimit(NotMet):
+    """The model thought until our limit was reached, and the service gave no answer at all."""
 
 
 class Skipped(Exception):
@@ -107,6 +111,10 @@ class LiveExchange:
         try:
             async with asyncio.timeout(self.exchange_s):
                 return await exchange
+        except BadRequest as error:
+            if "could not finish the message" in error.message.lower():  # OpenAI's words, with status 400
+                raise CutByLimit(say("live_cut_short")) from error
+            raise
         except TimeoutError:
             raise TimedOut(say("live_timed_out", seconds=self.exchange_s), provider=self.service.provider.name) from None
 
@@ -131,6 +139,10 @@ class LiveExchange:
         if response.finish not in (FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.LENGTH):
             detail = response.detail or say("live_no_detail")
             raise NotMet(say("live_ended_badly", finish=response.raw_finish or response.finish, detail=detail))
+        if not response.usage.total_tokens:
+            self.note(say("live_no_usage"))
+        if not (response.message.text.strip() or response.message.calls or response.finish == FinishReason.LENGTH):
+            raise NotMet(say("live_empty"))
         if response.finish == FinishReason.LENGTH and self.request.settings.max_output_tokens != LIMIT_TOKENS:
             self.note(say("live_cut"))
         return response

@@ -115,17 +115,13 @@ class LiveCommand:
 
     def _agree(self) -> None:
         """Returns if the user agrees, otherwise raises InputError."""
-        lines = [*self._announcement()]
-        if self._options.yes:
-            for line in lines:
-                self._messages.line(line, dim=True)
-            return
-        if sys.stdin is None or not sys.stdin.isatty():
+        if not self._options.yes and (sys.stdin is None or not sys.stdin.isatty()):
             raise InputError(say("live_not_asked", summary=self._most()))
-        for line in lines:
+        for line in self._announcement():
             for piece in wrapped(line, self._columns()):
-                self._messages.line(piece)
-        confirm(say("live_ask"))
+                self._messages.line(piece, dim=self._options.yes)
+        if not self._options.yes:
+            confirm(say("live_ask"))
 
     def _announcement(self) -> list[str]:
         searches = self._run.estimate.searches
@@ -152,10 +148,11 @@ class LiveCommand:
         return deployment is not None and deployment.local
 
     def _columns(self) -> int:
+        """Of standard error; 0 if it is not a terminal."""
         try:
             return os.get_terminal_size(sys.stderr.fileno()).columns
         except (OSError, ValueError, AttributeError):
-            return 80
+            return 0
 
     # --- checking
 
