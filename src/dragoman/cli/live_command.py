@@ -15,6 +15,7 @@ from dragoman.app.choice import choose_model
 from dragoman.app.connecting import MakeTransport, choose_first_model, connect_model
 from dragoman.app.console import Messages, confirm
 from dragoman.app.live import LiveRun
+from dragoman.app.live_checks import SEARCH_TOKENS
 from dragoman.app.live_recording import record_with, require_writable
 from dragoman.app.opening import run_loop
 from dragoman.app.options import Options
@@ -129,7 +130,7 @@ class LiveCommand:
         return [
             say("live_intro_local" if self._is_local else "live_intro", model=self._run.name),
             self._most(),
-            *([say("live_most_searches", count=searches)] if searches else []),
+            *([say("live_most_searches", count=searches, tokens=f"{SEARCH_TOKENS:,}")] if searches else []),
             *([say("live_records", path=path)] if path else []),
             *([say("live_replaces", path=path)] if path and os.path.lexists(self._record) else []),
         ]

@@ -4,11 +4,12 @@ TEXTS = {
     # --- before anything is sent
     "live_intro": "This sends real requests to {model}, with your own key.",
     "live_intro_local": "This sends real requests to {model}, on this machine.",
-    "live_most": "At most {requests} requests, {input} tokens in and {output} out: {cost}",
+    "live_most": "At most {requests} requests (one that fails is sent once more), {input} tokens in and {output} out: {cost}",
     "live_most_cost": "{cost} at most, usually far less.",
     "live_most_unknown": "price unknown.",
     "live_most_local": "free of charge.",
-    "live_most_searches": "Besides, the service may charge for {count} web searches (about 1 cent each).",
+    "live_most_searches": "Besides, the service may charge for {count} web searches (about 1 cent each). What one finds is counted "
+    "here as {tokens} tokens.",
     "live_records": "Every exchange is written to {path}, without your key.",
     "live_replaces": "{path} exists already and is replaced.",
     "live_ask": "Send them? [y/N]",

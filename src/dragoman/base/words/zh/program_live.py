@@ -4,11 +4,11 @@ TEXTS = {
     # --- before anything is sent
     "live_intro": "将使用您自己的密钥向 {model} 发送真实请求。",
     "live_intro_local": "将向本机上的 {model} 发送真实请求。",
-    "live_most": "最多 {requests} 个请求，输入 {input} 个 token，输出 {output} 个 token：{cost}",
+    "live_most": "最多 {requests} 个请求（失败的会再发送一次），输入 {input} 个 token，输出 {output} 个 token：{cost}",
     "live_most_cost": "最多 {cost}，通常少得多。",
     "live_most_unknown": "价格未知。",
     "live_most_local": "免费。",
-    "live_most_searches": "此外，服务方可能对 {count} 次网络搜索另行收费（每次约 1 美分）。",
+    "live_most_searches": "此外，服务方可能对 {count} 次网络搜索另行收费（每次约 1 美分）。每次搜索的结果在此按 {tokens} 个 token 计算。",
     "live_records": "每次交互都会写入 {path}，其中不含您的密钥。",
     "live_replaces": "{path} 已存在，将被替换。",
     "live_ask": "发送吗？[y/N]",
