@@ -15,6 +15,7 @@ import pytest
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
 from dragoman.cli.reports import AnswerText
+from dragoman.tools.citations import Source
 from dragoman.values import errors
 from dragoman.values.events import (
     CitationAdded,
@@ -114,13 +115,17 @@ def test_the_documented_table_is_what_happens() -> None:
             assert ("discard" in row) == bool(told.get("discard"))
 
 
+WHOLE = Outcome(failure=Failure("m", "t", 1), sources=(Source("Rain", "https://example.org/rain", ("It rains.",)),))
+"""With everything that may be left out."""
+
+
 def test_the_documented_fields_are_those_that_are_sent() -> None:
     rows = {kind: set(fields.split(", ")) for kind, fields in re.findall(r"^\| `([a-z_]+)` \| ([\w, …]+?) \|", DOCS, re.MULTILINE)}
     sent: dict[str, set[str]] = {}
     lines = [told for _, told in EXAMPLES if told]
     lines.append(stream_json.init_data(session_id="s", model="m", tools=[], workspace="/"))
     lines.append(stream_json.prompt_data("hi"))
-    lines.append(stream_json.result_data(Outcome(failure=Failure("m", "t", 1))))
+    lines.append(stream_json.result_data(WHOLE))
     for told in lines:
         sent.setdefault(told["type"], set()).update(set(told) - {"type"})
     assert set(rows) == set(sent)
@@ -133,9 +138,11 @@ def test_the_documented_object_is_what_json_gives() -> None:
     [example] = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
 
     def shape(value: Any) -> Any:
+        if isinstance(value, list):
+            return [shape(item) for item in value if isinstance(item, dict)]
         return {key: shape(item) for key, item in value.items()} if isinstance(value, dict) else None
 
-    assert shape(json.loads(example)) == shape(Outcome(failure=Failure("m", "t", 1)).to_json())
+    assert shape(json.loads(example)) == shape(WHOLE.to_json())
 
 
 def test_the_documented_exit_codes_are_those_of_the_errors() -> None:

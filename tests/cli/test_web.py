@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from program import Place, Service, calls, script
@@ -56,6 +57,17 @@ def test_a_grounded_answer_has_its_markers_and_its_sources(place: Place, serve: 
     assert done.out == "今天北京天气晴朗[1]。\n\nSources:\n[1] 中国天气网 (https://weather.example/beijing)\n"
     assert {"googleSearch": {}} in asked.requests[0]["tools"]
     assert "google_web_search" not in names(asked.requests[0])
+
+
+def test_sources_are_data_in_both_kinds_of_json(place: Place, serve: Serve) -> None:
+    configure(place, '[web]\nsearch = "grounding"\n')
+    serve(f"{GROUNDED}\n---\n{GROUNDED}")
+    source = {"uri": "https://weather.example/beijing", "title": "中国天气网"}
+    whole = json.loads(place.ask("天气？", "--output-format", "json", model=GEMINI).out)
+    assert whole["sources"] == [source | {"cited_text": ["今天北京天气晴朗"]}]
+    lines = [json.loads(line) for line in place.ask("天气？", "--output-format", "stream-json", model=GEMINI).out.splitlines()]
+    assert [line["citation"] for line in lines if "citation" in line] == [source | {"cited_text": "今天北京天气晴朗"}]
+    assert lines[-1]["sources"] == whole["sources"]
 
 
 def test_a_page_is_fetched_only_when_somebody_says_so(place: Place, serve: Serve) -> None:

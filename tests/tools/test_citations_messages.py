@@ -18,6 +18,10 @@ from streaming import PROTOCOLS, answered, prepared, recorded, recorded_whole, s
 A, B = Source("A", "https://a.example"), Source("B", "https://b.example")
 
 
+def citing(source: Source, *cited_text: str) -> Source:
+    return Source(source.title, source.uri, cited_text)
+
+
 def opaque(told: dict[str, Any]) -> Opaque:
     return Opaque("somebody", json.dumps(told))
 
@@ -42,7 +46,7 @@ def test_gemini_counts_bytes_of_the_whole_answer() -> None:
     message = gemini([{"text": "晴れ。"}], told, [{"text": "warm."}]).message
     cited = cite_message(message)
     assert cited.text == "晴れ。[2]warm[1]."
-    assert cited.sources == (A, B)
+    assert cited.sources == (citing(A, "warm"), citing(B, "晴れ。"))
     assert message.text == "晴れ。warm.", "the message itself stays as it was"
 
 
@@ -74,6 +78,53 @@ def test_what_comes_between_parts_two_texts() -> None:
     assert cite_message(message).text == "same.same.same.same.[1]"
 
 
+def test_gemini_tells_with_each_source_the_passages_it_supports() -> None:
+    told = grounding(({"endIndex": 5, "text": "same."}, [0, 1]), ({"startIndex": 5, "endIndex": 11, "text": "other."}, [1]))
+    message = gemini([{"text": "same.other."}], told).message
+    assert [part.cited_text for part in message.parts if isinstance(part, Citation)] == ["same.", "same.\nother."]
+    assert cite_message(message).text == "same.[1][2]other.[2]"
+    assert cite_message(message).sources == (citing(A, "same."), citing(B, "same.", "other."))
+
+
+@pytest.mark.parametrize("name", ["citationSources", "citations"])
+def test_gemini_names_what_an_answer_repeats(name: str) -> None:
+    """citationMetadata: in the Gemini API's words and in Vertex AI's. Offsets are bytes of the whole answer."""
+    first = {"endIndex": 9, "uri": A.uri, "title": A.title, "license": "mit"}
+    second = {"startIndex": 9, "endIndex": 13, "uri": B.uri, "title": B.title}
+    chunks = [
+        {"candidates": [{"content": {"parts": [{"text": "晴れ。"}]}, "citationMetadata": {name: [first]}}]},
+        {"candidates": [{"content": {"parts": [{"text": "warm."}]}, "citationMetadata": {name: [first, second]}}]},
+        {"candidates": [{"finishReason": "STOP"}]},
+    ]
+    message = answered("gemini", sse(*chunks)).message
+    told = [part for part in message.parts if isinstance(part, Citation)]
+    assert [(each.uri, each.title, each.cited_text) for each in told] == [(A.uri, "A", "晴れ。"), (B.uri, "B", "warm")]
+    assert json.loads(told[0].opaque.json if told[0].opaque else "") == first, "the licence is kept in the record"
+    assert cite_message(message).text == "晴れ。[1]warm[2]."
+    assert cite_message(message).sources == (citing(A, "晴れ。"), citing(B, "warm"))
+
+
+def test_a_page_that_gemini_found_and_repeated_is_one_source() -> None:
+    told = grounding(({"endIndex": 5, "text": "same."}, [0]))
+    repeated = {"citationSources": [{"startIndex": 5, "endIndex": 11, "uri": A.uri}, {"license": "mit"}, "nonsense"]}
+    last = {"candidates": [{"finishReason": "STOP", "groundingMetadata": told, "citationMetadata": repeated}]}
+    message = answered("gemini", sse({"candidates": [{"content": {"parts": [{"text": "same.other."}]}}]}, last)).message
+    assert cite_message(message).text == "same.[1]other.[1]"
+    assert cite_message(message).sources == (citing(A, "same.", "other."), B)
+
+
+def test_openai_chat_counts_characters_of_the_answer() -> None:
+    notes = [
+        {"type": "url_citation", "url_citation": {"start_index": 0, "end_index": 6, "url": A.uri, "title": A.title}},
+        {"type": "url_citation", "url_citation": {"start_index": 7, "end_index": 18, "url": B.uri, "title": B.title}},
+    ]
+    deltas = [{"content": "日本は晴れ。 It is "}, {"content": "warm."}, {"annotations": notes}]
+    chunks = [{"id": "r", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    message = answered("openai_chat", sse(*chunks, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})).message
+    assert cite_message(message).text == "日本は晴れ。[1] It is warm.[2]"
+    assert cite_message(message).sources == (citing(A, "日本は晴れ。"), citing(B, "It is warm."))
+
+
 def test_openai_counts_characters_of_a_block() -> None:
     text = "日本は晴れ。 It is warm."
     notes = [
@@ -87,7 +138,7 @@ def test_openai_counts_characters_of_a_block() -> None:
     message = answered("openai_responses", typed({"type": "response.completed", "response": response})).message
     cited = cite_message(message)
     assert cited.text == "日本は晴れ。[1] It is warm.[1][2]"
-    assert cited.sources == (A, B, Source("a.pdf"))
+    assert cited.sources == (citing(A, "日本は晴れ。", "It is warm."), citing(B, "It is warm."), Source("a.pdf"))
 
 
 def test_openai_blocks_that_are_joined_keep_their_places() -> None:
@@ -108,7 +159,7 @@ def test_anthropic_cites_the_block_before() -> None:
     message = assistant("Found: ", "it is sunny. ", located(A), located(B), located(A), "Enjoy. ", "Or not.", located(B))
     cited = cite_message(message)
     assert cited.text == "Found: it is sunny.[1][2] Enjoy. Or not.[2]"
-    assert cited.sources == (A, B)
+    assert cited.sources == (citing(A, "words of the page"), citing(B, "words of the page"))
 
 
 def test_a_quote_without_more_is_looked_for_in_the_text_before() -> None:
@@ -133,7 +184,8 @@ def test_one_answer_reads_alike_over_every_protocol(protocol: str, streamed: boo
     message = answered(protocol, body).message if body else _whole(protocol, said)
     cited = cite_message(message)
     assert cited.text == "今日は晴れ。[1]"
-    assert cited.sources == (A,)
+    assert cited.sources == (citing(A, "今日は晴れ。"),)
+    assert [part.cited_text for part in message.parts if isinstance(part, Citation)] == ["今日は晴れ。"]
 
 
 def _whole(protocol: str, said: ScriptedAnswer) -> Message:
@@ -157,7 +209,7 @@ def test_grounding_stays_out_of_the_history() -> None:
 # --- nothing raises -----------------------------------------------------------------------------------------------------------
 
 told = st.dictionaries(
-    st.sampled_from(["type", "start_index", "end_index", "url_citation", "groundingChunks", "groundingSupports"]),
+    st.sampled_from(["type", "start_index", "end_index", "startIndex", "endIndex", "url_citation", "groundingChunks", "groundingSupports"]),
     st.none()
     | st.integers(-5, 50)
     | st.text(max_size=5)

@@ -12,6 +12,7 @@ from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.loop.result import Result
+    from dragoman.tools.citations import Source
 
 EXIT_BROKEN = 1
 """Exit code of an unexpected error."""
@@ -27,7 +28,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """The outcome of a run, including one that failed before it started."""
 
     response: str = ""
-    sources: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
     """The sources that the citation numbers in the response refer to."""
     failure: Failure | None = None
     session_id: str | None = None
@@ -74,7 +75,8 @@ class Outcome(msgspec.Struct, frozen=True):
         """The object of `--output-format json`."""
         data: dict[str, Any] = {"session_id": self.session_id, "response": self.response, "stats": self.stats()}
         if self.sources:
-            data["sources"] = list(self.sources)
+            sources = [{"uri": each.uri, "title": each.title, "cited_text": list(each.cited_text)} for each in self.sources]
+            data["sources"] = sources
         if self.failure is not None:
             data["error"] = {"message": self.failure.message, "type": self.failure.type, "exit_code": self.failure.exit_code}
         return data

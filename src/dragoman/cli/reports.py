@@ -109,7 +109,7 @@ class AnswerText:
             self.last = text
 
 
-def source_lines(sources: Sequence[str]) -> list[str]:
+def source_lines(sources: Sequence[object]) -> list[str]:
     """The numbered list of sources that follows an answer."""
     numbered = [f"[{number}] {source}" for number, source in enumerate(sources, 1)]
     return ["", say("sources"), *numbered] if numbered else []

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Citation, FinishReason, Response
 from dragoman.values.usage import Usage
+
+if TYPE_CHECKING:
+    from dragoman.tools.citations import Source
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -18,8 +22,8 @@ class Result(msgspec.Struct, frozen=True):
     """The answer: what the model said last."""
     cited: str = ""
     """The answer with its numbered markers, where the service named its sources."""
-    sources: tuple[str, ...] = ()
-    """What the numbers stand for: `Title (address)`, from 1."""
+    sources: tuple[Source, ...] = ()
+    """What the numbers stand for, from 1: title, address and the passages cited. `str()` of one is `Title (address)`."""
     finish: FinishReason | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -56,10 +60,10 @@ def total(usages: Iterable[Usage]) -> Usage:
     return sum(usages, Usage())
 
 
-def _citations(answer: Response) -> tuple[str, tuple[str, ...]]:
+def _citations(answer: Response) -> tuple[str, tuple[Source, ...]]:
     if not any(isinstance(part, Citation) for part in answer.message.parts):
         return "", ()
     from dragoman.tools.grounding import cite_message
 
     cited = cite_message(answer.message)
-    return (cited.text, tuple(map(str, cited.sources))) if cited.sources else ("", ())
+    return (cited.text, cited.sources) if cited.sources else ("", ())

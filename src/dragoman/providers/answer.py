@@ -81,6 +81,13 @@ class AnswerBuilder:
         """The text so far of the part being written."""
         return "".join(self._pieces) + ("\ufffd" if self._half else "")
 
+    @property
+    def last_text(self) -> str:
+        """The text being written, or the last that was: what an annotation counts in."""
+        if self._open is Text:
+            return self.open_text
+        return next((part.text for part in reversed(self._parts) if isinstance(part, Text)), "")
+
     def add_private(self, opaque: Opaque) -> None:
         """Keep a block that only the provider can read, to send it back later."""
         self.seal()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
@@ -10,25 +12,36 @@ from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
 from dragoman.values.errors import StreamBroken
-from dragoman.values.events import StreamEvent
+from dragoman.values.events import ResponseFinished, StreamEvent
 from dragoman.values.messages import Citation, FinishReason, Opaque, Response
 from dragoman.values.parts import parse_thought
 from dragoman.values.usage import Usage
 
 FINISH = {
+    "FINISH_REASON_UNSPECIFIED": FinishReason.OTHER,
     "STOP": FinishReason.STOP,
     "MAX_TOKENS": FinishReason.LENGTH,
     "SAFETY": FinishReason.SAFETY,
     "BLOCKLIST": FinishReason.SAFETY,
     "PROHIBITED_CONTENT": FinishReason.SAFETY,
     "SPII": FinishReason.SAFETY,
+    "MODEL_ARMOR": FinishReason.SAFETY,
     "IMAGE_SAFETY": FinishReason.SAFETY,
-    "LANGUAGE": FinishReason.OTHER,
+    "IMAGE_PROHIBITED_CONTENT": FinishReason.SAFETY,
     "RECITATION": FinishReason.RECITATION,
+    "IMAGE_RECITATION": FinishReason.RECITATION,
     "MALFORMED_FUNCTION_CALL": FinishReason.MALFORMED_TOOL_CALL,
     "UNEXPECTED_TOOL_CALL": FinishReason.MALFORMED_TOOL_CALL,
     "MALFORMED_RESPONSE": FinishReason.MALFORMED_TOOL_CALL,
+    "CONTINUATION": FinishReason.LENGTH,  # unless the token to go on comes with it: see `Decoder.close`
+    "TOO_MANY_TOOL_CALLS": FinishReason.OTHER,
+    "LANGUAGE": FinishReason.OTHER,
+    "NO_IMAGE": FinishReason.OTHER,
+    "IMAGE_OTHER": FinishReason.OTHER,
+    "OTHER": FinishReason.OTHER,
 }
+CONTINUATION = '{"continuationToken":'
+"""How the payload begins that keeps the token of a paused answer."""
 
 _KNOWN_FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata"})
 
@@ -38,6 +51,9 @@ class Decoder:
         self._to = to
         self._answer = AnswerBuilder(taken)
         self._grounding: dict[str, Any] = {}
+        self._attributions: list[dict[str, Any]] = []
+        """The sources of `citationMetadata`, each once."""
+        self._texts: list[str] = []
         self._part_starts: list[int] = []
         """Byte offset of each part in the answer's text: grounding offsets count from the start of a part."""
         self._part_kind = ""
@@ -46,6 +62,7 @@ class Decoder:
         self._finish = ""
         self._detail = ""
         self._blocked = False
+        self._continuation = ""
         self.ended = False
         self.unknown_events = 0
 
@@ -54,7 +71,7 @@ class Decoder:
         return bool(self._finish)
 
     def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
-        if data == b"[DONE]":
+        if data.strip() == b"[DONE]":
             return None
         chunk = jsontext.decode(data)
         if isinstance(chunk, list) or chunk.get("error"):
@@ -74,6 +91,10 @@ class Decoder:
                 self._count(part, goes_on=number == 0)
                 events += self._part(part)
             self._grounding.update(candidate.get("groundingMetadata") or {})
+            cited = candidate.get("citationMetadata") or {}
+            sources = _dicts(cited.get("citationSources") or cited.get("citations"))  # the Gemini API's name and Vertex AI's
+            self._attributions += [source for source in sources if source not in self._attributions]
+            self._continuation = candidate.get("continuationToken") or self._continuation
             self._finish = candidate.get("finishReason") or self._finish
             self._detail = candidate.get("finishMessage") or self._detail
         if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
@@ -91,8 +112,21 @@ class Decoder:
         events: list[StreamEvent] = []
         if self._grounding:
             events += self._cite(_count_from_start(self._grounding, self._part_starts))
+        events += self._attribute()
+        if self._finish == "CONTINUATION" and self._continuation:
+            return [*events, *self._pause()]
         reason = FinishReason.SAFETY if self._blocked else FINISH.get(self._finish, FinishReason.OTHER)
         return [*events, *self._answer.close(reason, self._finish, self._detail)]
+
+    def _pause(self) -> list[StreamEvent]:
+        """The end of an answer that goes on when the same request is sent again with the token."""
+        self._answer.add_private(self._opaque(CONTINUATION + jsontext.dumps(self._continuation) + "}"))
+        *events, finished = self._answer.close(FinishReason.OTHER, self._finish, self._detail)
+        assert isinstance(finished, ResponseFinished)
+        response = finished.response
+        if response.message.calls:  # they are answered first, and the model goes on by itself
+            return [*events, _finished(response, FinishReason.TOOL_CALLS, "")]
+        return [*events, _finished(response, FinishReason.OTHER, "paused")]
 
     def _count(self, part: dict[str, Any], *, goes_on: bool) -> None:
         """Note where a part starts. A stream sends parts in pieces: the first of a chunk may continue the last of the previous chunk."""
@@ -102,16 +136,32 @@ class Decoder:
             self._part_starts.append(self._text_bytes)
         self._part_kind = kind
         if kind == "text":
+            self._texts.append(text)
             self._text_bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
     def _cite(self, grounding: dict[str, Any]) -> list[StreamEvent]:
-        """One citation per source; the first carries the service's whole grounding metadata."""
+        """One citation per source, with the passages it supports; the first carries the service's whole grounding metadata."""
         pages = [_page(chunk) for chunk in _dicts(grounding.get("groundingChunks"))] or [("", "")]
+        passages = _passages(grounding)
         events: list[StreamEvent] = []
         for number, (uri, title) in enumerate(pages):
             opaque = None if number else self._opaque(jsontext.dumps(grounding))
             if opaque is not None or uri or title:
-                events += self._answer.add_citation(Citation(uri, title, opaque=opaque))
+                events += self._answer.add_citation(Citation(uri, title, "\n".join(passages.get(number, ())), opaque))
+        return events
+
+    def _attribute(self) -> list[StreamEvent]:
+        """One citation per source that the answer repeats, with the words it repeats: their offsets count the bytes of the whole text."""
+        if not self._attributions:
+            return []
+        said = "".join(self._texts).encode("utf-8", "surrogatepass")
+        events: list[StreamEvent] = []
+        for source in self._attributions:
+            start, end = source.get("startIndex") or 0, source.get("endIndex") or 0
+            words = said[start:end] if isinstance(start, int) and isinstance(end, int) and 0 <= start < end else b""
+            uri, title = (jsontext.valid_unicode(str(source.get(name) or "")) for name in ("uri", "title"))
+            cited = Citation(uri, title, words.decode("utf-8", "ignore"), self._opaque(jsontext.dumps(source)))
+            events += self._answer.add_citation(cited)
         return events
 
     def _part(self, part: dict[str, Any]) -> list[StreamEvent]:
@@ -147,6 +197,25 @@ class Decoder:
 
     def _opaque(self, json: str) -> Opaque:
         return Opaque(self._to.deployment.name, json, self._to.model)
+
+
+def _finished(response: Response, reason: FinishReason, fault: Literal["", "paused"]) -> ResponseFinished:
+    return ResponseFinished(reason, msgspec.structs.replace(response, finish=reason, fault=fault))
+
+
+def _passages(grounding: dict[str, Any]) -> dict[int, list[str]]:
+    """The texts that each source supports, by the source's number."""
+    found: dict[int, list[str]] = {}
+    for support in _dicts(grounding.get("groundingSupports")):
+        segment = support.get("segment")
+        text = segment.get("text") if isinstance(segment, dict) else None
+        numbers = support.get("groundingChunkIndices")
+        if not isinstance(text, str) or not text or not isinstance(numbers, list):
+            continue
+        for number in numbers:
+            if isinstance(number, int) and text not in (texts := found.setdefault(number, [])):
+                texts.append(jsontext.valid_unicode(text))
+    return found
 
 
 def _page(chunk: dict[str, Any]) -> tuple[str, str]:

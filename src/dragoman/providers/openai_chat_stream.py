@@ -251,4 +251,6 @@ def content_pieces(content: list[Any]) -> list[tuple[str, str]]:
 def _cite(answer: AnswerBuilder, annotation: dict[str, Any], to: Destination) -> list[StreamEvent]:
     found = annotation.get("url_citation") or {}
     opaque = Opaque(to.deployment.name, jsontext.dumps(annotation), to.model)
-    return answer.add_citation(Citation(found.get("url") or "", found.get("title") or "", "", opaque))
+    start, end = found.get("start_index"), found.get("end_index")
+    cited = answer.last_text[start:end] if isinstance(start, int) and isinstance(end, int) and 0 <= start < end else ""
+    return answer.add_citation(Citation(found.get("url") or "", found.get("title") or "", cited, opaque))

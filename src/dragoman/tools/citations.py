@@ -27,6 +27,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
     title: str = ""
     uri: str = ""
+    cited_text: tuple[str, ...] = ()
+    """The passages it stands for, where the service names them: of the answer, or (Anthropic) of the page."""
 
     def __str__(self) -> str:
         return f"{' '.join(self.title.split()) or 'Untitled'} ({''.join(self.uri.split()) or 'No URI'})"

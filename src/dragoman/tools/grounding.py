@@ -1,6 +1,7 @@
 """Citations of any service: Citation parts → text with markers, and the list of sources.
 
-Gemini cites for the whole answer, in byte offsets; OpenAI per span, in characters; Anthropic for the text block before the citation.
+Gemini cites for the whole answer, in byte offsets (groundingMetadata, citationMetadata); OpenAI per span, in characters; Anthropic for
+the text block before the citation.
 All are converted to the shapes that `cite` takes.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from dragoman.base import jsontext
 from dragoman.tools.citations import CitedText, Source, cite, source_of
@@ -22,7 +25,8 @@ def cite_message(message: Message) -> CitedText:
             reading.read(part.text)
         elif isinstance(part, Citation):
             reading.cite(part)
-    return cite(message.text, reading.supports, reading.chunks)
+    cited = cite(message.text, reading.supports, reading.chunks)
+    return msgspec.structs.replace(cited, sources=tuple(map(reading.with_passages, range(len(cited.sources)), cited.sources)))
 
 
 def sources_of(citations: Iterable[Citation]) -> tuple[Source, ...]:
@@ -37,6 +41,9 @@ class _CitationReader:
         self.supports: list[Any] = []
         self.chunks: list[Any] = []
         self._numbers: dict[str, int] = {}
+        self._grounded: set[int] = set()
+        """The sources that Gemini's grounding metadata has already placed in the text."""
+        self._passages: dict[int, list[str]] = {}
         self._text = ""
         """The text part read last, with its start and end as byte offsets of the whole text."""
         self._start = self._end = 0
@@ -47,27 +54,43 @@ class _CitationReader:
         self._end += _size(text)
 
     def cite(self, citation: Citation) -> None:
-        metadata = jsontext.decode_object(citation.opaque.json) if citation.opaque is not None else None
-        if metadata is not None and ("groundingChunks" in metadata or "groundingSupports" in metadata):
+        metadata = (jsontext.decode_object(citation.opaque.json) if citation.opaque is not None else None) or {}
+        if "groundingChunks" in metadata or "groundingSupports" in metadata:
             self._add_grounding(metadata)
         if not (citation.uri or citation.title):
             return
         number = self._source_number(citation.uri, citation.title)
-        if (segment := self._segment(citation, metadata or {})) is not None:
+        if number in self._grounded and "endIndex" not in metadata:
+            return
+        if citation.cited_text:
+            self._passages.setdefault(number, []).append(citation.cited_text)
+        if (segment := self._segment(citation, metadata)) is not None:
             self.supports.append({"segment": segment, "groundingChunkIndices": [number]})
+
+    def with_passages(self, number: int, source: Source) -> Source:
+        """A source with the passages it stands for, each once."""
+        return msgspec.structs.replace(source, cited_text=tuple(dict.fromkeys(self._passages.get(number, ()))))
 
     def _add_grounding(self, metadata: dict[str, Any]) -> None:
         first = len(self.chunks)
         for chunk in _list(metadata.get("groundingChunks")):
             page = source_of(chunk)
             self._numbers.setdefault(page.uri or page.title, len(self.chunks))
+            self._grounded.add(len(self.chunks))
             self.chunks.append(chunk)
         for support in _list(metadata.get("groundingSupports")):
-            if not first or not isinstance(support, dict):
-                self.supports.append(support)
-                continue
-            indices = [first + index for index in _list(support.get("groundingChunkIndices")) if isinstance(index, int) and index >= 0]
-            self.supports.append(support | {"groundingChunkIndices": indices})
+            if isinstance(support, dict):
+                self._add_support(support, first)
+
+    def _add_support(self, support: dict[str, Any], first: int) -> None:
+        """One passage and its sources, which are counted from `first`."""
+        indices = _list(support.get("groundingChunkIndices"))
+        numbers = [first + index for index in indices if isinstance(index, int) and not isinstance(index, bool) and index >= 0]
+        self.supports.append(support | {"groundingChunkIndices": numbers})
+        segment = support.get("segment")
+        if isinstance(segment, dict) and isinstance(text := segment.get("text"), str) and text:
+            for number in numbers:
+                self._passages.setdefault(number, []).append(text)
 
     def _source_number(self, uri: str, title: str) -> int:
         number = self._numbers.setdefault(uri or title, len(self.chunks))
@@ -77,6 +100,8 @@ class _CitationReader:
 
     def _segment(self, citation: Citation, metadata: dict[str, Any]) -> dict[str, Any] | None:
         """The span of the whole text that a citation refers to; None if it only names a source."""
+        if isinstance(last := metadata.get("endIndex"), int):  # Gemini's citationMetadata: bytes of the whole answer
+            return {"startIndex": metadata.get("startIndex") or 0, "endIndex": last, "text": citation.cited_text}
         span = metadata.get("url_citation") if isinstance(metadata.get("url_citation"), dict) else metadata
         start, end = (span or {}).get("start_index"), (span or {}).get("end_index")
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end:

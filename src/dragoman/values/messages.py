@@ -220,8 +220,9 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     model_version: str = ""
     detail: str = ""
     """The reason, if the service explains a refusal or a filter."""
-    fault: Literal["", "unreadable_call", "cut_in_call"] = ""
-    """What is wrong with a call written as text: it could not be parsed (`detail` says why), or the output limit truncated it."""
+    fault: Literal["", "unreadable_call", "cut_in_call", "paused"] = ""
+    """What is wrong with a call written as text: it could not be parsed (`detail` says why), or the output limit truncated it.
+    paused: the service stopped in the middle, and goes on when it is asked again with this answer as the last message."""
 
 
 # --- making messages ---------------------------------------------------------------------------------------------------
