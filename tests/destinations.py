@@ -56,6 +56,8 @@ def rules_of(deployment: Deployment, profile: Profile) -> Rules:
         thought_signatures=profile.thought_signatures,
         tool_schema=profile.tool_schema,
         call_ids=deployment.call_ids,
+        search_flag=deployment.search_flag,
+        our_results=deployment.protocol == "gemini",
     )
 
 

@@ -144,6 +144,19 @@ def test_vertex_paths_and_gemini_without_events() -> None:
     assert array.headers["content-type"].startswith("application/json")
 
 
+def test_vertex_has_no_method_for_several_embeddings_and_its_own_rules() -> None:
+    v1, v1beta1 = (f"/{version}/projects/p/locations/global/publishers/google/models/gemini-mock" for version in ("v1", "v1beta1"))
+    assert answered("", "gemini", path=f"{v1}:batchEmbedContents", body={"requests": []}).status == 404
+    assert answered("", "gemini", path="/v1beta/models/gemini-mock:batchEmbedContents", body={"requests": []}).status == 200
+    assert answered("", "gemini", path="/v1beta/models/gemini-mock:predict", body={"instances": []}).status == 404
+    call = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", "args": {}}}]}
+    reply = {"role": "user", "parts": [{"functionResponse": {"id": "c", "name": "f", "response": {"output": "x"}}}]}
+    asked = {"role": "user", "parts": [{"text": "hi"}]}
+    body = {"contents": [asked, call, reply], "tools": [{"functionDeclarations": [{"name": "f"}]}]}
+    assert answered("text: a", "gemini", path=f"{v1}:generateContent", body=body).status == 400
+    assert answered("text: a", "gemini", path=f"{v1beta1}:generateContent", body=body).status == 200
+
+
 def test_paths_without_v1_and_with_a_gateways_prefix() -> None:
     for protocol, path in [("openai_chat", "/chat/completions"), ("openai_responses", "/api/v3/responses"), ("anthropic", "/messages")]:
         assert text_of(protocol, answered("text: a", protocol, path=path).body) == "a"

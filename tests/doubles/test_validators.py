@@ -299,9 +299,7 @@ def test_function_responses_answer_the_call_turn() -> None:
         ([turn("user", "hi"), calls, turn("user", reply("read"))], count),
         ([turn("user", "hi"), calls, turn("user", "never mind")], count),
         ([turn("model", fn()), turn("user", reply())], early),
-        ([turn("user", "hi"), turn("model", "So."), turn("model", fn()), turn("user", reply())], early),
         ([turn("user", reply())], late),
-        ([turn("user", "hi"), turn("user", "ho")], "Please ensure that multiturn requests alternate between user and model."),
         ([turn("user", "hi"), turn("model", "so")], "Please ensure that single turn requests end with a user role"),
         ([turn("user", "hi"), calls, turn("user", "so:", reply("read"), reply("list"))], "come before any other part"),
         ([turn("user", "hi"), calls, turn("user", reply("list"), reply("read"))], "in the order of the function calls"),
@@ -359,7 +357,6 @@ def test_thought_signatures_ride_on_the_part() -> None:
             "items: field predicate failed: $type == Type.ARRAY",
         ),
         ({"properties": {"a": {"type": "string"}}}, "parameters.properties: only allowed for OBJECT type"),
-        ({"type": "object", "properties": {}}, "parameters.properties: should be non-empty for OBJECT type"),
         (SCHEMA | {"required": ["b"]}, "parameters.required[0]: property is not defined"),
         ({"type": "object", "properties": {"a": {"type": "integer", "enum": [1]}}}, "enum[0]' (TYPE_STRING), 1"),
         ({"type": "object", "properties": {"a": {"type": "text"}}}, 'v1beta.Type), "text"'),
@@ -386,12 +383,34 @@ def test_tools_are_declared_on_every_request() -> None:
     passes("openai_chat", chat(said("user"), calling("call_1"), answer("call_1")))
 
 
+def test_a_run_of_one_role_is_one_turn_for_gemini() -> None:
+    """docs/wire.md, rule 18: recorded exchanges with such runs were answered."""
+    calls = [turn("model", fn("read")), turn("model", fn("list"))]
+    apart = [turn("user", reply("read")), turn("user", reply("list")), turn("user", "and then?")]
+    passes("gemini", gemini(turn("user", "hi"), turn("user", "ho"), *calls, *apart, tools=declare()))
+    passes("gemini", gemini(turn("user", "hi"), turn("model", "So."), turn("model", fn()), turn("user", reply()), tools=declare()))
+
+
+def test_gemini_takes_a_list_of_one_as_the_thing_itself() -> None:
+    declared = {"functionDeclarations": {"name": "read", "parameters": {"type": 6, "properties": {}}}}
+    body = {"contents": {"role": "user", "parts": {"text": "hi"}}, "systemInstruction": {"parts": {"text": ""}}, "tools": declared}
+    passes("gemini", body)
+    refused("gemini", body | {"contents": {"parts": {"words": "hi"}}}, 0, "Unknown name \"words\" at 'contents[0].parts[0]'")
+
+
+def test_gemini_takes_a_part_of_a_signature_alone() -> None:
+    signed = {"role": "model", "parts": [{"thought": True, "thoughtSignature": "c2ln"}]}
+    passes("gemini", gemini(turn("user", "hi"), signed, turn("user", "go on")))
+
+
 def test_responses_are_output_or_error_under_the_calls_id() -> None:
     """docs/wire.md, rule 22"""
     ask, calls = turn("user", "hi"), turn("model", fn(id="c1"), fn(id="c2"))
     passes("gemini", gemini(ask, calls, turn("user", reply(id="c1"), reply(id="c2", response={"error": "gone"})), tools=declare()))
     for response in ({}, {"result": "ok"}, {"output": "ok", "error": "no"}):
-        refused("gemini", gemini(ask, turn("model", fn()), turn("user", reply(response=response)), tools=declare()), 22, "either output or")
+        body = gemini(ask, turn("model", fn()), turn("user", reply(response=response)), tools=declare())
+        refused("gemini", body, 22, "either output or", Rules(our_results=True))
+        passes("gemini", body)  # the rule is ours: the service takes any object
     as_text = gemini(ask, turn("model", fn()), turn("user", reply(response="ok")), tools=declare())
     refused(
         "gemini",

@@ -437,6 +437,23 @@ def test_vertex_knows_no_call_ids() -> None:
     refused("gemini", body, 0, "Unknown name \"id\" at 'contents[1].parts[0].function_call': Cannot find field.", Rules(call_ids=False))
 
 
+def test_vertex_runs_search_beside_functions_and_knows_no_flag_for_it() -> None:
+    body = gemini(turn("user", "hi"), tools=[*declare(), {"googleSearch": {}}])
+    flagged = body | {"toolConfig": {"includeServerSideToolInvocations": True}}
+    unknown = "Unknown name \"includeServerSideToolInvocations\" at 'tool_config': Cannot find field."
+    for call_ids in (True, False):
+        rules = Rules(thought_signatures=True, call_ids=call_ids, search_flag=False)
+        passes("gemini", body, rules)
+        refused("gemini", flagged, 0, unknown, rules)
+        refused("gemini", body, 0, "Tool use with function calling is unsupported", Rules(call_ids=call_ids, search_flag=False))
+
+
+def test_gemini_says_which_temperatures_it_takes() -> None:
+    words = "temperature value of 1000 but the supported range is from 0 (inclusive) to 2.0001 (exclusive)"
+    refused("gemini", gemini(turn("user", "hi"), generationConfig={"temperature": 1000}), 0, words)
+    passes("gemini", gemini(turn("user", "hi"), generationConfig={"temperature": 2}))
+
+
 def test_gemini_3_runs_search_beside_functions_when_told_to() -> None:
     rules = Rules(thought_signatures=True)
     body = gemini(turn("user", "hi"), tools=[*declare(), {"googleSearch": {}}])

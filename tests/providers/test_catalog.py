@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dragoman import ConfigError, builtin_catalog, connect
+from dragoman import ConfigError, Settings, Thinking, build_request, builtin_catalog, connect
 from dragoman.providers import catalog as module
 from dragoman.providers.catalog import Catalog, filled, from_toml, profile_for
 from dragoman.values.profile import UNKNOWN_CONTEXT_WINDOW, Deployment
@@ -202,3 +202,76 @@ def test_deployments_are_plain_values() -> None:
 def test_a_small_model_is_as_small_behind_serve_local(name: str) -> None:
     rows = builtin_catalog()
     assert rows["llamacpp"].models[name] == rows["local"].models[name]
+
+
+# --- Gemini and Vertex ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        ("gemini/gemini-3.8-flash", False),
+        ("gemini/gemini-3.5-flash-lite", False),
+        ("gemini/gemini-4-helium", False),
+        ("gemini/gemini-3.9-flash", False),
+        ("gemini/gemini-3-flash-preview", True),
+        ("gemini/gemini-3.1-pro-preview", True),
+        ("gemini/gemini-3.1-pro-preview-customtools", True),
+        ("gemini/gemini-2.5-flash-preview-09-2025", True),
+        ("gemini/gemma-4-31b-it", True),
+        ("vertex/gemini-3.5-flash", True),
+        ("vertex/gemini-3-flash-preview", True),
+        ("vertex/gemini-3.7-flash", False),
+    ],
+)
+def test_temperature_goes_to_gemini_models_that_heed_it(model: str, takes: bool) -> None:
+    """Since 3.5 Flash-Lite and 3.6 the service ignores it; a name that nobody knows is taken for a newer model."""
+    deployment, name = builtin_catalog().find(model)
+    assert profile_for(deployment, name).temperature is takes
+
+
+@pytest.mark.parametrize("deployment", ["vertex", "vertex_region"])
+def test_vertex_lists_no_model_that_has_ended(deployment: str) -> None:
+    rows = builtin_catalog()[deployment]
+    assert rows.default_model in rows.models
+    assert not [name for name in rows.models if name.startswith(("gemini-2", "gemini-3.6"))]
+
+
+def test_vertex_region_serves_the_two_jurisdictions() -> None:
+    """No Gemini model since 3 is served in a single region; us and eu have host names of their own."""
+    row = builtin_catalog()["vertex_region"]
+    env = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "eu"}
+    path = "/v1/projects/p/locations/eu/publishers/google"
+    assert filled(row.base_url, env, row.name) == f"https://aiplatform.eu.rep.googleapis.com{path}"
+    assert filled(row.base_url, {"GOOGLE_CLOUD_PROJECT": "p"}, row.name).startswith("https://aiplatform.us.rep.googleapis.com/")
+    worldwide = builtin_catalog()["vertex"].models
+    for name, profile in row.models.items():
+        here, there = profile.prices, worldwide[name].prices
+        assert here is not None
+        assert there is not None
+        assert here.input == pytest.approx(there.input * 1.1)
+        assert here.output == pytest.approx(there.output * 1.1)
+
+
+def test_gemini_4_caches_and_answers_as_its_guide_says() -> None:
+    for deployment in ("gemini", "vertex", "vertex_region"):
+        argon = builtin_catalog()[deployment].models["gemini-4-argon"]
+        assert (argon.cache_min_tokens, argon.unstreamed_output_tokens) == (6_144, 32_768)
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "level"),
+    [
+        ("gemini-3.8-flash", "off", "low"),
+        ("gemini-3.8-flash", "max", "high"),
+        ("gemini-3.5-flash-lite", "off", "minimal"),
+        ("gemini-3.5-flash-lite", "low", "low"),
+        ("gemini-3.1-flash-lite", "medium", "medium"),
+        ("gemini-4-argon", "off", "low"),
+    ],
+)
+def test_a_thinking_level_is_one_the_model_takes(model: str, effort: str, level: str) -> None:
+    provider = connect(f"gemini/{model}", key="k")
+    request = build_request(provider.model, "hi", settings=Settings(thinking=Thinking(effort)))  # type: ignore[arg-type]
+    config = msgspec.json.decode(provider.prepare(request).body)["generationConfig"]["thinkingConfig"]
+    assert config == {"includeThoughts": effort != "off", "thinkingLevel": level}

@@ -12,12 +12,14 @@ from destinations import MAIN, connection
 from dragoman import RetryPolicy, Settings, Thinking, ToolSpec, build_request, connect
 from dragoman.providers.connect import Connection
 from dragoman.testing.mock.server import MockServer
+from dragoman.testing.mock.validate import Rules
 from dragoman.values.contracts import HttpRequest
 from dragoman.values.errors import RateLimited, StreamBroken, Unauthorized, Unsupported
 from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta
 from dragoman.values.messages import FinishReason
 
-BASE = {"gemini": "", "anthropic": "", "openai_chat": "/v1", "openai_responses": "/v1"}
+VERTEX_PATH = "/v1/projects/p/locations/global/publishers/google"
+BASE = {"gemini": "", "anthropic": "", "openai_chat": "/v1", "openai_responses": "/v1", "vertex": VERTEX_PATH}
 ONCE = RetryPolicy(attempts=1)
 TOOL = ToolSpec.of("read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 
@@ -102,6 +104,68 @@ def test_texts_are_embedded_where_the_service_embeds(where: str) -> None:
         await provider.aclose()
 
     served("", use)
+
+
+@pytest.mark.parametrize(
+    ("model", "method"), [("", "embedContent"), ("gemini-embedding-001", "predict"), ("text-embedding-005", "predict")]
+)
+def test_vertex_embeds_one_text_a_request(model: str, method: str) -> None:
+    """It has no method for several: `embedContent` for gemini-embedding-2 and later, `predict` for the models before."""
+
+    async def use(server: MockServer) -> None:
+        provider = at("vertex", server.url)
+        vectors = await provider.embed(["one", "two", "one"], model)
+        assert vectors[0] == vectors[2] != vectors[1]
+        name = model or "gemini-embedding-2"
+        assert [exchange.path.rpartition("/")[2] for exchange in server.requests] == [f"{name}:{method}"] * 3
+        text = "one" if method == "predict" else {"parts": [{"text": "one"}]}
+        body = {"instances": [{"content": text}]} if method == "predict" else {"content": text}
+        assert server.requests[0].body == body
+        await provider.aclose()
+
+    served("", use)
+
+
+def test_the_gemini_api_embeds_a_hundred_texts_a_request() -> None:
+    async def use(server: MockServer) -> None:
+        provider = at("gemini", server.url)
+        vectors = await provider.embed([f"text {number}" for number in range(101)])
+        assert len(vectors) == 101
+        assert [len(exchange.body["requests"]) for exchange in server.requests] == [100, 1]
+        assert await provider.embed([]) == []
+        await provider.aclose()
+
+    served("", use)
+
+
+@pytest.mark.parametrize(("limit", "streamed"), [(None, True), (65_536, True), (32_768, False), (1_000, False)])
+def test_an_answer_too_long_for_one_piece_is_streamed(limit: int | None, streamed: bool) -> None:
+    """Gemini 4 gives 32,768 tokens at most without streaming, and refuses a request for more."""
+
+    async def use(server: MockServer) -> None:
+        provider = connect("gemini/gemini-4-argon", key="k", base_url=server.url)
+        settings = Settings(max_output_tokens=limit)
+        response = await provider.generate(build_request(provider.model, "A story, please.", settings=settings))
+        assert (response.message.text, response.finish) == ("Once upon a time.", FinishReason.STOP)
+        assert server.requests[0].path.endswith(":streamGenerateContent?alt=sse" if streamed else ":generateContent")
+        await provider.aclose()
+
+    served("text: Once upon a time.", use)
+
+
+def test_vertex_searches_beside_tools() -> None:
+    """Without the flag that the Gemini API wants: Vertex refuses the field."""
+
+    async def use(server: MockServer) -> None:
+        provider = at("vertex", server.url)
+        request = build_request(provider.model, "Weather?", tools=[TOOL], settings=Settings(search=True))
+        response = await provider.generate(request)
+        assert response.message.text == "Sunny."
+        assert server.requests[0].violation is None
+        assert "includeServerSideToolInvocations" not in str(server.requests[0].body)
+        await provider.aclose()
+
+    served("text: Sunny.", use, rules=Rules(thought_signatures=True))
 
 
 def test_anthropic_does_not_embed() -> None:

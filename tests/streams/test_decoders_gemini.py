@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.providers.gemini_stream import FINISH
 from dragoman.values.errors import Overloaded, StreamBroken
 from dragoman.values.events import ResponseStarted, ThoughtDelta, UsageUpdated
 from dragoman.values.messages import Citation, FinishReason, Message, Response, Text, Thought, ToolCall, assistant, user
@@ -176,23 +177,37 @@ def test_feedback_without_a_block_blocks_nothing() -> None:
     assert gemini({"promptFeedback": {"safetyRatings": []}}, chunk({"text": "a"}, finish="STOP")).finish is FinishReason.STOP
 
 
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("STOP", FinishReason.STOP),
-        ("MAX_TOKENS", FinishReason.LENGTH),
-        ("SAFETY", FinishReason.SAFETY),
-        ("RECITATION", FinishReason.RECITATION),
-        ("LANGUAGE", FinishReason.OTHER),
-        ("BLOCKLIST", FinishReason.SAFETY),
-        ("PROHIBITED_CONTENT", FinishReason.SAFETY),
-        ("SPII", FinishReason.SAFETY),
-        ("IMAGE_SAFETY", FinishReason.SAFETY),
-        ("MALFORMED_FUNCTION_CALL", FinishReason.MALFORMED_TOOL_CALL),
-        ("UNEXPECTED_TOOL_CALL", FinishReason.MALFORMED_TOOL_CALL),
-        ("SOMETHING_NEW", FinishReason.OTHER),
-    ],
-)
+# The names of google-genai 3.1.0, and MODEL_ARMOR, which only Vertex has.
+FINISH_REASONS = {
+    "FINISH_REASON_UNSPECIFIED": FinishReason.OTHER,
+    "STOP": FinishReason.STOP,
+    "MAX_TOKENS": FinishReason.LENGTH,
+    "SAFETY": FinishReason.SAFETY,
+    "RECITATION": FinishReason.RECITATION,
+    "LANGUAGE": FinishReason.OTHER,
+    "OTHER": FinishReason.OTHER,
+    "BLOCKLIST": FinishReason.SAFETY,
+    "PROHIBITED_CONTENT": FinishReason.SAFETY,
+    "SPII": FinishReason.SAFETY,
+    "MALFORMED_FUNCTION_CALL": FinishReason.MALFORMED_TOOL_CALL,
+    "IMAGE_SAFETY": FinishReason.SAFETY,
+    "UNEXPECTED_TOOL_CALL": FinishReason.MALFORMED_TOOL_CALL,
+    "TOO_MANY_TOOL_CALLS": FinishReason.OTHER,
+    "IMAGE_PROHIBITED_CONTENT": FinishReason.SAFETY,
+    "NO_IMAGE": FinishReason.OTHER,
+    "IMAGE_RECITATION": FinishReason.RECITATION,
+    "IMAGE_OTHER": FinishReason.OTHER,
+    "CONTINUATION": FinishReason.LENGTH,
+    "MALFORMED_RESPONSE": FinishReason.MALFORMED_TOOL_CALL,
+    "MODEL_ARMOR": FinishReason.SAFETY,
+}
+
+
+def test_every_finish_reason_of_the_service_has_a_meaning() -> None:
+    assert FINISH == FINISH_REASONS
+
+
+@pytest.mark.parametrize(("word", "reason"), [*FINISH_REASONS.items(), ("SOMETHING_NEW", FinishReason.OTHER)])
 def test_every_finish_reason_and_unknown_ones(word: str, reason: FinishReason) -> None:
     """Finish reasons are a closed enum, the raw reason kept beside it."""
     response = gemini(chunk({"text": "a"}), chunk(finish=word, candidate={"finishMessage": "Because."}))
@@ -202,6 +217,67 @@ def test_every_finish_reason_and_unknown_ones(word: str, reason: FinishReason) -
 def test_an_unknown_finish_reason_does_not_let_a_call_run() -> None:
     response = gemini(chunk({"functionCall": {"name": "f", "args": {}}}, finish="SOMETHING_NEW"))
     assert (response.finish, len(response.message.calls)) == (FinishReason.OTHER, 1)
+
+
+# --- an answer in several requests: Gemini 4 -----------------------------------------------------------------------------------------
+
+
+def paused(text: str, token: str) -> Response:
+    return gemini(chunk({"text": text}), chunk(finish="CONTINUATION", candidate={"continuationToken": token}))
+
+
+def asked(*messages: Message) -> dict[str, Any]:
+    return prepared("gemini", *messages, model="gemini/gemini-4-argon")
+
+
+def paused_by_argon(text: str, token: str) -> Message:
+    """A paused answer as gemini-4-argon gives it."""
+    body = sse(chunk({"text": text}), chunk(finish="CONTINUATION", candidate={"continuationToken": token}))
+    return answered("gemini", body, model="gemini/gemini-4-argon").message
+
+
+def test_a_paused_answer_says_so() -> None:
+    response = paused("Once", "dG9rZW4=")
+    assert (response.finish, response.fault, response.raw_finish) == (FinishReason.OTHER, "paused", "CONTINUATION")
+    assert response.message.text == "Once"
+
+
+def test_a_paused_answer_is_continued_by_the_same_request_and_its_token() -> None:
+    """The service wants the request again as it was, without the half answer, and the newest token."""
+    first, second = paused_by_argon("Once", "b25l"), paused_by_argon(" upon", "dHdv")
+    before = asked(user("A story"))
+    assert asked(user("A story"), first) == before | {"continuationToken": "b25l"}
+    assert asked(user("A story"), first, second) == before | {"continuationToken": "dHdv"}
+
+
+def test_a_token_that_was_used_is_never_sent_again() -> None:
+    first, rest = paused_by_argon("Once", "b25l"), gemini(chunk({"text": " upon"}), STOP).message
+    body = asked(user("A story"), first, rest, user("Go on."))
+    assert "continuationToken" not in json.dumps(body)
+    assert [[part["text"] for part in content["parts"]] for content in body["contents"]] == [["A story"], ["Once", " upon"], ["Go on."]]
+
+
+def test_a_token_stays_with_the_model_that_made_it() -> None:
+    body = prepared("gemini", user("A story"), paused_by_argon("Once", "b25l"), user("Go on."), model="gemini/gemini-3.8-flash")
+    assert "continuationToken" not in json.dumps(body)
+
+
+def test_calls_of_a_paused_answer_are_answered_first() -> None:
+    end = chunk({"functionCall": {"name": "f", "args": {}}}, finish="CONTINUATION", candidate={"continuationToken": "b25l"})
+    response = answered("gemini", sse(end), model="gemini/gemini-4-argon")
+    assert (response.finish, response.fault) == (FinishReason.TOOL_CALLS, "")
+    body = asked(user("Go"), response.message, *results_for(response.message))
+    assert "continuationToken" not in json.dumps(body)
+    assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
+
+
+def test_a_token_alone_pauses_nothing() -> None:
+    """A stream names a token now and then, in case it breaks."""
+    response = gemini(chunk({"text": "a"}, candidate={"continuationToken": "b25l"}), STOP)
+    assert (response.finish, response.fault, response.message) == (FinishReason.STOP, "", assistant("a"))
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_parts_of_unknown_kinds_are_kept_for_the_service_and_empty_ones_are_not() -> None:

@@ -440,15 +440,11 @@ def test_line_18_a_turn_of_calls_is_followed_by_one_content_of_their_responses()
                 assert [each.get("name") for each in answers] == [call["name"] for call in calls], f"{to.name} {name}"
                 assert [each.get("id") for each in answers] == [call.get("id") for call in calls], f"{to.name} {name}"
 
-    def part_responses(body: Json) -> None:
-        body["contents"].append({"role": "user", "parts": [body["contents"][2]["parts"].pop()]})
-
     def text_first(body: Json) -> None:
         body["contents"][2]["parts"].reverse()
 
     number = "Please ensure that the number of function response parts is equal to the number of function call parts"
     refused(GEMINI, "parallel_calls_of_one_tool", lambda body: body["contents"][2]["parts"].pop(), 18, number)
-    refused(GEMINI, "parallel_calls_of_one_tool", part_responses, 18, "alternate between user and model")
     refused(GEMINI, "results_and_a_word_of_the_user", text_first, 18, "function response parts come before any other part")
     refused(GEMINI, "multi_turn", lambda body: body["contents"].pop(), 18, "end with a user role")
     refused(GEMINI, "multi_turn", lambda body: body["contents"].pop(0), 18, "starts with a user turn")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import quote
 
 import msgspec
@@ -12,7 +12,8 @@ from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.http.sse import SSEDecoder
 from dragoman.providers.gemini_schema import reduce_schema
-from dragoman.providers.gemini_stream import Decoder, read_answer
+from dragoman.providers.gemini_stream import CONTINUATION, Decoder, read_answer
+from dragoman.providers.openai_settings import effort_word
 from dragoman.providers.wire import Destination, Taken, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, media_placeholder, result_text, user_pieces
@@ -23,13 +24,14 @@ from dragoman.values.messages import Blob, FileRef, Message, Request, Response, 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """The documented value for a call that Gemini did not make itself."""
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576, "max": 24_576}
-_LEVELS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
 
 
 class Rendered(msgspec.Struct, frozen=True):
     role: str
     parts: bytes
     """Parts joined by commas; empty if nothing of the message can be sent to this service."""
+    continuation: bytes = b""
+    """The token that continues this answer, as JSON, if the service paused it."""
 
 
 # --- one message → parts ------------------------------------------------------------------------------------------------------------
@@ -37,7 +39,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 def render(message: Message, to: Destination) -> Rendered:
     if message.role == "assistant":
-        return Rendered("model", b",".join(_model_parts(message, to)))
+        return Rendered("model", b",".join(_model_parts(message, to)), _continuation(message, to))
     results = [part for part in message.parts if isinstance(part, ToolResult)]  # (18) function responses come before any text
     parts = [_response_part(result, to) for result in results]
     parts += [_media_part(part, to) for result in results for part in attachments(result)]
@@ -51,7 +53,7 @@ def _model_parts(message: Message, to: Destination) -> Iterator[bytes]:
         match part:
             case Text(text=text, opaque=opaque) if text.strip() or to.own(opaque):
                 yield _add_signature(b'{"text":' + jsontext.encode(text) + b"}", to.own(opaque))
-            case Thought(opaque=opaque) if own := to.own(opaque):
+            case Thought(opaque=opaque) if (own := to.own(opaque)) and not own.startswith(CONTINUATION):
                 yield own.encode()
             case ToolCall(opaque=opaque):
                 signature = to.own(opaque) or ("" if signed else jsontext.dumps(SKIP_SIGNATURE))
@@ -59,6 +61,15 @@ def _model_parts(message: Message, to: Destination) -> Iterator[bytes]:
                 yield _add_signature(_call_part(part, to), signature)
             case _:
                 pass
+
+
+def _continuation(message: Message, to: Destination) -> bytes:
+    """The token of a paused answer. A call in it is answered first, and then the conversation goes on without the token."""
+    last = message.parts[-1] if message.parts else None
+    if not isinstance(last, Thought) or message.calls:
+        return b""
+    own = to.own(last.opaque, same_model=True)
+    return jsontext.encode(jsontext.decode(own)["continuationToken"]) if own.startswith(CONTINUATION) else b""
 
 
 def _add_signature(part: bytes, signature: str) -> bytes:
@@ -105,7 +116,18 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
     if tool_config := _tool_config(request, to):
         tail["toolConfig"] = tool_config
     tail.update(to.deployment.extra_body)
-    return b"".join([*_prompt(request, rendered, to), merged_object(tail), b"}"])
+    asked, token = _without_paused(rendered)
+    continuation = b',"continuationToken":' + token if token else b""
+    return b"".join([*_prompt(request, asked, to), continuation, merged_object(tail), b"}"])
+
+
+def _without_paused(rendered: Sequence[Rendered]) -> tuple[Sequence[Rendered], bytes]:
+    """The messages to send, and the token if the last is a paused answer: the service wants the same request again, without its answer."""
+    token = rendered[-1].continuation if rendered else b""
+    end = len(rendered)
+    while token and end and rendered[end - 1].continuation:
+        end -= 1
+    return rendered[:end], token
 
 
 def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> list[bytes]:
@@ -157,7 +179,8 @@ def _tool_config(request: Request, to: Destination) -> dict[str, object]:
     if request.settings.search:
         if not to.profile.thought_signatures:  # true from Gemini 3 on
             raise Unsupported(say("providers.no_search_with_tools", model=to.model))
-        config["includeServerSideToolInvocations"] = True
+        if to.deployment.search_flag:
+            config["includeServerSideToolInvocations"] = True
     return config
 
 
@@ -191,7 +214,8 @@ def _generation(request: Request, to: Destination) -> dict[str, object]:
 def _thinking(asked: Thinking, to: Destination) -> dict[str, object] | None:
     match to.profile.thinking:
         case "level":
-            level = "low" if asked.effort == "off" else _LEVELS[asked.effort]
+            word = effort_word(asked.effort, to.profile)
+            level = "low" if word in (None, "none") else word  # no level turns thinking off
             return {"includeThoughts": asked.effort != "off", "thinkingLevel": level}
         case "budget" if asked.effort == "off":
             return {"thinkingBudget": 0} if to.profile.thinking_off else {"includeThoughts": False, "thinkingBudget": 128}
@@ -233,7 +257,7 @@ def from_wire(data: Any, to: Destination, taken: Taken) -> Response:
 
 
 def count_request(request: Request, rendered: Sequence[Rendered], to: Destination) -> tuple[str, bytes]:
-    prompt = b"".join([*_prompt(request, rendered, to), b"}"])
+    prompt = b"".join([*_prompt(request, _without_paused(rendered)[0], to), b"}"])
     if to.deployment.auth == "vertex":  # Vertex takes the fields as they are
         return f"{_model_path(to)}:countTokens", prompt
     model = jsontext.encode(f"models/{to.model.removeprefix('models/')}")
@@ -245,10 +269,22 @@ def count_answer(data: Any) -> int:
 
 
 def embed_request(texts: Sequence[str], to: Destination) -> tuple[str, bytes]:
-    model = f"models/{to.model.removeprefix('models/')}"
-    requests = [{"model": model, "content": {"parts": [{"text": text}]}} for text in texts]
-    return f"{_model_path(to)}:batchEmbedContents", jsontext.encode({"requests": requests})
+    contents: list[dict[str, object]] = [{"parts": [{"text": text}]} for text in texts]
+    match to.profile.embed_method:
+        case "batch":
+            model = f"models/{to.model.removeprefix('models/')}"
+            requests = [{"model": model, "content": content} for content in contents]
+            return f"{_model_path(to)}:batchEmbedContents", jsontext.encode({"requests": requests})
+        case "content":  # one text a request: the deployment's embed_batch is 1
+            return f"{_model_path(to)}:embedContent", jsontext.encode({"content": contents[0]})
+        case "predict":
+            return f"{_model_path(to)}:predict", jsontext.encode({"instances": [{"content": text} for text in texts]})
+        case method:
+            assert_never(method)
 
 
 def embed_answer(data: Any) -> list[list[float]]:
-    return [row["values"] for row in data["embeddings"]]
+    if "predictions" in data:
+        return [row["embeddings"]["values"] for row in data["predictions"]]
+    rows = data["embeddings"] if "embeddings" in data else [data["embedding"]]
+    return [row["values"] for row in rows]

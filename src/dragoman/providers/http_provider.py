@@ -16,6 +16,7 @@ from dragoman.base.turnstile import Turnstile
 from dragoman.base.words import change_values, say
 from dragoman.http.deadline import Deadline
 from dragoman.http.pool import most_connections
+from dragoman.providers.answer import last_response
 from dragoman.providers.auth import Auth, NoAuth
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.faults import error_from_event, error_from_status
@@ -126,6 +127,8 @@ class HttpProvider(Provider):
 
     async def generate(self, request: Request) -> Response:
         to = self._to(request.model)
+        if _must_stream(request, to.profile):
+            return await last_response(self.stream(request))
         data = await self._json(self._prepared(request, stream=False), to.profile.first_event_s + to.profile.between_events_s)
         return self._whole_answer(data, request, to)
 
@@ -157,9 +160,14 @@ class HttpProvider(Provider):
         model = model or self._deployment.embed_model
         if not model:
             raise Unsupported(say("providers.no_embed_model", deployment=self.name))
-        if not texts:
-            return []
         to = self._to(model)
+        batch = self._deployment.embed_batch or len(texts)
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), batch or 1):
+            vectors += await self._embed_batch(texts[start : start + batch], to)
+        return vectors
+
+    async def _embed_batch(self, texts: Sequence[str], to: Destination) -> list[list[float]]:
         path, body = self._wire.embed_request(texts, to)
         return self._read(self._wire.embed_answer, await self._json(self._post(path, body, to), to.profile.first_event_s))
 
@@ -279,6 +287,12 @@ class HttpProvider(Provider):
 
     def _timed_out(self, key: str) -> TimedOut:
         return TimedOut(say(key, url=self._base_url), provider=self.name)
+
+
+def _must_stream(request: Request, profile: Profile) -> bool:
+    """Whether the answer may be longer than the service gives without streaming."""
+    limit = profile.unstreamed_output_tokens
+    return bool(limit) and not 0 < (request.settings.max_output_tokens or 0) <= limit
 
 
 async def _decoded(

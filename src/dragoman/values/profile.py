@@ -44,6 +44,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     input_window: int = 0
     """Tokens of input, if the service takes fewer of them than the whole window; 0: as many as the window holds."""
     max_output_tokens: int = UNKNOWN_OUTPUT_LIMIT
+    unstreamed_output_tokens: int = 0
+    """Tokens of output in an answer that is not streamed, if the service gives fewer of them; where more are wanted, `generate` streams."""
     known: bool = True
     """False if the catalog has no row for the model: the program says so, and the limits are a conservative guess."""
     prices: Prices | None = None
@@ -108,6 +110,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Gemini 3: the first function call of a model turn must carry a thought signature."""
     tool_schema: Literal["json_schema", "subset"] = "json_schema"
     """Gemini: whether declarations may use `parametersJsonSchema`, or must be reduced to the accepted subset."""
+    embed_method: Literal["batch", "content", "predict"] = "batch"
+    """Gemini, embedding models: `batchEmbedContents`, or on Vertex `embedContent`, and `predict` for models before gemini-embedding-2."""
 
     # --- waiting, on events and not on bytes
     first_event_s: float = 60.0
@@ -148,10 +152,14 @@ class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     stream_usage: bool = True
     """OpenAI Chat: whether `stream_options.include_usage` is supported."""
     call_ids: bool = True
-    """Gemini: whether functionCall and functionResponse may carry an id (Vertex rejects it)."""
+    """Gemini: whether functionCall and functionResponse may carry an id (Vertex v1 rejects it, v1beta1 takes it)."""
+    search_flag: bool = True
+    """Gemini: whether searching beside tools needs `includeServerSideToolInvocations` (Vertex does not know the field and needs none)."""
     cache: Literal["none", "implicit", "key", "breakpoints"] = "none"
     """How the prompt cache is used: implicitly, by `prompt_cache_key`, or by `cache_control` blocks."""
     embed_model: str = ""
+    embed_batch: int = 0
+    """The most texts that one embedding request may hold; 0: any number."""
     extra_body: dict[str, object] = {}
     """Fields added to every request unchanged, for gateways with their own switches."""
     profile: Profile = Profile(known=False)

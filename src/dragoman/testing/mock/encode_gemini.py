@@ -12,6 +12,8 @@ from dragoman.testing.script_steps import CallQuirk, CallStep, Cite, Fail, Finis
 from dragoman.values.messages import FinishReason
 
 CALL_PREFIX = "fc"
+CONTINUATION_TOKEN = "cGF1c2Vk"
+"""What continues an answer that ends with CONTINUATION."""
 
 # A reason without a word of the service is sent unchanged.
 _FINISH = {
@@ -92,6 +94,8 @@ class GeminiEncoder:
         self._end = {"finishReason": word}
         if detail:
             self._end["finishMessage"] = detail
+        if word == "CONTINUATION":
+            self._end["continuationToken"] = CONTINUATION_TOKEN
         if self._grounding:
             self._end["groundingMetadata"] = self._grounding_metadata()
         closing = [{"text": "", "thoughtSignature": self._signature}] if self._signature else []

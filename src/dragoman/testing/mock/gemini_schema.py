@@ -72,6 +72,11 @@ def request_error(path: str, wording: str, line: int = 0, *, paraphrase: bool = 
     return Violation(line, f"* GenerateContentRequest.{path}: {wording}\n", paraphrase)
 
 
+def list_of(value: object) -> object:
+    """What proto JSON makes of a message where a list of them belongs: a list of one."""
+    return [value] if isinstance(value, dict) else value
+
+
 def parse_fields(value: object, fields: dict[str, Kind], path: str, line: int = 0) -> Json | Violation:
     """An object's fields under their camelCase names, or why proto JSON rejects it."""
     if isinstance(value, list):
@@ -87,6 +92,7 @@ def parse_fields(value: object, fields: dict[str, Kind], path: str, line: int = 
         if item is None:
             continue
         kind = fields[field]
+        item = list_of(item) if kind == "array" else item
         where = f"{path}.{snake(field)}" if path else snake(field)
         if not fits(item, kind):
             if isinstance(item, list):
@@ -104,6 +110,8 @@ def schema_violation(schema: object, proto_path: str, path: str) -> Violation | 
     if isinstance(fields, Violation):
         return fields
     kind = fields.get("type", "")
+    if isinstance(kind, int) and not isinstance(kind, bool) and 0 <= kind < len(_TYPES):
+        kind = _TYPES[kind]  # proto JSON takes an enum's number too
     if not isinstance(kind, str) or (kind and kind.upper() not in _TYPES):
         return invalid_value(kind, f"{proto_path}.type", f"{_PACKAGE}.Type", 20)
     for index, each in enumerate(fields.get("enum", [])):
@@ -129,8 +137,6 @@ def _consistency_violation(fields: Json, kind: str, path: str) -> Violation | No
         for name in ("properties", "required"):
             if fields.get(name):
                 return request_error(f"{path}.{name}", "only allowed for OBJECT type", 20)
-    elif not properties:
-        return request_error(f"{path}.properties", "should be non-empty for OBJECT type", 20)
     for index, name in enumerate(fields.get("required", [])):
         if name not in properties:
             return request_error(f"{path}.required[{index}]", "property is not defined", 20)

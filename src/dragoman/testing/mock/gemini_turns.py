@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.testing.mock.gemini_schema import camel
+from dragoman.testing.mock.gemini_schema import camel, list_of
 from dragoman.testing.mock.violation import Json, Rules, Violation
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
@@ -13,8 +13,7 @@ SKIP_SIGNATURE = "skip_thought_signature_validator"
 
 def turns_violation(contents: list[Json], declared: bool, rules: Rules) -> Violation | None:
     """The first turn out of place. The contents' fields have been checked."""
-    turns = [[_camel(part) for part in content["parts"]] for content in contents]
-    roles = [content.get("role") or "user" for content in contents]
+    roles, turns = _merge_runs(contents)
     checks = (
         _order_violation(roles, turns),
         _responses_violation(roles, turns),
@@ -30,16 +29,26 @@ def turns_violation(contents: list[Json], declared: bool, rules: Rules) -> Viola
     return None
 
 
+def _merge_runs(contents: list[Json]) -> tuple[list[str], list[list[Json]]]:
+    """The turns with their roles. The service takes a run of one role for one turn."""
+    roles: list[str] = []
+    turns: list[list[Json]] = []
+    for content in contents:
+        parts: Any = list_of(content["parts"])
+        role = content.get("role") or "user"
+        if not roles or role != roles[-1]:
+            roles.append(role)
+            turns.append([])
+        turns[-1] += map(_camel, parts)
+    return roles, turns
+
+
 def _order_violation(roles: list[str], turns: list[list[Json]]) -> Violation | None:
     if roles[0] == "model" and _calls(turns[0]):
         return _call_too_early()
     if roles[0] == "model":
         return Violation(18, "Please ensure that the conversation starts with a user turn.", paraphrase=True)
-    for index, (role, turn) in enumerate(zip(roles, turns, strict=True)):
-        if index and role == roles[index - 1]:
-            if role == "model" and _calls(turn):
-                return _call_too_early()
-            return Violation(18, "Please ensure that multiturn requests alternate between user and model.")
+    for role, turn in zip(roles, turns, strict=True):
         if role == "user" and _calls(turn):
             return Violation(18, "Please ensure that function calls are in a model turn.", paraphrase=True)
         if role == "model" and _responses(turn):

@@ -12,19 +12,23 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from dragoman.testing.mock.http import ReceivedRequest
+from dragoman.testing.mock.violation import Rules
 from dragoman.testing.scripted import EMBEDDING_SIZE, embedding
 from dragoman.values.profile import ProtocolName
 
-Action = Literal["generate", "stream", "count", "embed", "embed_batch", "models"]
+Action = Literal["generate", "stream", "count", "embed", "embed_batch", "predict", "models"]
+VertexVersion = Literal["", "v1", "v1beta1"]
 
-_GEMINI = re.compile(r"/v1(?:beta|beta1|alpha)?/(?:projects/[^/]+/locations/[^/]+/publishers/google/)?models/([^:]+):(\w+)")
-_GEMINI_ACTIONS: dict[str, Action] = {
+_GEMINI = re.compile(r"/v1(?:beta|alpha)?/models/([^:]+):(\w+)")
+_VERTEX = re.compile(r"/(v1|v1beta1)/projects/[^/]+/locations/[^/]+/publishers/google/models/([^:]+):(\w+)")
+_BOTH_ACTIONS: dict[str, Action] = {
     "generateContent": "generate",
     "streamGenerateContent": "stream",
     "countTokens": "count",
     "embedContent": "embed",
-    "batchEmbedContents": "embed_batch",
 }
+_GEMINI_ACTIONS = _BOTH_ACTIONS | {"batchEmbedContents": "embed_batch"}
+_VERTEX_ACTIONS = _BOTH_ACTIONS | {"predict": "predict"}
 # Services and gateways may put any prefix before these; the longer ending comes first.
 _ENDINGS: tuple[tuple[str, ProtocolName, Action], ...] = (
     ("/chat/completions", "openai_chat", "generate"),
@@ -42,6 +46,8 @@ class ServiceRoute(msgspec.Struct, frozen=True):
     action: Action
     model: str = ""
     """The model, if the path names it."""
+    vertex: VertexVersion = ""
+    """The version of Vertex AI that the path names; empty for other services."""
 
 
 def find_route(request: ReceivedRequest, path: str) -> ServiceRoute | None:
@@ -53,6 +59,10 @@ def find_route(request: ReceivedRequest, path: str) -> ServiceRoute | None:
     if found := _GEMINI.fullmatch(path):
         action = _GEMINI_ACTIONS.get(found[2])
         return ServiceRoute("gemini", action, unquote(found[1])) if action else None
+    if found := _VERTEX.fullmatch(path):
+        version: VertexVersion = "v1" if found[1] == "v1" else "v1beta1"
+        action = _VERTEX_ACTIONS.get(found[3])
+        return ServiceRoute("gemini", action, unquote(found[2]), version) if action else None
     return next((ServiceRoute(protocol, action) for ending, protocol, action in _ENDINGS if path.endswith(ending)), None)
 
 
@@ -60,6 +70,13 @@ def _models_route(request: ReceivedRequest, path: str) -> ServiceRoute:
     if "anthropic-version" in request.headers:
         return ServiceRoute("anthropic", "models")
     return ServiceRoute("gemini" if "/v1beta" in path else "openai_chat", "models")
+
+
+def rules_at(where: ServiceRoute, rules: Rules) -> Rules:
+    """The rules of the service that a path belongs to: Vertex AI has no flag for searching, and only its v1beta1 has call ids."""
+    if not where.vertex:
+        return rules
+    return msgspec.structs.replace(rules, call_ids=where.vertex == "v1beta1", search_flag=False)
 
 
 def key_of(request: ReceivedRequest) -> str:
@@ -89,6 +106,8 @@ def embed_body(where: ServiceRoute, body: dict[str, Any], tokens: int) -> dict[s
     if where.protocol == "gemini":
         if where.action == "embed_batch":
             return {"embeddings": [_gemini_vector(each) for each in body.get("requests") or []]}
+        if where.action == "predict":
+            return {"predictions": [_prediction(each, body) for each in body.get("instances") or []]}
         return {"embedding": _gemini_vector(body)}
     asked = body.get("input") or []
     texts = [asked] if isinstance(asked, str) else asked
@@ -101,7 +120,14 @@ def embed_body(where: ServiceRoute, body: dict[str, Any], tokens: int) -> dict[s
 def _gemini_vector(asked: dict[str, Any]) -> dict[str, Any]:
     parts = (asked.get("content") or {}).get("parts") or []
     text = "".join(part.get("text", "") for part in parts)
-    return {"values": embedding(text, asked.get("outputDimensionality") or EMBEDDING_SIZE)}
+    size = asked.get("outputDimensionality") or (asked.get("embedContentConfig") or {}).get("outputDimensionality")
+    return {"values": embedding(text, size or EMBEDDING_SIZE)}
+
+
+def _prediction(instance: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    size = (body.get("parameters") or {}).get("outputDimensionality") or EMBEDDING_SIZE
+    values = embedding(str(instance.get("content") or ""), size)
+    return {"embeddings": {"values": values, "statistics": {"truncated": False, "token_count": 1}}}
 
 
 def _base64(vector: list[float]) -> str:

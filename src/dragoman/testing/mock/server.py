@@ -244,7 +244,8 @@ class MockServer:
             return Fail(404, f"There is no script named {exchange.script!r}. {remedy}")
         if self._rules is None or where.action not in ("generate", "stream"):
             return None
-        exchange.violation = validate(where.protocol, body, _with_betas(self._rules, exchange.headers))
+        rules = routes.rules_at(where, _with_betas(self._rules, exchange.headers))
+        exchange.violation = validate(where.protocol, body, rules)
         if exchange.violation is None:
             return None
         return Fail(exchange.violation.status, exchange.violation.message, exchange.violation.code)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from dragoman.testing.mock.gemini_schema import invalid_value, not_repeating, parse_fields, request_error, schema_violation, unknown_name
+from dragoman.testing.mock.gemini_schema import (
+    invalid_value,
+    not_repeating,
+    parse_fields,
+    request_error,
+    schema_violation,
+    unknown_name,
+)
 from dragoman.testing.mock.gemini_turns import turns_violation
 from dragoman.testing.mock.violation import Json, Kind, Rules, Violation, estimate_tokens, first_violation, is_base64, lone_surrogate_at
 
@@ -19,6 +26,8 @@ _TOP: dict[str, Kind] = {
     "safetySettings": "array",
     "cachedContent": "string",
     "labels": "object",
+    "modelArmorConfig": "object",
+    "continuationToken": "string",
     "serviceTier": "string",
     "store": "bool",
 }
@@ -124,6 +133,8 @@ def _generation(value: object, rules: Rules) -> Violation | None:
         return config
     if not rules.temperature and any(field in config for field in ("temperature", "topP", "topK")):
         return Violation(0, "Sampling parameters are not supported for this model.", paraphrase=True)
+    if found := _temperature(config.get("temperature", 1)):
+        return found
     if "responseSchema" in config and "responseJsonSchema" in config:
         return Violation(0, "Only one of response_schema and response_json_schema may be set.", paraphrase=True)
     constrained = "responseSchema" in config or "responseJsonSchema" in config
@@ -142,6 +153,13 @@ def _generation(value: object, rules: Rules) -> Violation | None:
         kind = "type.googleapis.com/google.ai.generativelanguage.v1beta.ThinkingConfig.ThinkingLevel"
         return invalid_value(level, "generation_config.thinking_config.thinking_level", kind)
     return None
+
+
+def _temperature(value: float) -> Violation | None:
+    if 0 <= value < 2.0001:
+        return None
+    wording = f"Unable to submit request because it has a temperature value of {value:g} but the supported range is from 0 (inclusive) to "
+    return Violation(0, f"{wording}2.0001 (exclusive). Update the value and try again.")
 
 
 def _tools(body: Json, rules: Rules) -> Violation | None:
@@ -165,16 +183,27 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
     config = parse_fields(top.get("toolConfig", {}), _TOOL_CONFIG, "tool_config")
     if isinstance(config, Violation):
         return config
-    if names and built_in and not config.get("includeServerSideToolInvocations"):
-        if not rules.thought_signatures:
-            return Violation(0, "Tool use with function calling is unsupported")
-        wording = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."
-        return Violation(0, wording)
+    if found := _search_beside_functions(config, bool(names and built_in), rules):
+        return found
     generation = top.get("generationConfig", {})
     mime_type = generation.get("responseMimeType") or generation.get("response_mime_type")
     if names and mime_type == "application/json" and not rules.thought_signatures:
         return Violation(0, "Function calling with a response mime type: 'application/json' is unsupported")
     return _calling(config.get("functionCallingConfig", {}), names)
+
+
+def _search_beside_functions(config: Json, both: bool, rules: Rules) -> Violation | None:
+    """Built-in tools beside functions: from Gemini 3 on. The Gemini API wants a flag for it, which Vertex does not know."""
+    has_flag = rules.search_flag and rules.call_ids
+    flagged = config.get("includeServerSideToolInvocations")
+    if flagged is not None and not has_flag:
+        return unknown_name("includeServerSideToolInvocations", "tool_config")
+    if not both or flagged:
+        return None
+    if not rules.thought_signatures:
+        return Violation(0, "Tool use with function calling is unsupported")
+    wording = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling."
+    return Violation(0, wording) if has_flag else None
 
 
 def _declaration(value: object, path: str, rules: Rules) -> Violation | None:
@@ -238,6 +267,8 @@ def _part(value: object, path: str, rules: Rules) -> Violation | None:
     if isinstance(part, Violation):
         return part
     given = [field for field in _DATA if field in part]
+    if not given and part.get("thoughtSignature"):
+        return None  # a thought that came with nothing but its signature
     if not given:
         return request_error(f"{path}.data", "required oneof field 'data' must have one initialized field")
     if len(given) > 1:
@@ -307,7 +338,7 @@ def _response(value: object, path: str, rules: Rules) -> Violation | None:
         return not_repeating("response", path, 22)
     if response is not None and not isinstance(response, dict):
         return invalid_value(response, f"{path}.response", _STRUCT, 22)
-    if not response or ("output" in response) == ("error" in response):
+    if rules.our_results and (not response or ("output" in response) == ("error" in response)):
         wording = "response must hold either output or, where the function failed, error"
         return request_error(f"{path}.response", wording, 22, paraphrase=True)
     for index, part in enumerate(fields.get("parts", [])):

@@ -72,7 +72,11 @@ class Rules(msgspec.Struct, frozen=True):
     """Gemini 3: the first function call of each step of the current turn must be signed."""
     tool_schema: Literal["json_schema", "subset"] = "json_schema"
     call_ids: bool = True
-    """False for Vertex, which has no id in functionCall and functionResponse."""
+    """False for Vertex v1, which has no id in functionCall and functionResponse. Vertex v1beta1 has."""
+    search_flag: bool = True
+    """False for Vertex, which has no `includeServerSideToolInvocations` and needs none. Vertex v1 never has it."""
+    our_results: bool = False
+    """Ours, the service takes any object: a functionResponse holds `output` or `error`."""
 
 
 class BodyShape(msgspec.Struct, frozen=True):
