@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.faults import error_from_event, error_from_status
+from dragoman.providers.omitting import fields_named
 from dragoman.providers.wire import Destination
 from dragoman.values import errors
 from dragoman.values.errors import (
@@ -24,12 +25,40 @@ from dragoman.values.errors import (
     ProviderError,
     QuotaExhausted,
     RateLimited,
+    Refused,
     ServerError,
     TimedOut,
     Unauthorized,
 )
 
 CATALOG = builtin_catalog()
+KEYS = [
+    "error",
+    "errors",
+    "message",
+    "detail",
+    "msg",
+    "loc",
+    "code",
+    "type",
+    "param",
+    "details",
+    "error_code",
+    "reason",
+    "status",
+    "status_code",
+    "response",
+    "metadata",
+    "raw",
+    "provider_name",
+    "innererror",
+    "violations",
+    "fieldViolations",
+    "description",
+    "retryDelay",
+    "request_id",
+]
+"""Names that error bodies use."""
 
 
 def error(status: int, body: bytes | str | dict[str, Any] | list[Any], deployment: str = "openai", **headers: str) -> ProviderError:
@@ -116,7 +145,7 @@ def test_no_body_breaks_the_mapping(body: bytes, status: int) -> None:
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(["error", "message", "code", "type", "details", "status", "response", "violations", "retryDelay"]),
+                st.sampled_from(KEYS),
                 inner,
                 max_size=4,
             )
@@ -126,7 +155,184 @@ def test_no_body_breaks_the_mapping(body: bytes, status: int) -> None:
 )
 def test_no_json_breaks_the_mapping(value: Any) -> None:
     assert isinstance(error(429, json.dumps(value)), RateLimited)
-    assert isinstance(event_error(value), ProviderError)
+    for found in (error(400, json.dumps(value)), error(422, json.dumps([value])), event_error(value), event_error({"error": value})):
+        assert isinstance(found, ProviderError)
+        assert len(found.message.splitlines()) == 1
+        list(fields_named(found)) if isinstance(found, BadRequest) else None
+
+
+@given(st.text(max_size=80), st.text(max_size=20))
+def test_no_words_of_a_gateway_break_the_mapping(raw: str, name: str) -> None:
+    """What stands behind OpenRouter may be JSON, JSON text, or any text at all."""
+    for said in (
+        raw,
+        json.dumps({"error": {"message": raw}}),
+        {"error": raw},
+        [raw],
+        {"message": {"detail": [{"loc": [raw], "msg": raw}]}},
+    ):
+        found = error(400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": said, "provider_name": name}}})
+        assert len(found.message.splitlines()) == 1
+
+
+# --- what services call by another name ----------------------------------------------------------------------------------------
+
+
+def _behind_openrouter(raw: object, status: int = 400, name: str = "Google") -> dict[str, Any]:
+    return {"error": {"message": "Provider returned error", "code": status, "metadata": {"raw": raw, "provider_name": name}}}
+
+
+_GOOGLE_OVERFLOW = "The input token count (9) exceeds the maximum number of tokens allowed (8)."
+_MEANT: list[tuple[str, int, Any, type[ProviderError], str]] = [
+    # service, status, body, what it is, words that must be told
+    ("OpenRouter, text behind it", 429, _behind_openrouter("it is busy upstream", 429), RateLimited, "(Google: it is busy upstream)"),
+    (
+        "OpenRouter, JSON text behind it",
+        400,
+        _behind_openrouter(json.dumps({"error": {"code": 400, "message": _GOOGLE_OVERFLOW}})),
+        ContextOverflow,
+        _GOOGLE_OVERFLOW,
+    ),
+    ("OpenRouter, JSON behind it", 400, _behind_openrouter([{"error": {"message": "No such tool."}}]), BadRequest, "Google: No such tool."),
+    (
+        "OpenRouter, a key of one's own",
+        400,
+        _behind_openrouter('{"error":{"code":"invalid_api_key","message":"Incorrect API key provided: abc."}}', name="xAI"),
+        Unauthorized,
+        "check OPENAI_API_KEY",
+    ),
+    ("OpenRouter, an empty account", 400, _behind_openrouter('{"detail":"Insufficient Balance"}'), QuotaExhausted, "Insufficient Balance"),
+    ("OpenRouter twice", 400, _behind_openrouter(_behind_openrouter("the innermost words")), BadRequest, "the innermost words"),
+    (
+        "xAI, a wrong key",
+        400,
+        {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: ab***cd."},
+        Unauthorized,
+        "",
+    ),
+    ("DashScope, a wrong key", 400, {"error": {"code": "invalid_api_key", "message": "Incorrect API key provided."}}, Unauthorized, ""),
+    (
+        "Responses, an unknown model",
+        400,
+        {"error": {"message": "The requested model 'x' does not exist.", "param": "model", "code": "model_not_found"}},
+        NotFound,
+        "check the model's name",
+    ),
+    ("Mistral, an unknown model", 400, {"object": "error", "message": "Invalid model: x", "code": "1500"}, NotFound, ""),
+    ("DeepSeek, an unknown model", 400, {"error": {"message": "Model Not Exist", "code": "invalid_request_error"}}, NotFound, ""),
+    ("OpenRouter, an unknown model", 400, {"error": {"message": "x/y is not a valid model ID", "code": 400}}, NotFound, ""),
+    (
+        "Groq, a model that was taken away",
+        400,
+        {"error": {"message": "The model `x` has been decommissioned.", "code": "model_decommissioned"}},
+        NotFound,
+        "",
+    ),
+    ("Azure, a filtered prompt", 400, {"error": {"code": "content_filter", "message": "It was filtered.", "param": "prompt"}}, Refused, ""),
+    (
+        "Azure, by the inner code",
+        400,
+        {"error": {"code": "BadRequest", "message": "No.", "innererror": {"code": "ResponsibleAIPolicyViolation"}}},
+        Refused,
+        "",
+    ),
+    (
+        "OpenRouter, moderation",
+        403,
+        {"error": {"code": 403, "message": "Your input was flagged.", "metadata": {"reasons": ["x"]}}},
+        Refused,
+        "",
+    ),
+    ("DeepSeek, a filtered prompt", 400, {"error": {"message": "Content Exists Risk"}}, Refused, ""),
+    ("Qwen, a filtered prompt", 400, {"error": {"code": "data_inspection_failed", "message": "No."}}, Refused, ""),
+    (
+        "Groq, over a minute's tokens",
+        413,
+        {"error": {"message": "Request too large for model `x`: Limit 6000, Requested 9000"}},
+        ContextOverflow,
+        "",
+    ),
+    (
+        "OpenAI, over a minute's tokens",
+        429,
+        {"error": {"message": "Request too large for gpt-x on tokens per min (TPM): Limit 3, Requested 4.", "code": "rate_limit_exceeded"}},
+        ContextOverflow,
+        "",
+    ),
+    ("Kimi, an unpaid account", 429, {"error": {"type": "exceeded_current_quota_error", "message": "suspended"}}, QuotaExhausted, ""),
+    ("Kimi, busy", 429, {"error": {"type": "engine_overloaded_error", "message": "The engine is overloaded"}}, RateLimited, ""),
+    ("GLM, no balance", 429, {"error": {"code": "1113", "message": "余额不足或无可用资源包"}}, QuotaExhausted, ""),
+    ("xAI, no credit", 403, {"error": "Your team has used all available credits."}, QuotaExhausted, ""),
+    ("busy, with 500", 500, {"error": {"message": "The model is overloaded."}}, Overloaded, ""),
+    (
+        "Mistral, fields",
+        422,
+        {"message": {"detail": [{"loc": ["body", "n"], "msg": "Extra inputs are not permitted"}]}},
+        BadRequest,
+        "n: Extra",
+    ),
+    ("a gateway's list", 400, {"success": False, "errors": [{"code": 7, "message": "No route."}]}, BadRequest, "No route."),
+    (
+        "Google, vague",
+        400,
+        {"error": {"message": "Bad.", "details": [{"detail": "[ORIGINAL ERROR] too short"}]}},
+        BadRequest,
+        "Bad. [too short]",
+    ),
+    (
+        "Google, a field",
+        400,
+        {"error": {"message": "Bad.", "details": [{"fieldViolations": [{"field": "a", "description": "is odd"}]}]}},
+        BadRequest,
+        "Bad. [is odd]",
+    ),
+    (
+        "OpenAI, a field",
+        400,
+        {"error": {"message": "Not so.", "param": "reasoning.summary"}},
+        BadRequest,
+        "Not so. [param reasoning.summary]",
+    ),
+    (
+        "OpenAI, a field it has named",
+        400,
+        {"error": {"message": "Unknown parameter: 'x'.", "param": "x"}},
+        BadRequest,
+        "Unknown parameter: 'x'.",
+    ),
+    (
+        "Anthropic, its finer code",
+        400,
+        {"error": {"type": "invalid_request_error", "message": "No.", "details": {"error_code": "prefix_mismatch"}}},
+        BadRequest,
+        "No. [prefix_mismatch]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("service", "status", "body", "kind", "words"), _MEANT, ids=[row[0] for row in _MEANT])
+def test_an_error_is_what_its_words_say_and_tells_them(service: str, status: int, body: Any, kind: type[ProviderError], words: str) -> None:
+    found = error(status, body)
+    assert type(found) is kind, found
+    assert words in found.message
+    assert "\n" not in found.message
+
+
+def test_a_filtered_prompt_in_an_answer_with_status_200_is_not_tried_again() -> None:
+    found = event_error({"error": {"message": "It was filtered.", "code": "content_filter", "status": 400}})
+    assert (type(found), found.retryable, found.exit_code) == (Refused, False, 58)
+
+
+def test_a_key_in_googles_details_is_not_told() -> None:
+    details = [{"reason": "API_KEY_INVALID"}, {"detail": "Invalid API key: the-key"}]
+    found = error(400, {"error": {"message": "API key not valid.", "details": details}}, "gemini")
+    assert type(found) is Unauthorized
+    assert "the-key" not in found.message
+
+
+@pytest.mark.parametrize("said", ["The tool `model` was not found in tools", "max_tokens is invalid", "image was not found"])
+def test_words_that_only_sound_like_it_stay_bad_requests(said: str) -> None:
+    assert type(error(400, {"error": {"message": said}})) is BadRequest
 
 
 # --- statuses ---------------------------------------------------------------------------------------------------------------
@@ -141,10 +347,11 @@ def test_no_json_breaks_the_mapping(value: Any) -> None:
         (403, Forbidden, False, 41),
         (404, NotFound, False, 57),
         (408, TimedOut, True, 57),
-        (409, BadRequest, False, 57),
+        (409, BadRequest, True, 57),
         (413, BadRequest, False, 57),
         (422, BadRequest, False, 57),
         (429, RateLimited, True, 57),
+        (498, Overloaded, True, 57),
         (500, ServerError, True, 57),
         (502, ServerError, True, 57),
         (503, Overloaded, True, 57),
@@ -153,7 +360,7 @@ def test_no_json_breaks_the_mapping(value: Any) -> None:
     ],
 )
 def test_every_status_has_its_error(status: int, kind: type[ProviderError], retryable: bool, exit_code: int) -> None:
-    """One tree; fatal ones carry exit codes; retry 429 and 5xx, never 400."""
+    """One tree; fatal ones carry exit codes; retry 409, 429 and 5xx, never 400."""
     found = error(status, {"error": {"message": "No."}})
     assert (type(found), found.retryable, found.exit_code, found.status) == (kind, retryable, exit_code, status)
     assert isinstance(found, errors.DragomanError)
@@ -176,7 +383,13 @@ def test_the_request_is_named_as_the_service_names_it(header: str) -> None:
 
 def test_a_service_that_asks_not_to_be_asked_again_is_obeyed() -> None:
     assert not error(500, "", "anthropic", x_should_retry="false").retryable
+    assert not error(409, "", "anthropic", x_should_retry="false").retryable
     assert error(500, "", "anthropic", x_should_retry="true").retryable
+
+
+def test_a_service_that_asks_for_the_request_again_gets_it_when_it_says() -> None:
+    found = error(400, {"error": {"message": "The cache was being written."}}, "anthropic", x_should_retry="true", retry_after="3")
+    assert (type(found), found.retryable, found.retry_after_s) == (BadRequest, True, 3)
 
 
 # --- quotas -----------------------------------------------------------------------------------------------------------------

@@ -6,10 +6,8 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dragoman.base import jsontext
-from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.providers.wire import Destination
 from dragoman.values.errors import (
@@ -21,13 +19,16 @@ from dragoman.values.errors import (
     ProviderError,
     QuotaExhausted,
     RateLimited,
+    Refused,
     ServerError,
     TimedOut,
     Unauthorized,
 )
 from dragoman.values.profile import Deployment
 
-MAX_MESSAGE_CHARS = 600
+if TYPE_CHECKING:
+    from dragoman.providers.fault_body import ErrorBody
+
 _STATUS_OF = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
@@ -57,49 +58,76 @@ _OVERFLOW = (
     r"prompt exceeds max length|range of input length|longer than the (maximum model length|model's context length)|"
     r"(greater than the|loaded with) context length|input is too long|tokens \+ .max_new_tokens. must be"
 )
+# One request alone is over the limit of a minute: waiting does not help, a shorter request does.
+_OVER_MINUTE = r"(?i)request too large for |tokens must be reduced in order to run"
 # Not "exceeded your current quota, please check your plan": Gemini says that for every limit, per-minute ones too.
-_EMPTY_ACCOUNT = r"(?i)insufficient.{0,3}(quota|balance|credit)|credit balance is too low"
-_BAD_KEY = r"(?i)api.?key.{0,20}(not valid|invalid|expired)|API_KEY_INVALID"
+_EMPTY_ACCOUNT = (
+    r"(?i)insufficient.{0,3}(quota|balance|credit)|credit balance is too low|requires more credits|used all available credits|"
+    r"exceeded_current_quota|billing_(hard_limit|not_active)|arrearage|余额不足"
+)
+_BAD_KEY = r"(?i)api.?key.{0,20}(not valid|invalid|expired)|API_KEY_INVALID|(incorrect|invalid|wrong) api.?key"
+_NO_MODEL = (
+    r"(?i)model_not_found|model_decommissioned|not a valid model|\b(invalid|unknown) model\b|\bmodel not (exist|found)|"
+    r"\bmodel .{1,100} (does not exist|not found|has been decommissioned)|模型不存在"
+)
+_FILTERED = (
+    r"(?i)content_filter|content_policy_violation|ResponsibleAIPolicy|data_?inspection_?failed|content exists risk|"
+    r"\bflagged (as|by|for)\b|input was flagged|content management policy|responsible ai practices"
+)
+_BUSY = r"(?i)overloaded|at capacity|capacity exceeded|over capacity"
 
 
 def error_from_status(status: int, headers: Mapping[str, str], body: bytes, deployment: Deployment) -> ProviderError:
     """The error for an HTTP status and body."""
-    fault = _read_fault(body)
-    message = _message_of(fault) or _page_text(body) or say("providers.status_without_text", status=status)
+    from dragoman.providers.fault_body import page_text, read_body  # not needed until something fails
+
+    fault = read_body(body)
+    message = fault.message or page_text(body) or say("providers.status_without_text", status=status)
     return _error(status, message, fault, headers, deployment)
 
 
 def error_from_event(event: Any, to: Destination) -> ProviderError:
     """The error for an error event in a stream with status 200: treated like the HTTP status it corresponds to."""
-    fault = _fault_object(event)
-    code = str(fault.get("code") or "")
-    kind = str(fault.get("type") or "")
-    is_status = len(code) == 3 and code.isdecimal() and code[0] in "45"  # some services use their own numbers (GLM's 1302)
-    status = int(code) if is_status else _STATUS_OF.get(code) or _STATUS_OF.get(kind) or 500
-    return _error(status, _message_of(fault) or say("providers.error_without_text"), fault, {}, to.deployment)
+    from dragoman.providers.fault_body import body_in
+
+    fault = body_in(event)
+    named = (_STATUS_OF[code] for code in fault.codes if code in _STATUS_OF)
+    status = fault.status or next(named, 500)
+    return _error(status, fault.message or say("providers.error_without_text"), fault, {}, to.deployment)
 
 
-def retry_after_s(headers: Mapping[str, str], fault: Mapping[str, Any], now: float | None = None) -> float | None:
+def retry_after_s(headers: Mapping[str, str], fault: ErrorBody, now: float | None = None) -> float | None:
     """How long the server asks us to wait before a retry: the longest of its hints."""
     hints = [hint for hint in (*_header_hints(headers, time.time() if now is None else now), *_retry_infos(fault)) if hint is not None]
     return max(hints, default=None)
 
 
-def _error(status: int, message: str, fault: dict[str, Any], headers: Mapping[str, str], deployment: Deployment) -> ProviderError:
-    code = str(fault.get("status") or fault.get("code") or fault.get("type") or "")
-    words = f"{message} {code} {fault.get('type', '')}"
-    kind, advice = _classify(status, words, fault)
+def _error(status: int, message: str, fault: ErrorBody, headers: Mapping[str, str], deployment: Deployment) -> ProviderError:
+    kind, advice = _classify(status, " ".join((message, *fault.codes)), fault)
     key = " or ".join(deployment.key_env) or say("providers.the_key")
-    hint = retry_after_s(headers, fault) if kind in (RateLimited, Overloaded, ServerError) else None
+    retryable = _asked_to_retry(status, headers)
+    may_pass = kind in (RateLimited, Overloaded, ServerError) or retryable is True
     return kind(
         _add_advice(message, advice, key),
         provider=deployment.name,
         status=status,
-        request_id=_request_id(headers),
-        code=code,
-        retry_after_s=hint,
-        retryable=False if headers.get("x-should-retry") == "false" else None,
+        request_id=_request_id(headers) or fault.request_id,
+        code=next(iter(fault.codes), ""),
+        field=fault.field,
+        retry_after_s=retry_after_s(headers, fault) if may_pass else None,
+        retryable=retryable,
     )
+
+
+def _asked_to_retry(status: int, headers: Mapping[str, str]) -> bool | None:
+    """Whether the service wants the request again. A conflict (409) is one of locks that are soon released."""
+    match headers.get("x-should-retry"):
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            return True if status == 409 else None
 
 
 def _add_advice(message: str, advice: str, key: str) -> str:
@@ -113,81 +141,52 @@ def _add_advice(message: str, advice: str, key: str) -> str:
             return say(advice, message=message)
 
 
-def _classify(status: int, words: str, fault: dict[str, Any]) -> tuple[type[ProviderError], str]:
+def _classify(status: int, words: str, fault: ErrorBody) -> tuple[type[ProviderError], str]:
     """The kind of error, and the key of the sentence with advice for the user."""
     match status:
         case 401:
             return Unauthorized, "providers.check_key"
         case 402:
             return QuotaExhausted, "providers.no_credit"
-        case 403:
-            return Forbidden, "providers.key_not_allowed"
-        case 400 | 413 | 422 | 500 if re.search(_OVERFLOW, words):
-            return ContextOverflow, ""
-        case 400 if re.search(_BAD_KEY, words):
-            return Unauthorized, "providers.check_key"
-        case 400 if re.search(_EMPTY_ACCOUNT, words):
-            return QuotaExhausted, "providers.check_billing"
         case 404:
             return NotFound, "providers.check_model"
         case 408:
             return TimedOut, ""
-        case 429 if _is_daily_quota(fault):
-            return QuotaExhausted, "providers.daily_quota"
-        case 429 if re.search(_EMPTY_ACCOUNT, words):
-            return QuotaExhausted, "providers.check_billing"
-        case 429:
-            return RateLimited, ""
-        case 503 | 529:
-            return Overloaded, ""
-        case _ if status >= 500:
-            return ServerError, ""
-        case _:
+        case 409:
             return BadRequest, ""
+        case 429:
+            return _classify_limit(words, fault)
+        case 503 | 529 | 498:  # 498: Groq, for its flexible tier
+            return Overloaded, ""
+        case 400 | 413 | 422 | 500 if re.search(_OVERFLOW, words) or (status == 413 and re.search(_OVER_MINUTE, words)):
+            return ContextOverflow, ""
+        case _ if status < 500:
+            return _classify_refusal(status, words)
+        case _:
+            return (Overloaded if re.search(_BUSY, words) else ServerError), ""
 
 
-# --- reading error bodies of many shapes ------------------------------------------------------------------------------------------
+def _classify_limit(words: str, fault: ErrorBody) -> tuple[type[ProviderError], str]:
+    if _is_daily_quota(fault):
+        return QuotaExhausted, "providers.daily_quota"
+    if re.search(_EMPTY_ACCOUNT, words):
+        return QuotaExhausted, "providers.check_billing"
+    return (ContextOverflow if re.search(_OVER_MINUTE, words) else RateLimited), ""
 
 
-def _read_fault(body: bytes) -> dict[str, Any]:
-    try:
-        return _fault_object(jsontext.decode(body))
-    except jsontext.NotJSON:
-        return {}
-
-
-def _fault_object(value: Any) -> dict[str, Any]:
-    """The innermost object that describes the fault."""
-    if isinstance(value, list) and value:  # Gemini streams wrap the error in an array
-        value = value[0]
-    if not isinstance(value, dict):
-        return {}
-    inner = value.get("error")
-    if inner is None and isinstance(value.get("response"), dict):
-        inner = value["response"].get("error")
-    if isinstance(inner, str):
-        return {**value, "message": inner}
-    return inner if isinstance(inner, dict) else value
-
-
-def _message_of(fault: Mapping[str, Any]) -> str:
-    for field in ("message", "detail", "msg"):
-        value = fault.get(field)
-        if isinstance(value, str) and value.strip():
-            return _line(value)
-        if value:
-            return _line(jsontext.dumps(value))
-    return ""
-
-
-def _page_text(body: bytes) -> str:
-    """The text of an HTML error page, without markup."""
-    text = re.sub(r"<(script|style).*?</\1>|<[^<>]*>", " ", body[:20_000].decode(errors="replace"), flags=re.DOTALL | re.IGNORECASE)
-    return _line(text)
-
-
-def _line(text: str) -> str:
-    return one_line(text, MAX_MESSAGE_CHARS)
+def _classify_refusal(status: int, words: str) -> tuple[type[ProviderError], str]:
+    """400, 403, 422 …: services use them for much that has a status of its own elsewhere."""
+    if re.search(_FILTERED, words):
+        return Refused, ""
+    if re.search(_EMPTY_ACCOUNT, words):
+        return QuotaExhausted, "providers.check_billing"
+    if status == 403:
+        return Forbidden, "providers.key_not_allowed"
+    if re.search(_BAD_KEY, words):
+        return Unauthorized, "providers.check_key"
+    if re.search(_NO_MODEL, words):
+        return NotFound, "providers.check_model"
+    return BadRequest, ""
 
 
 def _request_id(headers: Mapping[str, str]) -> str:
@@ -225,19 +224,15 @@ def _seconds_until(date: str, now: float) -> float | None:
         return None
 
 
-def _details(fault: Mapping[str, Any]) -> list[dict[str, Any]]:
-    details = fault.get("details")
-    return [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
-
-
-def _retry_infos(fault: Mapping[str, Any]) -> Iterator[float | None]:
+def _retry_infos(fault: ErrorBody) -> Iterator[float | None]:
     """google.rpc.RetryInfo: a duration such as "45.837906927s"."""
-    for detail in _details(fault):
+    for detail in fault.details:
         delay = detail.get("retryDelay")
         if isinstance(delay, str):
             yield _number(delay.removesuffix("s"))
 
 
-def _is_daily_quota(fault: Mapping[str, Any]) -> bool:
-    violations = [item for detail in _details(fault) for item in detail.get("violations") or () if isinstance(item, dict)]
+def _is_daily_quota(fault: ErrorBody) -> bool:
+    found = (detail.get("violations") for detail in fault.details)
+    violations = [item for items in found if isinstance(items, list) for item in items if isinstance(item, dict)]
     return any("perday" in str(item.get("quotaId", "")).lower() for item in violations)

@@ -127,6 +127,7 @@ class ProviderError(DragomanError):
         status: int | None = None,
         request_id: str = "",
         code: str = "",
+        field: str = "",
         retry_after_s: float | None = None,
         retryable: bool | None = None,
     ) -> None:
@@ -137,6 +138,8 @@ class ProviderError(DragomanError):
         self.request_id = request_id
         self.code = code
         """The service's own code for the error (`overloaded_error`, `RESOURCE_EXHAUSTED`)."""
+        self.field = field
+        """The field of the request that the service names as the reason, with dots; empty if it names none."""
         self.retry_after_s = retry_after_s
         """How long the server asked us to wait, if it did."""
         if retryable is not None:

@@ -43,6 +43,7 @@ TEXTS = {
     # --- what a service answers with an error status, in its own words, and what to do
     "providers.status_without_text": "the service answered with status {status} and no explanation",
     "providers.error_without_text": "the service stopped with an error and no explanation",
+    "providers.upstream": "{message} ({said})",
     "providers.check_key": "{message} — check {key}",
     "providers.no_credit": "{message} — the account has no credit left",
     "providers.key_not_allowed": "{message} — {key} may not use this model or service",
