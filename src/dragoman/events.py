@@ -5,6 +5,7 @@ from dragoman.values.events import ContextCompressed as ContextCompressed
 from dragoman.values.events import ContextOverflowed as ContextOverflowed
 from dragoman.values.events import ContextPruned as ContextPruned
 from dragoman.values.events import ErrorRaised as ErrorRaised
+from dragoman.values.events import FieldOmitted as FieldOmitted
 from dragoman.values.events import LoopSuspected as LoopSuspected
 from dragoman.values.events import PromptAccepted as PromptAccepted
 from dragoman.values.events import PromptRead as PromptRead

@@ -5,6 +5,7 @@ from dragoman.values.record import AnswerRejected as AnswerRejected
 from dragoman.values.record import Compressed as Compressed
 from dragoman.values.record import Configured as Configured
 from dragoman.values.record import Entry as Entry
+from dragoman.values.record import FieldRefused as FieldRefused
 from dragoman.values.record import FileChange as FileChange
 from dragoman.values.record import FilesChanged as FilesChanged
 from dragoman.values.record import FilesRestored as FilesRestored

@@ -54,6 +54,15 @@ def test_control_characters_reach_a_pipe_as_they_are(place: Place, serve: Serve)
     assert place.ask().out == "\x1b[31mred\x1b[0m\n"
 
 
+def test_a_setting_that_the_service_refuses_is_told_in_one_line_and_the_answer_comes(place: Place, serve: Serve) -> None:
+    words = "Your organization must be verified to generate reasoning summaries."
+    asked = serve(script(f'error: 400 code=unsupported_value param=reasoning.summary "{words}"', "text: Here."))
+    done = place.ask(model=PROTOCOLS["openai_responses"])
+    assert (done.code, done.out) == (0, "Here.\n")
+    assert done.err == f"dragoman: {PROTOCOLS['openai_responses']} refuses reasoning.summary, so it is left out ({words})\n"
+    assert ["summary" in body.get("reasoning", {}) for body in asked.requests] == [True, False]
+
+
 def test_an_answer_that_was_broken_off_never_reaches_a_pipe(place: Place, serve: Serve) -> None:
     (place.home / "dragoman").mkdir()
     (place.home / "dragoman" / "config.toml").write_text("[retry]\nfirst_delay_s = 0")

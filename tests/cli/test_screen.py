@@ -26,6 +26,7 @@ from dragoman.values.events import (
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
+    FieldOmitted,
     LoopSuspected,
     PromptRead,
     Retrying,
@@ -197,6 +198,11 @@ def test_a_thought_is_one_line_however_many_pieces_it_comes_in(eyes: Eyes) -> No
 def test_each_thought_with_a_subject_is_a_line(eyes: Eyes) -> None:
     shown = told(eyes, ThoughtDelta("t1", "First"), ThoughtDelta("more"), ThoughtDelta("t2", "Second"), TextDelta("Hi."))
     assert [line for line in dict.fromkeys(shown.splitlines()) if line] == ["… First", "… Second", "Hi."]
+
+
+def test_a_setting_that_is_left_out_is_one_line(eyes: Eyes) -> None:
+    shown = told(eyes, FieldOmitted("responses", "gpt-x", "reasoning.summary", "not\nverified"), TextDelta("Hi."))
+    assert shown == "responses/gpt-x refuses reasoning.summary, so it is left out (not verified)\nHi."
 
 
 def test_shown_text_that_is_void_is_marked(eyes: Eyes) -> None:

@@ -23,6 +23,7 @@ from dragoman.values.events import (
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
+    FieldOmitted,
     LoopSuspected,
     PromptAccepted,
     PromptRead,
@@ -87,6 +88,17 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
         {"type": "error", "severity": "warning", "error_type": "retry", "message": "busy", "attempt": 1, "wait_s": 5.25, "discard": True},
     ),
     (StreamInvalid("empty"), {"type": "error", "severity": "warning", "error_type": "invalid_stream", "message": "empty", "discard": True}),
+    (
+        FieldOmitted("responses", "gpt-x", "reasoning.summary", "not verified"),
+        {
+            "type": "error",
+            "severity": "warning",
+            "error_type": "field_omitted",
+            "message": "not verified",
+            "model": "responses/gpt-x",
+            "field": "reasoning.summary",
+        },
+    ),
     (ToolModeChanged("text", "hermes"), {"type": "context", "event": "tool_mode", "mode": "text", "dialect": "hermes"}),
     (LoopSuspected("again", 2), {"type": "error", "severity": "warning", "error_type": "loop_detected", "message": "again", "count": 2}),
     (

@@ -195,7 +195,7 @@ STEPS = st.one_of(
     st.builds(Finish, TEXTS.filter(lambda text: text != "none"), TEXTS),
     st.builds(BlockStep, TEXTS),
     st.builds(Wait, SECONDS),
-    st.builds(Fail, st.integers(400, 599), TEXTS, TEXTS, *([st.none() | SECONDS] * 3), TEXTS),
+    st.builds(Fail, st.integers(400, 599), TEXTS, TEXTS, *([st.none() | SECONDS] * 3), TEXTS, TEXTS),
     st.builds(CutStep, st.none() | COUNTS),
     st.builds(Stall, st.none() | COUNTS),
     st.builds(Ping, st.none() | COUNTS, SECONDS),

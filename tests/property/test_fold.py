@@ -13,6 +13,7 @@ from dragoman.context.tokens import message_tokens
 from dragoman.context.view import PLACEHOLDER, View
 from dragoman.loop.history import History
 from dragoman.testing.journal import MemoryJournal
+from dragoman.values.events import FieldOmitted
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.record import Entry, Rewound, Said, ToolFinished, decode_entry, encode_entry
 from dragoman.values.usage import Usage
@@ -66,7 +67,7 @@ class Session:
             self.history.say(user("go on"))
 
     def _decisions(self) -> None:
-        match self.data.draw(st.sampled_from(["none", "none", "prune", "compress", "switch"])):
+        match self.data.draw(st.sampled_from(["none", "none", "prune", "compress", "switch", "refuse"])):
             case "prune":
                 known = [e.result.call_id for e in self.history.entries if isinstance(e, ToolFinished)]
                 self.history.prune(self.data.draw(st.lists(st.sampled_from(known), unique=True)) if known else [])
@@ -75,6 +76,9 @@ class Session:
                 self.history.compress(self.history.entries[-1], user("summary of all before"), after=first)
             case "switch":
                 self.history.change_model(self.data.draw(st.sampled_from(["model", "other"])))
+            case "refuse":
+                field = self.data.draw(st.sampled_from(["temperature", "reasoning.summary"]))
+                self.history.refuse_field(FieldOmitted("", self.history.view.model, field, "not supported"))
             case _:
                 pass
 

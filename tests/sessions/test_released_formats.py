@@ -15,6 +15,8 @@ from dragoman.values.record import Entry, Said, Started, ToolFinished, Unknown
 FORMAT_1 = Path(__file__).with_name("fixtures") / "format-1.jsonl"
 FORMAT_1_CONTEXT = FORMAT_1.with_name("format-1-context.jsonl")
 """The same format after entries about the context came to it."""
+FORMAT_1_REFUSED = FORMAT_1.with_name("format-1-refused.jsonl")
+"""And after one about a setting that a service refused."""
 
 
 def test_format_1_loads_whole() -> None:
@@ -24,7 +26,9 @@ def test_format_1_loads_whole() -> None:
     assert [entry.seq for entry in loaded.entries] == list(range(1, 17))
     later = read_log(FORMAT_1_CONTEXT)
     assert not later.damage
-    kinds = {type(entry) for entry in (*loaded.entries, *later.entries)}
+    latest = read_log(FORMAT_1_REFUSED)
+    assert not latest.damage
+    kinds = {type(entry) for entry in (*loaded.entries, *later.entries, *latest.entries)}
     assert kinds == set(typing.get_args(Entry)), "they hold an entry of every kind"
 
 
@@ -49,10 +53,17 @@ def test_what_is_not_understood_is_told() -> None:
     assert notice.startswith("entries of a kind this version does not know")
 
 
-@pytest.mark.parametrize("path", [FORMAT_1, FORMAT_1_CONTEXT], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [FORMAT_1, FORMAT_1_CONTEXT, FORMAT_1_REFUSED], ids=lambda path: path.stem)
 def test_it_goes_back_byte_for_byte(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     assert [encode_line(decode_line(line)) for line in lines] == lines
+
+
+def test_what_was_refused_is_still_left_out() -> None:
+    history = History(entries=read_log(FORMAT_1_REFUSED).entries)
+    assert history.request.omit == ("reasoning.summary",)
+    history.change_model("another")
+    assert history.request.omit == ()
 
 
 def test_what_was_decided_about_the_context_still_holds() -> None:

@@ -13,6 +13,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -52,6 +53,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
         NotCompressed, numbers, numbers, st.sampled_from(["inflated", "empty", "truncated", "failed"]), numbers, valid_text, valid_text
     ),
     st.builds(Spent, numbers, numbers, valid_text, usages, valid_text),
+    st.builds(FieldRefused, numbers, numbers, valid_text, valid_text, valid_text, valid_text),
     st.builds(ModelChanged, numbers, numbers, valid_text),
     st.builds(Rewound, numbers, numbers, numbers),
     st.builds(Titled, numbers, numbers, spoken.filter(lambda text: "\ud800" not in text)),

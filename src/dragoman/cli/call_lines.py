@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.values.events import ContextCompressed, ContextPruned, PromptRead, ToolCallFinished
+from dragoman.values.events import ContextCompressed, ContextPruned, FieldOmitted, PromptRead, ToolCallFinished
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 
@@ -30,6 +30,12 @@ def context_change(event: ContextPruned | ContextCompressed) -> str:
     if event.status == "compressed":
         return say("told_compressed", before=before, after=after)
     return say("told_not_compressed", status=event.status, before=before)
+
+
+def omission(event: FieldOmitted) -> str:
+    """Tells of a setting that was left out."""
+    model, reason = f"{event.deployment}/{event.model}", one_line(event.reason, 2 * TITLE_CHARS)
+    return say("setting_left_out", model=model, field=event.field, reason=reason)
 
 
 def prompt_progress(event: PromptRead) -> str:

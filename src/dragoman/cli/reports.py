@@ -21,6 +21,7 @@ from dragoman.cli.startup import mark_result_written
 from dragoman.values.events import (
     ContextCompressed,
     ContextPruned,
+    FieldOmitted,
     LoopSuspected,
     PromptRead,
     Retrying,
@@ -168,6 +169,8 @@ class TextReport:
                 self._show_result(event)
             case StreamInvalid():
                 self._answer.discard()
+            case FieldOmitted():
+                self._show_message(say("notice", text=call_lines.omission(event)))
             case SavingChanged(reason=reason):
                 self._show_message(reason)
             case LoopSuspected(reason=reason, count=1):

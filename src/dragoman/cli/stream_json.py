@@ -12,6 +12,7 @@ from dragoman.values.events import (
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
+    FieldOmitted,
     LoopSuspected,
     PromptAccepted,
     PromptRead,
@@ -98,6 +99,9 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "context", "event": "overflow", "estimated_tokens": event.estimated_tokens, "limit_tokens": event.limit_tokens}
         case Retrying():
             return _warning("retry", event.reason) | {"attempt": event.attempt, "wait_s": round(event.wait_s, 3), "discard": True}
+        case FieldOmitted():
+            named = {"model": f"{event.deployment}/{event.model}", "field": event.field}
+            return _warning("field_omitted", event.reason) | named
         case StreamInvalid(reason=reason):
             return _warning("invalid_stream", reason) | {"discard": True}
         case PromptRead():

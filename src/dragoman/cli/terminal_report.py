@@ -18,6 +18,7 @@ from dragoman.values.events import (
     ContextOverflowed,
     ContextPruned,
     ErrorRaised,
+    FieldOmitted,
     LoopSuspected,
     PromptAccepted,
     PromptRead,
@@ -123,6 +124,8 @@ class TerminalReport:
                 self._finish_turn()
             case Retrying():
                 self._show_retry(event)
+            case FieldOmitted():
+                self._screen.message(call_lines.omission(event), "yellow")
             case StreamInvalid():
                 self._discard(say("answer_void"))
             case CitationAdded(citation=citation):

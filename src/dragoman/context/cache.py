@@ -19,6 +19,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -224,6 +225,7 @@ class Cache:
                 | FilesRestored()
                 | Spent()
                 | Titled()
+                | FieldRefused()
                 | Unknown()
             ):
                 pass  # changes neither what was sent nor what will be

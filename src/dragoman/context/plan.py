@@ -16,6 +16,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -249,6 +250,7 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
                 | ModelChanged()
                 | Rewound()
                 | Titled()
+                | FieldRefused()
                 | Unknown()
             ):
                 pass
@@ -298,6 +300,7 @@ def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
                 | Spent()
                 | Rewound()
                 | Titled()
+                | FieldRefused()
                 | Unknown()
             ):
                 pass

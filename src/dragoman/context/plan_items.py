@@ -21,6 +21,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -213,6 +214,7 @@ def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
                 | ModelChanged()
                 | Rewound()
                 | Titled()
+                | FieldRefused()
                 | Unknown()
             ):
                 pass

@@ -10,6 +10,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -97,6 +98,7 @@ class Path:
                 | ModelChanged()
                 | Rewound()
                 | Titled()
+                | FieldRefused()
                 | Unknown()
             ):
                 pass

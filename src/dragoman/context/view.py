@@ -20,6 +20,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -84,6 +85,8 @@ class View:
         """System and tools."""
         self.raw_tokens = 0
         """The whole request, before scaling to the model."""
+        self.refused: dict[tuple[str, str], tuple[str, ...]] = {}
+        """By deployment and model: the fields its service refused."""
         self._meters: dict[tuple[str, str], Meter] = {}
         self._times: dict[str, int] = {}
         self._open: tuple[ToolCall, ...] = ()
@@ -106,6 +109,11 @@ class View:
         """The token meter of the current model."""
         return self._meters.get((self.deployment, self.model)) or Meter()
 
+    @property
+    def omit(self) -> tuple[str, ...]:
+        """The fields that the current model's service has refused."""
+        return self.refused.get((self.deployment, self.model), ())
+
     def tokens(self, prior: float = 1.0) -> int:
         """About how many input tokens the next request has: the last reported count, adjusted by what changed since."""
         return self.meter.tokens(self.raw_tokens, prior)
@@ -115,7 +123,7 @@ class View:
         settings = self.settings
         if self._retry_temperature is not None:
             settings = msgspec.structs.replace(settings, temperature=self._retry_temperature)
-        return Request(self.model, self.messages, self.system, self.tools, settings, self.session_id)
+        return Request(self.model, self.messages, self.system, self.tools, settings, self.session_id, omit=self.omit)
 
     # --- feeding
 
@@ -148,6 +156,9 @@ class View:
                 self._prune(frozenset(call_ids))
             case Compressed():
                 self._compress(entry)
+            case FieldRefused(deployment=deployment, model=model, field=field):
+                known = self.refused.get((deployment, model), ())
+                self.refused[deployment, model] = known if field in known else (*known, field)
             case Rewound(to_seq=to_seq):
                 self._rewind(to_seq)
             case Started() | ToolStarted() | FilesChanged() | FilesRestored() | NotCompressed() | Spent() | Titled() | Unknown():
@@ -253,6 +264,7 @@ class View:
             if not isinstance(entry, Rewound):
                 fresh._apply(entry)
         fresh._fed = self._fed
+        fresh.refused = self.refused  # what a service takes does not depend on what is said
         self.__dict__.update(fresh.__dict__)
 
 

@@ -16,7 +16,7 @@ from dragoman.context.summarise import read_snapshot, summary_request
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
 from dragoman.values.errors import DragomanError, StreamBroken
-from dragoman.values.events import ResponseFinished, Retrying, TurnEvent
+from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
 from dragoman.values.record import Compressed
 
@@ -67,7 +67,7 @@ class Summariser:
 
     def _request(self, model: str, cut: Cut, focus: str, window: int) -> Request:
         summaries = {id(entry.summary) for entry in self._history.entries if isinstance(entry, Compressed)}
-        return summary_request(
+        request = summary_request(
             model,
             _read_prompt(),
             self._history.view.items[cut.start : cut.end],
@@ -77,6 +77,7 @@ class Summariser:
             focus=focus,
             is_summary=lambda message: id(message) in summaries,
         )
+        return msgspec.structs.replace(request, omit=self._history.view.omit)
 
     def _give_up(
         self, status: Literal["inflated", "empty", "truncated", "failed"], reason: str, model: str, response: Response | None, new: int = 0
@@ -95,6 +96,9 @@ class Summariser:
                 if isinstance(event, Retrying):
                     self.requests += 1
                     emit(event)
+                elif isinstance(event, FieldOmitted):
+                    if self._history.refuse_field(event) is not None:
+                        emit(event)
                 elif isinstance(event, ResponseFinished):
                     response = event.response
         if response is None:

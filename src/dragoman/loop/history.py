@@ -10,6 +10,7 @@ from dragoman.base.clock import now_ms
 from dragoman.context.cache import Cache
 from dragoman.context.view import View
 from dragoman.values.contracts import Journal
+from dragoman.values.events import FieldOmitted
 from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, tool_result
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
@@ -18,6 +19,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FileChange,
     FilesChanged,
     FilesRestored,
@@ -214,6 +216,12 @@ class History:
 
     def change_model(self, model: str, deployment: str = "") -> ModelChanged:
         return self._append(ModelChanged(*self._stamp(), model, deployment))
+
+    def refuse_field(self, omitted: FieldOmitted) -> FieldRefused | None:
+        """A field that requests to this model leave out from here on; None if the record says so already."""
+        if omitted.field in self.view.refused.get((omitted.deployment, omitted.model), ()):
+            return None
+        return self._append(FieldRefused(*self._stamp(), omitted.deployment, omitted.model, omitted.field, omitted.reason))
 
     def rewind(self, to: Entry) -> Rewound:
         return self._append(Rewound(*self._stamp(), to.seq))

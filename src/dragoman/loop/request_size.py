@@ -7,7 +7,7 @@ import asyncio
 from dragoman.loop.session import Session
 from dragoman.values.errors import DragomanError
 from dragoman.values.profile import Profile
-from dragoman.values.record import Compressed, NotCompressed, Pruned, ToolFinished
+from dragoman.values.record import Compressed, FieldRefused, NotCompressed, Pruned, ToolFinished
 
 UNANCHORED = 0.6
 """While a model has not counted a request itself, an estimate above this share of its window is checked."""
@@ -66,4 +66,7 @@ class RequestSize:
 
     def _answered_since(self, entries: int) -> bool:
         """Whether something came that an earlier count knows nothing of: an answer with a count of its own, or another model."""
-        return any(not isinstance(entry, Pruned | Compressed | NotCompressed | ToolFinished) for entry in self._history.entries[entries:])
+        return any(
+            not isinstance(entry, Pruned | Compressed | NotCompressed | ToolFinished | FieldRefused)
+            for entry in self._history.entries[entries:]
+        )

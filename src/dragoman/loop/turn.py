@@ -19,6 +19,7 @@ from dragoman.loop.options import AnswerPolicy
 from dragoman.values.errors import OutputLimit, Refused, StreamBroken
 from dragoman.values.events import (
     CitationAdded,
+    FieldOmitted,
     PromptRead,
     ResponseFinished,
     ResponseStarted,
@@ -96,7 +97,7 @@ class Turn:
                 async for event in events:
                     if isinstance(event, ResponseFinished):
                         finished = event.response
-                    elif isinstance(event, _SHOWN):
+                    elif isinstance(event, _SHOWN) or (isinstance(event, FieldOmitted) and history.refuse_field(event) is not None):
                         yield event
             if finished is None:
                 raise StreamBroken(say("loop.no_answer"), provider=self._model.provider.name)

@@ -11,7 +11,7 @@ from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.http.sse import SSEDecoder
 from dragoman.providers.anthropic_stream import Decoder, read_answer
-from dragoman.providers.wire import Destination, Taken, merged_object
+from dragoman.providers.wire import Destination, Taken, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, base64, blob_data, image_type, media_placeholder, user_pieces
 from dragoman.providers.wire_schemas import closed_schema, tool_schema
@@ -125,7 +125,7 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
     if stream:
         tail["stream"] = True
     tail.update(to.deployment.extra_body)
-    return b"".join([*_prompt(request, rendered, to), merged_object(tail), b"}"])
+    return b"".join([*_prompt(request, rendered, to), merged_object(leave_out(tail, request.omit)), b"}"])
 
 
 def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> list[bytes]:

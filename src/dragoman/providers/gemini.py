@@ -14,7 +14,7 @@ from dragoman.http.sse import SSEDecoder
 from dragoman.providers.gemini_schema import reduce_schema
 from dragoman.providers.gemini_stream import CONTINUATION, Decoder, read_answer
 from dragoman.providers.openai_settings import effort_word
-from dragoman.providers.wire import Destination, Taken, merged_object
+from dragoman.providers.wire import Destination, Taken, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, media_placeholder, result_text, user_pieces
 from dragoman.providers.wire_schemas import tool_schema
@@ -118,7 +118,7 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
     tail.update(to.deployment.extra_body)
     asked, token = _without_paused(rendered)
     continuation = b',"continuationToken":' + token if token else b""
-    return b"".join([*_prompt(request, asked, to), continuation, merged_object(tail), b"}"])
+    return b"".join([*_prompt(request, asked, to), continuation, merged_object(leave_out(tail, request.omit)), b"}"])
 
 
 def _without_paused(rendered: Sequence[Rendered]) -> tuple[Sequence[Rendered], bytes]:

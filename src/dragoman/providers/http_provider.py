@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.base import jsontext
@@ -23,8 +23,9 @@ from dragoman.providers.faults import error_from_event, error_from_status
 from dragoman.providers.redact import redact
 from dragoman.providers.wire import Destination, Framing, StreamDecoder, Wire
 from dragoman.values.contracts import BlobStore, HttpRequest, HttpResponse, Provider, Transport
-from dragoman.values.errors import ConnectionFailed, ProviderError, StreamBroken, TimedOut, Unauthorized, Unsupported
+from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, StreamBroken, TimedOut, Unauthorized, Unsupported
 from dragoman.values.events import (
+    FieldOmitted,
     ResponseFinished,
     ResponseStarted,
     StreamEvent,
@@ -36,6 +37,9 @@ from dragoman.values.events import (
 )
 from dragoman.values.messages import PerMessage, Request, Response, Text, Thought, ToolCall
 from dragoman.values.profile import Deployment, Profile
+
+if TYPE_CHECKING:
+    from dragoman.providers.omitting import Omitting
 
 TRAILING_S = 5.0
 """How long to wait for trailing events after the finish reason."""
@@ -72,6 +76,8 @@ class HttpProvider(Provider):
         self._base_url = (base_url or deployment.base_url).rstrip("/")
         self._blobs = blobs
         self._memos: dict[str, PerMessage[Any]] = {}
+        self._refused: dict[str, dict[str, str]] = {}
+        """By model: the settings that the service has refused, with its words."""
 
     @property
     def name(self) -> str:
@@ -91,7 +97,7 @@ class HttpProvider(Provider):
     # --- making a request
 
     def prepare(self, request: Request) -> HttpRequest:
-        return self._prepared(request, stream=True)
+        return self._prepared(self._omitting(request, stream=True).request if self._refused else request, stream=True)
 
     def messages_rendered(self, model: str) -> int:
         """How many messages have been rendered for a model so far, cached ones not counted."""
@@ -104,6 +110,11 @@ class HttpProvider(Provider):
             raise Unsupported(say("providers.no_tools", model=f"{self.name}/{to.model}"))
         body = self._wire.body(request, self._rendered(request, to), to, stream=stream)
         return self._post(self._wire.path(to, stream=stream), body, to)
+
+    def _omitting(self, request: Request, *, stream: bool) -> Omitting:
+        from dragoman.providers.omitting import Omitting  # most services take what they are sent
+
+        return Omitting(request, self._refused, lambda request: self._prepared(request, stream=stream).body)
 
     def _post(self, path: str, body: bytes, to: Destination) -> HttpRequest:
         headers = {
@@ -126,17 +137,52 @@ class HttpProvider(Provider):
     # --- the calls of the contract
 
     async def generate(self, request: Request) -> Response:
-        to = self._to(request.model)
-        if _must_stream(request, to.profile):
+        if _must_stream(request, self.profile(request.model)):
             return await last_response(self.stream(request))
-        data = await self._json(self._prepared(request, stream=False), to.profile.first_event_s + to.profile.between_events_s)
-        return self._whole_answer(data, request, to)
+        omitting = self._omitting(request, stream=False) if self._refused else None
+        while True:
+            try:
+                response = await self._generate_once(omitting.request if omitting else request)
+            except BadRequest as error:
+                omitting = omitting or self._omitting(request, stream=False)
+                if not omitting.leave_out(error):
+                    raise
+            else:
+                if omitting is not None:
+                    omitting.keep()
+                return response
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """A setting that the service refuses is left out, and told of by FieldOmitted before the answer begins."""
+        omitting = self._omitting(request, stream=True) if self._refused else None
+        is_answering = False
+        while True:
+            try:
+                async with aclosing(self._stream_once(omitting.request if omitting else request)) as events:
+                    async for event in events:
+                        if omitting is not None and not is_answering:
+                            omitting.keep()
+                            for field, reason in omitting.news.items():
+                                yield FieldOmitted(self.name, request.model, field, reason)
+                        is_answering = True
+                        yield event
+                return
+            except BadRequest as error:
+                omitting = omitting or self._omitting(request, stream=True)
+                if is_answering or not omitting.leave_out(error):
+                    raise
+
+    async def _generate_once(self, request: Request) -> Response:
+        to = self._to(request.model)
+        data = await self._json(self._prepared(request, stream=False), _whole_answer_s(to.profile))
+        return self._whole_answer(data, request, to)
+
+    async def _stream_once(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         to = self._to(request.model)
         prepared = self._prepared(request, stream=True)
         decoder = self._wire.decoder(to, lambda: _used_ids(request))
-        async with self._answered(prepared, to.profile.first_event_s) as (answer, deadline):
+        timeout_s = to.profile.first_event_s if "stream" not in request.omit else _whole_answer_s(to.profile)
+        async with self._answered(prepared, timeout_s) as (answer, deadline):
             if answer.headers.get("content-type", "").startswith("application/json"):
                 async for event in self._unstreamed(answer, request, to):
                     yield event
@@ -370,6 +416,11 @@ async def _read_body(answer: HttpResponse, deadline: float, limit: int = MAX_BOD
             if size > limit:
                 break
     return b"".join(pieces)
+
+
+def _whole_answer_s(profile: Profile) -> float:
+    """How long an answer may take that comes in one piece."""
+    return profile.first_event_s + profile.between_events_s
 
 
 def _used_ids(request: Request) -> set[str]:

@@ -12,7 +12,7 @@ from dragoman.base.words import say
 from dragoman.http.sse import SSEDecoder
 from dragoman.providers.openai_chat_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, format_instruction, response_format, sampling
-from dragoman.providers.wire import Destination, Taken, joined, merged_object
+from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
@@ -236,7 +236,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
         tail["stream"] = True
         if to.deployment.stream_usage:
             tail["stream_options"] = {"include_usage": True}
-    return tail | to.deployment.extra_body
+    return leave_out(tail | to.deployment.extra_body, request.omit)
 
 
 # --- the other calls, and responses -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dragoman.base import jsontext
 from dragoman.http.sse import SSEDecoder
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import effort, embed_answer, embed_request, format_instruction, named_schema, sampling
-from dragoman.providers.wire import Destination, Taken, joined, merged_object
+from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
@@ -155,7 +155,7 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
         tail["prompt_cache_key"] = cache_key(request)
     if stream:
         tail["stream"] = True
-    return tail | to.deployment.extra_body
+    return leave_out(tail | to.deployment.extra_body, request.omit)
 
 
 # --- the other calls, and responses ---------------------------------------------------------------------------------------------------

@@ -98,6 +98,15 @@ class Wire(Protocol):
     def embed_answer(self, data: Any) -> list[list[float]]: ...
 
 
+def leave_out(tail: dict[str, object], omit: Sequence[str]) -> dict[str, object]:
+    """The settings of a body without those that the service has refused: see `Request.omit`."""
+    if not omit:
+        return tail
+    from dragoman.providers.omitting import without_fields  # most services take what they are sent
+
+    return without_fields(tail, omit)
+
+
 def joined(items: Iterable[bytes]) -> list[bytes]:
     """Items with commas between, not joined yet: a body of megabytes is joined once, at the end."""
     pieces = [piece for item in items for piece in (b",", item)]

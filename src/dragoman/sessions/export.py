@@ -28,6 +28,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -235,6 +236,7 @@ def _parts_of(entry: Entry) -> Iterable[Part]:
             | ModelChanged()
             | Rewound()
             | Titled()
+            | FieldRefused()
             | Unknown()
         ):
             pass

@@ -21,6 +21,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -187,6 +188,7 @@ class _Fold:
                 | NotCompressed()
                 | Spent()
                 | Rewound()
+                | FieldRefused()
                 | Unknown()
             ):
                 pass

@@ -16,6 +16,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FilesChanged,
     FilesRestored,
     ModelChanged,
@@ -90,7 +91,7 @@ class ToolCallStep(_Step, frozen=True):
         return text_of(self.content)
 
 
-NoteKind = Literal["model", "pruned", "compressed", "rewound", "restored", "unknown"]
+NoteKind = Literal["model", "pruned", "compressed", "rewound", "restored", "field_refused", "unknown"]
 
 
 class Note(_Step, frozen=True):
@@ -174,6 +175,8 @@ class _TranscriptReader:
                 self._note(entry, "restored", str(len(seqs)))
             case Unknown(json=json):
                 self._note(entry, "unknown", json)
+            case FieldRefused():
+                self._note(entry, "field_refused", f"{entry.deployment}/{entry.model}: {entry.field}")
             case AnswerRejected() | FilesChanged() | NotCompressed() | Spent():
                 pass
             case _:

@@ -26,6 +26,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    FieldRefused,
     FileChange,
     FilesChanged,
     FilesRestored,
@@ -83,6 +84,7 @@ def file_changes(entries: Iterable[Entry]) -> list[FilesChanged]:
                 | ModelChanged()
                 | Rewound()
                 | Titled()
+                | FieldRefused()
                 | Unknown()
             ):
                 pass

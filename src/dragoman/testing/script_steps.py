@@ -111,6 +111,8 @@ class Fail(msgspec.Struct, frozen=True, omit_defaults=True, tag="error"):
     """Google's RetryInfo, in the body."""
     quota_id: str = ""
     """Google's QuotaFailure, in the body. An id that contains PerDay is a daily quota."""
+    param: str = ""
+    """The field that OpenAI names as the reason."""
 
 
 class CutStep(msgspec.Struct, frozen=True, omit_defaults=True, tag="cut"):

@@ -8,7 +8,7 @@ call id=c1 piece=5: read_file {"path": 1}   id="" is an empty id; args="..." hol
 cite title="A page": https://example.org
 usage: fresh=100 cache_read=50 output=20    also cache_write, cache_write_1h, thought
 wait: 0.5
-error: 429 retry_after=7 "Slow down"        also code, retry_date, retry_info, quota_id
+error: 429 retry_after=7 "Slow down"        also code, param, retry_date, retry_info, quota_id
 ping: 3 every=0.1                           or: ping: forever every=1
 garbage: {"broken
 raw: "event: news\ndata: {}\n\n"            or: raw base64: ZGF0YQ==
@@ -268,14 +268,15 @@ def _read_wait(line: _Line) -> Wait:
 
 
 def _read_error(line: _Line) -> Fail:
-    plain, pairs = line.words("code", "retry_after", "retry_date", "retry_info", "quota_id")
+    plain, pairs = line.words("code", "param", "retry_after", "retry_date", "retry_info", "quota_id")
     if not plain or len(plain) > 2:
         line.fail(say("testing.script_wrong_error"))
     hints = {f"{key}_s": line.number_of(float, pairs[key], key, 0.0) for key in ("retry_after", "retry_date", "retry_info") if key in pairs}
     status = line.number_of(int, plain[0], say("testing.a_status"), 400)
     if status > 599:
         line.fail(say("testing.script_wrong_status", status=status))
-    return Fail(status, plain[1] if len(plain) == 2 else "", pairs.get("code", ""), quota_id=pairs.get("quota_id", ""), **hints)
+    code, param, quota = (pairs.get(key, "") for key in ("code", "param", "quota_id"))
+    return Fail(status, plain[1] if len(plain) == 2 else "", code, quota_id=quota, param=param, **hints)
 
 
 def _read_cut(line: _Line) -> CutStep:
@@ -398,8 +399,9 @@ def _step_line(step: Step) -> str:
             return f"block: {_render_text(reason)}"
         case Wait(seconds):
             return f"wait: {_number(seconds)}"
-        case Fail(status, message, code, after, date, info, quota):
+        case Fail(status, message, code, after, date, info, quota, param):
             hints = {"code": code or None, "retry_after": after, "retry_date": date, "retry_info": info, "quota_id": quota or None}
+            hints["param"] = param or None
             return f"error: {status}{_pairs(hints)}{f' {_quote(message)}' if message else ''}"
         case CutStep(after_bytes):
             return "cut" if after_bytes is None else f"cut: {after_bytes}"

@@ -71,6 +71,17 @@ class Retrying(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
+class FieldOmitted(msgspec.Struct, frozen=True, tag=True):
+    """The service refused a setting, so the request was sent without it. Later ones for this model do not have it either."""
+
+    deployment: str
+    model: str
+    field: str
+    """The field of the body, with dots: `reasoning.summary`."""
+    reason: str
+    """The service's words."""
+
+
 class ResponseFinished(msgspec.Struct, frozen=True, tag=True):
     """The last event of every stream that did not raise."""
 
@@ -89,6 +100,7 @@ StreamEvent = (
     | CitationAdded
     | UsageUpdated
     | Retrying
+    | FieldOmitted
     | ResponseFinished
 )
 
@@ -197,6 +209,7 @@ TurnEvent = (
     | ThoughtDelta
     | CitationAdded
     | Retrying
+    | FieldOmitted
     | ToolCallRequested
     | ToolCallConfirmation
     | ToolCallUpdated

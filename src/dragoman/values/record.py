@@ -181,6 +181,16 @@ class ModelChanged(_Entry, frozen=True, tag="model_changed"):
     deployment: str = ""
 
 
+class FieldRefused(_Entry, frozen=True, tag="field_refused"):
+    """A setting that a service refused for a model: requests to it leave the field out from here on."""
+
+    deployment: str
+    model: str
+    field: str
+    """The field of the body, with dots: `reasoning.summary`."""
+    reason: str = ""
+
+
 class Rewound(_Entry, frozen=True, tag="rewound"):
     """Back to the state after `to_seq`."""
 
@@ -211,6 +221,7 @@ Entry = (
     | NotCompressed
     | Spent
     | ModelChanged
+    | FieldRefused
     | Rewound
     | Titled
     | Unknown

@@ -91,7 +91,7 @@ def openai_error(fail: Fail) -> dict[str, Any]:
     kind, code, message = _OPENAI.get(fail.status) or _OPENAI[500 if fail.status >= 500 else 400]
     if fail.code == "insufficient_quota":
         kind, message = "insufficient_quota", _QUOTA
-    return {"message": fail.message or message, "type": kind, "param": None, "code": fail.code or code}
+    return {"message": fail.message or message, "type": kind, "param": fail.param or None, "code": fail.code or code}
 
 
 def _anthropic(fail: Fail, request_id: str) -> dict[str, Any]:

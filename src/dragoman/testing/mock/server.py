@@ -248,7 +248,8 @@ class MockServer:
         exchange.violation = validate(where.protocol, body, rules)
         if exchange.violation is None:
             return None
-        return Fail(exchange.violation.status, exchange.violation.message, exchange.violation.code)
+        found = exchange.violation
+        return Fail(found.status, found.message, found.code, param=found.param)
 
     def _plain_answer(self, where: ServiceRoute, model_request: ModelRequest) -> dict[str, Any]:
         match where.action:

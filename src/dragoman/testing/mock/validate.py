@@ -10,7 +10,7 @@ from dragoman.testing.mock.validate_anthropic import validate_anthropic
 from dragoman.testing.mock.validate_chat import validate_chat
 from dragoman.testing.mock.validate_gemini import validate_gemini
 from dragoman.testing.mock.validate_responses import validate_responses
-from dragoman.testing.mock.violation import Json, Rules, Violation, fingerprint
+from dragoman.testing.mock.violation import Json, Rules, Violation, fingerprint, refused_setting
 from dragoman.values.profile import ProtocolName
 
 __all__ = ["Rules", "Violation", "fingerprint", "validate"]
@@ -26,4 +26,4 @@ _DEFAULT_RULES = Rules()
 
 def validate(protocol: ProtocolName, body: Json, rules: Rules = _DEFAULT_RULES) -> Violation | None:
     """The first violation in a decoded request body, or None if the service would accept it. Never raises on any JSON object."""
-    return _VALIDATORS[protocol](body, rules)
+    return refused_setting(body, rules) or _VALIDATORS[protocol](body, rules)

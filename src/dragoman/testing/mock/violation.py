@@ -33,6 +33,8 @@ class Violation(msgspec.Struct, frozen=True):
     status: int = 400
     code: str = ""
     """The error's code, if the service sends one."""
+    param: str = ""
+    """The field it names, if the service does that."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -46,6 +48,8 @@ class Rules(msgspec.Struct, frozen=True):
     """Above 0: a longer prompt is refused, by a rough estimate of its tokens."""
     temperature: bool = True
     """False: the model refuses temperature, top_p and top_k."""
+    refused_settings: dict[str, str] = {}
+    """Fields, with dots, that this service or account refuses, and its words for that."""
     known_signatures: frozenset[str] | None = None
     """What the service has signed: `fingerprint` of each Anthropic thinking block, OpenAI's encrypted content, Gemini's signatures."""
 
@@ -96,6 +100,17 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 Check = Callable[[Json, Rules], Violation | None]
+
+
+def refused_setting(body: Json, rules: Rules) -> Violation | None:
+    """The first field that this service refuses, whatever the protocol says."""
+    for field, message in rules.refused_settings.items():
+        inner: Any = body
+        for step in field.split("."):
+            inner = inner.get(step) if isinstance(inner, dict) else None
+        if inner is not None:
+            return Violation(0, message, code="unsupported_parameter", param=field)
+    return None
 
 
 def first_violation(checks: Iterable[Check], body: Json, rules: Rules) -> Violation | None:

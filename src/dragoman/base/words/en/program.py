@@ -104,6 +104,7 @@ TEXTS = {
     "trying_again": "dragoman: {reason}; trying again in {wait} s (attempt {attempt})",
     "countdown": "dragoman: trying again in {wait} s, Ctrl-C cancels",
     "reading_prompt": "reading the prompt: {percent}% of {tokens} tokens",
+    "setting_left_out": "{model} refuses {field}, so it is left out ({reason})",
     "tools_in_text": "dragoman: the model writes its calls as text ({dialect}); tools are described in text from now on",
     "bad_dialect": "{source}: text_tools.dialect: {reason}",
     "loop_suspected": "dragoman: the model seems to be going in circles ({reason}); it has been told",

@@ -144,6 +144,7 @@ TEXTS = {
     "sessions.note_pruned": "Old tool output was removed from what the model sees (calls: {about}).",
     "sessions.note_compressed": "What came before was summarised for the model:",
     "sessions.note_rewound": "Went back to entry {about}.",
+    "sessions.note_field_refused": "A setting was refused and is left out: {about}.",
     "sessions.note_restored": "Files were restored (changes undone: {about}).",
     "sessions.note_unknown": "An entry of a kind this version does not know:",
 }
