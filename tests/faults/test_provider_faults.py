@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dragoman.testing.script import Script
-from dragoman.testing.script_steps import Fail, answer
+from dragoman.testing.script_steps import Fail, RawStep, answer
 from dragoman.values.errors import (
     BadRequest,
     Forbidden,
@@ -195,3 +195,15 @@ def test_an_overload_that_passes_leaves_a_whole_answer(protocol: str) -> None:
         assert checked(events[events.index(retries(events)[-1]) + 1 :]).message == assistant("whole")
 
     run(protocol, passes)
+
+
+def test_an_error_line_in_a_stream_is_told_in_its_words() -> None:
+    """llama.cpp and servers around it write `error:` where the standard has only `data:`."""
+
+    async def ask(bench: Bench) -> None:
+        line = RawStep(b'error: {"code":500,"message":"no slot is free","type":"server_error"}\n\n')
+        _, error = await bench.fails(always(answer("Half", line)))
+        assert type(error) is ServerError
+        assert "no slot is free" in error.message
+
+    run("openai_chat", ask)

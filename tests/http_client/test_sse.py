@@ -121,6 +121,13 @@ def test_other_fields_are_ignored() -> None:
     assert decoded(body) == [("", b"yes")]
 
 
+def test_an_error_line_is_an_event() -> None:
+    """Not in the standard, but llama.cpp and servers around it end a stream so."""
+    body = b'data: {"a":1}\n\nerror: {"code":500,"message":"no slot"}\n\n'
+    assert decoded(body) == [("", b'{"a":1}'), ("error", b'{"error":{"code":500,"message":"no slot"}}')]
+    assert decoded(b"error: no JSON\n\n") == []
+
+
 def test_a_colon_in_data_is_data() -> None:
     assert decoded(b'data: {"a": "b:c"}\n\ndata::\n\n') == [("", b'{"a": "b:c"}'), ("", b":")]
 

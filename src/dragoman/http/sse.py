@@ -77,4 +77,6 @@ class SSEDecoder:
                 data.append(value)
             elif field == b"event":
                 name = value.decode(errors="replace")
+            elif field == b"error" and value.startswith(b"{"):  # not in the standard: llama.cpp and servers around it end a stream so
+                return ServerEvent("error", b'{"error":' + value + b"}")
         return ServerEvent(name, b"\n".join(data)) if data else None
