@@ -138,6 +138,21 @@ def test_doctor_without_a_key(place: Place) -> None:
     assert found["network"][0]["state"] == "warning"
 
 
+def test_doctor_names_the_headers_of_the_environment_and_a_wrong_one(place: Place) -> None:
+    _, found = findings(
+        place,
+        "-m",
+        "openai",
+        "--offline",
+        env={"OPENAI_API_KEY": KEY, "OPENAI_ORG_ID": "org-1", "OPENAI_CUSTOM_HEADERS": "X-Gateway: hush-hush"},
+    )
+    [finding] = found["headers"]
+    assert (finding["state"], finding["text"]) == ("ok", "sent with every request: OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS")
+    code, found = findings(place, "-m", "openai", "--offline", env={"OPENAI_API_KEY": KEY, "OPENAI_ORG_ID": "組織"})
+    assert code == 1
+    assert "OPENAI_ORG_ID has a character that a header cannot contain" in found["key"][0]["text"]
+
+
 def test_doctor_finds_a_wrong_configuration(place: Place) -> None:
     (place.work / "c.toml").write_text("max_turn = 3")
     code, found = findings(place, "--config", "c.toml")

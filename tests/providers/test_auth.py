@@ -20,8 +20,15 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.providers.auth import REMEMBERED, Auth, CommandAuth, InjectedAuth, KeyAuth, NoAuth, VertexAuth, auth_for
-from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.providers.auth import REMEMBERED, Auth, CommandAuth, InjectedAuth, KeyAuth, NoAuth, VertexAuth, auth_for, with_env_headers
+from dragoman.providers.catalog import builtin_catalog
+from dragoman.providers.connect import connect
+from dragoman.testing.mock.server import MockServer
+from dragoman.testing.script import Script
+from dragoman.testing.script_steps import Fail
+from dragoman.testing.script_steps import answer as say_it
+from dragoman.values.errors import BadRequest, ConfigError, Unauthorized
+from dragoman.values.messages import Request, user
 from dragoman.values.profile import Deployment
 from loopback_http import Received, answer, serving
 
@@ -35,6 +42,158 @@ def deployment(**changes: Any) -> Deployment:
 
 def headers(auth: Auth) -> dict[str, str]:
     return asyncio.run(auth.headers())
+
+
+# --- headers of the environment ---------------------------------------------------------------------------------------------------
+
+ROW = {
+    "token_env": ("ACME_AUTH_TOKEN",),
+    "auth": "x-api-key",
+    "env_headers": {"Acme-Organization": "ACME_ORG_ID", "Acme-Project": "ACME_PROJECT_ID"},
+    "headers_env": "ACME_CUSTOM_HEADERS",
+}
+
+
+def test_headers_that_the_environment_has_go_with_the_key() -> None:
+    env = {"ACME_API_KEY": SECRET, "ACME_ORG_ID": " org-1\n", "ACME_PROJECT_ID": "  "}
+    found = auth_for(deployment(**ROW), env, None)
+    assert headers(found) == {"x-api-key": SECRET, "Acme-Organization": "org-1"}
+    assert found.secrets() == (SECRET,)
+    assert SECRET not in repr(found)
+
+
+def test_headers_that_the_user_wrote_are_sent_and_kept_secret() -> None:
+    env = {"ACME_API_KEY": SECRET, "ACME_CUSTOM_HEADERS": "X-Gateway: hush-hush-hush\n\n  X-Other :a: b \r\n"}
+    found = auth_for(deployment(**ROW), env, None)
+    assert headers(found) == {"x-api-key": SECRET, "X-Gateway": "hush-hush-hush", "X-Other": "a: b"}
+    assert set(found.secrets()) == {SECRET, "hush-hush-hush", "a: b"}
+    assert "hush" not in repr(found)
+
+
+def test_a_header_that_the_user_wrote_replaces_ours_whatever_its_case() -> None:
+    env = {"ACME_API_KEY": SECRET, "ACME_CUSTOM_HEADERS": "X-API-KEY: another"}
+    assert headers(auth_for(deployment(**ROW), env, None)) == {"X-API-KEY": "another"}
+
+
+def test_a_token_is_a_bearer_token_and_a_key_is_used_first() -> None:
+    both = {"ACME_API_KEY": SECRET, "ACME_AUTH_TOKEN": "a-token-0123"}
+    assert headers(auth_for(deployment(**ROW), both, None)) == {"x-api-key": SECRET}
+    assert headers(auth_for(deployment(**ROW), {"ACME_AUTH_TOKEN": "a-token-0123"}, None)) == {"Authorization": "Bearer a-token-0123"}
+    with pytest.raises(Unauthorized, match="ACME_AUTH_TOKEN"):
+        auth_for(deployment(**ROW), {}, None)
+
+
+def test_a_token_source_of_ones_own_gets_them_too_and_is_renewed_as_before() -> None:
+    tokens = iter(["first-token", "second-token", "third-token"])
+    row = deployment(**ROW)
+    found = with_env_headers(InjectedAuth(lambda: next(tokens)), row, {"ACME_ORG_ID": "org-1"})
+    sent = headers(found)
+    assert sent == {"Authorization": "Bearer first-token", "Acme-Organization": "org-1"}
+    assert asyncio.run(found.refresh(sent)) is True
+    assert with_env_headers(found, row, {"ACME_ORG_ID": "org-1"}) is found
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("ACME_ORG_ID", "org-1\r\nX-Evil: 1", "ACME_ORG_ID has a line break (position 6 of 16), which a header cannot contain"),
+        ("ACME_ORG_ID", "組織-1", "ACME_ORG_ID has a character that a header cannot contain (position 1 of 4)"),
+        ("ACME_ORG_ID", "org\x00", "ACME_ORG_ID has a character that a header cannot contain (position 4 of 4)"),
+        (
+            "ACME_CUSTOM_HEADERS",
+            "X-A: 1\nno header at all",
+            "ACME_CUSTOM_HEADERS: line 2 is not a header that can be set; write Name: value on each line",
+        ),
+        ("ACME_CUSTOM_HEADERS", "X A: 1", "ACME_CUSTOM_HEADERS: line 1 is not a header that can be set; write Name: value on each line"),
+        (
+            "ACME_CUSTOM_HEADERS",
+            "Content-Length: 1",
+            "ACME_CUSTOM_HEADERS: line 1 is not a header that can be set; write Name: value on each line",
+        ),
+        ("ACME_CUSTOM_HEADERS", "X-A: 世", "ACME_CUSTOM_HEADERS has a character that a header cannot contain (position 1 of 1)"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_told_by_the_name_of_its_variable(variable: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        auth_for(deployment(**ROW), {"ACME_API_KEY": SECRET, variable: value}, None)
+    assert str(caught.value) == words
+
+
+def test_a_header_of_a_row_that_cannot_be_sent_is_told_too() -> None:
+    catalog = builtin_catalog().with_rows({"openai": {"headers": {"X-Team": "組"}}})
+    with pytest.raises(ConfigError, match="the header X-Team of openai has a character"):
+        connect("openai/gpt-4.1", key=SECRET, env={}, catalog=catalog)
+
+
+@given(st.text(max_size=30), st.text(max_size=60))
+def test_whatever_the_environment_holds_is_sent_whole_or_refused(value: str, written: str) -> None:
+    """Never half of it, never another header, never a crash."""
+    try:
+        sent = headers(auth_for(deployment(**ROW), {"ACME_API_KEY": SECRET, "ACME_ORG_ID": value, "ACME_CUSTOM_HEADERS": written}, None))
+    except ConfigError:
+        return
+    for name, text in sent.items():
+        name.encode("ascii")
+        text.encode("latin-1")
+        assert not set(text) & set("\r\n\0")
+    if value.strip() and "acme-organization" not in written.lower():
+        assert sent["Acme-Organization"] == value.strip()
+
+
+@pytest.mark.parametrize(
+    ("model", "env", "expected"),
+    [
+        (
+            "openai/gpt-4.1",
+            {"OPENAI_ORG_ID": "org-1", "OPENAI_PROJECT_ID": "proj-1"},
+            {"openai-organization": "org-1", "openai-project": "proj-1"},
+        ),
+        ("responses/gpt-6.1-sol", {"OPENAI_ORG_ID": "org-1"}, {"openai-organization": "org-1", "authorization": "Bearer a-key"}),
+        ("anthropic/claude-opus-5", {"ANTHROPIC_WORKSPACE_ID": "wrk-1"}, {"anthropic-workspace-id": "wrk-1", "x-api-key": "a-key"}),
+        (
+            "anthropic/claude-fable-5-1",
+            {"ANTHROPIC_CUSTOM_HEADERS": "Anthropic-Beta: mine"},
+            {"anthropic-beta": "thinking-binding-controls-2026-08-01,mine"},
+        ),
+    ],
+)
+def test_the_services_own_variables_are_sent(model: str, env: dict[str, str], expected: dict[str, str]) -> None:
+    async def ask() -> None:
+        async with MockServer(Script((say_it("ok"),))) as server:
+            connection = connect(model, key="a-key", base_url=server.url, env=env)
+            await connection.generate(Request(connection.model, (user("hello"),)))
+            sent = {name.lower(): value for name, value in server.requests[0].headers.items()}
+            assert expected.items() <= sent.items()
+            await connection.aclose()
+
+    asyncio.run(ask())
+
+
+def test_a_token_of_the_environment_reaches_anthropic_instead_of_a_key() -> None:
+    async def ask() -> None:
+        async with MockServer(Script((say_it("ok"),))) as server:
+            env = {"ANTHROPIC_AUTH_TOKEN": "a-token", "ANTHROPIC_BASE_URL": server.url}
+            connection = connect("anthropic/claude-opus-5", env=env)
+            await connection.generate(Request(connection.model, (user("hello"),)))
+            sent = {name.lower(): value for name, value in server.requests[0].headers.items()}
+            assert sent["authorization"] == "Bearer a-token"
+            assert "x-api-key" not in sent
+            await connection.aclose()
+
+    asyncio.run(ask())
+
+
+def test_what_a_service_repeats_of_a_header_is_not_told() -> None:
+    async def ask() -> None:
+        async with MockServer(Script((say_it(Fail(400, "bad gateway token hush-hush-hush")),))) as server:
+            env = {"OPENAI_CUSTOM_HEADERS": "X-Gateway: hush-hush-hush"}
+            connection = connect("openai/gpt-4.1", key="a-key", base_url=server.url, env=env)
+            with pytest.raises(BadRequest) as caught:
+                await connection.generate(Request(connection.model, (user("hello"),)))
+            assert "hush" not in str(caught.value)
+            await connection.aclose()
+
+    asyncio.run(ask())
 
 
 # --- picking one ----------------------------------------------------------------------------------------------------------------

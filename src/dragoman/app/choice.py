@@ -66,7 +66,7 @@ def key_variables(catalog: Catalog) -> list[str]:
 
 def key_variable(deployment: Deployment, env: Mapping[str, str]) -> str:
     """The name of the variable that holds a deployment's key, or an empty string. The key itself is never returned."""
-    return next((name for name in deployment.key_env if env.get(name, "").strip()), "")
+    return next((name for name in (*deployment.key_env, *deployment.token_env) if env.get(name, "").strip()), "")
 
 
 def running_servers(setup: Setup, catalog: Catalog) -> tuple[RunningServer, ...]:

@@ -99,6 +99,8 @@ def _model(setup: Setup, options: Options) -> Iterator[Finding]:
     else:
         variable = key_variable(deployment, setup.env)
         yield Finding("key", "ok", say("doctor_key", name=variable) if variable else say("doctor_no_key_needed"))
+    if sent := [name for name in (*deployment.env_headers.values(), deployment.headers_env) if setup.env.get(name, "").strip()]:
+        yield Finding("headers", "ok", say("doctor_headers", names=", ".join(sent)))
     if deployment.in_process:
         yield _engine()
         yield _check_safely("weights", lambda: _weights(setup, choice.model))

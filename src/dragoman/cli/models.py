@@ -183,7 +183,7 @@ def _deployment_json(deployment: Deployment, setup: Setup, server: RunningServer
         "title": deployment.title,
         "protocol": deployment.protocol,
         "local": deployment.local,
-        "key": {"variables": list(deployment.key_env), "set": key_variable(deployment, setup.env) or None},
+        "key": {"variables": [*deployment.key_env, *deployment.token_env], "set": key_variable(deployment, setup.env) or None},
         "answers": server and {"at": server.where, "models": list(server.models)},
         "default_model": deployment.default_model or None,
         "models": [_model_json(name, profile) for name, profile in deployment.models.items()],

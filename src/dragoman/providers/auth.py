@@ -25,6 +25,8 @@ COMMAND_TIMEOUT_S = 30.0
 GOOGLE_TIMEOUT_S = 20.0
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 GOOGLE_CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
+_FRAMING = {"host", "content-length", "transfer-encoding", "connection"}
+"""Headers that are the HTTP client's own."""
 REMEMBERED = 32
 """How many recent tokens are remembered, so that they can be redacted."""
 
@@ -50,7 +52,14 @@ class Auth(Protocol):
 
 
 def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = None) -> Auth:
-    """The authentication a deployment asks for. `key` takes precedence over the environment, the environment over a command."""
+    """The authentication a deployment asks for. `key` takes precedence over the environment, the environment over a command.
+
+    With it go the headers that the environment has for this deployment. Raises ConfigError if one of them cannot be sent.
+    """
+    return with_env_headers(_credentials(deployment, env, key), deployment, env)
+
+
+def _credentials(deployment: Deployment, env: Mapping[str, str], key: str | None) -> Auth:
     title = deployment.title or deployment.name
     if deployment.auth == "none":
         return NoAuth()
@@ -60,6 +69,9 @@ def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = N
     for name in deployment.key_env:
         if env.get(name, "").strip():
             return KeyAuth(header, env[name], lambda name=name: say("providers.key_in_variable", name=name))
+    for name in deployment.token_env:
+        if env.get(name, "").strip():
+            return KeyAuth("Authorization", env[name], lambda name=name: say("providers.key_in_variable", name=name))
     if deployment.auth == "vertex":
         return _google_auth(deployment, env)
     if deployment.key_command:
@@ -69,7 +81,7 @@ def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = N
 
     from dragoman.base.text import either
 
-    raise Unauthorized(say("providers.no_key", title=title, names=either(deployment.key_env)))
+    raise Unauthorized(say("providers.no_key", title=title, names=either((*deployment.key_env, *deployment.token_env))))
 
 
 # --- no key, a key ------------------------------------------------------------------------------------------------------------
@@ -109,6 +121,69 @@ class KeyAuth:
 
     def __repr__(self) -> str:
         return f"KeyAuth({self._header!r}, …)"
+
+
+class WithHeaders:
+    """Credentials, and other headers that the environment has for a service. What the user wrote himself may be secret."""
+
+    def __init__(self, auth: Auth, headers: Mapping[str, str], secrets: Sequence[str] = ()) -> None:
+        self._auth = auth
+        self._headers = dict(headers)
+        self._secrets = tuple(secrets)
+
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
+        given = {name.lower() for name in self._headers}
+        credentials = await self._auth.headers(request)
+        return {name: value for name, value in credentials.items() if name.lower() not in given} | self._headers
+
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        return await self._auth.refresh(refused)
+
+    def secrets(self) -> tuple[str, ...]:
+        return (*self._auth.secrets(), *self._secrets)
+
+    def __repr__(self) -> str:
+        return f"WithHeaders({self._auth!r}, {sorted(self._headers)})"
+
+
+def with_env_headers(auth: Auth, deployment: Deployment, env: Mapping[str, str]) -> Auth:
+    """The same authentication, with the headers that the environment has for the deployment. Raises ConfigError if one cannot be sent."""
+    if isinstance(auth, WithHeaders):
+        return auth
+    named = {
+        header: checked_header(env[variable].strip(), variable)
+        for header, variable in deployment.env_headers.items()
+        if env.get(variable, "").strip()
+    }
+    written = _written_headers(env.get(deployment.headers_env, ""), deployment.headers_env)
+    return WithHeaders(auth, named | written, tuple(written.values())) if named or written else auth
+
+
+def _written_headers(text: str, variable: str) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, colon, value = line.partition(":")
+        if not colon or not _is_header_name(name.strip()):
+            raise ConfigError(say("providers.header_line", variable=variable, line=number))
+        headers[name.strip()] = checked_header(value.strip(), variable)
+    return headers
+
+
+def _is_header_name(name: str) -> bool:
+    if not name or not name.isascii() or name.lower() in _FRAMING:
+        return False
+    return all(character.isalnum() or character in "!#$%&'*+-.^_`|~" for character in name)
+
+
+def checked_header(value: str, origin: str) -> str:
+    """A header's value, if it can be sent. Error messages never show it."""
+    for position, character in enumerate(value, 1):
+        if character != "\t" and (ord(character) > 255 or not character.isprintable()):
+            problem = "providers.header_line_break" if character in "\r\n" else "providers.header_character"
+            raise ConfigError(say(problem, origin=origin, position=position, length=len(value)))
+    return value
 
 
 def checked_key(key: str, origin: Callable[[], str]) -> str:

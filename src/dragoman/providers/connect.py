@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
+from dragoman.base.words import say
 from dragoman.http.clients import HttpClient, open_transport
-from dragoman.providers.auth import Auth, auth_for
+from dragoman.providers.auth import Auth, auth_for, checked_header, with_env_headers
 from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
 from dragoman.providers.http_provider import HttpProvider
 from dragoman.providers.retry import Retry, RetryPolicy
@@ -57,13 +58,15 @@ def connect(
         from dragoman.local.provider import LocalProvider
 
         return Connection(LocalProvider(deployment, name, env, find=weights, blobs=blobs, kept=kept), name, retry)
+    for header, value in deployment.headers.items():
+        checked_header(value, say("providers.header_of_row", name=header, deployment=deployment.name))
     wire = _protocol(deployment.protocol)
     url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
     provider = HttpProvider(
         deployment,
         wire,
         transport or open_transport(http),
-        auth or auth_for(deployment, env, key),
+        with_env_headers(auth, deployment, env) if auth is not None else auth_for(deployment, env, key),
         base_url=filled(url.strip(), env, deployment.name),
         blobs=blobs,
     )

@@ -6,7 +6,7 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
@@ -259,7 +259,7 @@ class HttpProvider(Provider):
         """Send the request. A rejected credential is renewed once, if possible."""
         for attempt in (1, 2):
             credentials = await self._auth.headers(prepared)
-            context = self.transport.send(prepared.method, prepared.url, {**prepared.headers, **credentials}, prepared.body)
+            context = self.transport.send(prepared.method, prepared.url, _with_headers(prepared.headers, credentials), prepared.body)
             try:
                 async with asyncio.timeout_at(deadline):
                     answer = await context.__aenter__()
@@ -416,6 +416,16 @@ async def _read_body(answer: HttpResponse, deadline: float, limit: int = MAX_BOD
             if size > limit:
                 break
     return b"".join(pieces)
+
+
+def _with_headers(headers: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """Names are case-insensitive. A list of betas is added to ours, everything else replaces it."""
+    merged = dict(headers)
+    names = {name.lower(): name for name in headers}
+    for name, value in more.items():
+        known = names.get(name.lower(), name)
+        merged[known] = f"{merged[known]},{value}" if known in merged and known.lower().endswith("-beta") else value
+    return merged
 
 
 def _whole_answer_s(profile: Profile) -> float:

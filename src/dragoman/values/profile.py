@@ -137,11 +137,17 @@ class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """The header a key travels in; vertex: a Google access token."""
     key_env: tuple[str, ...] = ()
     """Environment variables that hold the key, first set one wins. Empty for servers that need none."""
+    token_env: tuple[str, ...] = ()
+    """Environment variables that hold a token instead, sent as `Authorization: Bearer`; used if there is no key."""
     key_optional: bool = False
     """True for local servers: a key is sent if there is one."""
     key_command: tuple[str, ...] = ()
     """A user's command that prints a token; run if there is no key, and again when the token is rejected."""
     headers: dict[str, str] = {}
+    env_headers: dict[str, str] = {}
+    """Headers whose value is in an environment variable, by header: sent if the variable is set."""
+    headers_env: str = ""
+    """An environment variable that holds more headers, one `Name: value` on each line. They may be secret."""
     default_model: str = ""
     title: str = ""
     """The display name."""

@@ -63,6 +63,7 @@ TEXTS = {
     "doctor_model": "{name} ({why})",
     "doctor_unknown_model": "{name} ({why}) is not in the catalog: its limits and prices are guesses",
     "doctor_key": "{name} is set",
+    "doctor_headers": "sent with every request: {names}",
     "doctor_no_key_needed": "none needed, or fetched when needed",
     "doctor_httpx": 'httpx2 in place of our own client (client = "httpx" under [http])',
     "doctor_engine": "installed",
