@@ -77,6 +77,7 @@ GOOD_ANTHROPIC = {
         user({**result("b", "no such file"), "is_error": True}),
         tools=ANTHROPIC_TOOLS,
         thinking={"type": "enabled", "budget_tokens": 2048},
+        model="claude-haiku-4-5",
     ),
     "cache breakpoints": anthropic(
         user(text("hi", **marked())), system=[text("You help.", **marked())], tools=[{**ANTHROPIC_TOOLS[0], **marked()}]
@@ -220,8 +221,7 @@ BAD_ANTHROPIC: list[tuple[Json, str]] = [
     (anthropic(user("hi"), foo=1), "foo: Extra inputs are not permitted"),
     (anthropic(user(text("hi", foo=1))), "messages.0.content.0.text.foo: Extra inputs are not permitted"),
     (anthropic(user({"type": "text", "text": 1})), "messages.0.content.0.text.text: Input should be a valid string"),
-    (anthropic({"role": "tool", "content": "x"}), "messages.0.role: Input should be 'user' or 'assistant'"),
-    (anthropic(assistant("hi"), user("hi")), 'messages: first message must use the "user" role'),
+    (anthropic({"role": "tool", "content": "x"}), "messages.0.role: Input should be 'user', 'assistant' or 'system'"),
     (anthropic(user("hi"), assistant({**use(), "input": "x"})), "messages.1.content.0.tool_use.input: Input should be a valid dictionary"),
     (anthropic(user(use())), "messages.0: `tool_use` blocks can only be in `assistant` messages"),
     (anthropic(user("hi"), assistant(result())), "messages.1: `tool_result` blocks can only be in `user` messages"),
@@ -251,15 +251,15 @@ BAD_ANTHROPIC: list[tuple[Json, str]] = [
         "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode",
     ),
     (
-        anthropic(user("hi"), thinking={"type": "enabled", "budget_tokens": 10}),
+        anthropic(user("hi"), thinking={"type": "enabled", "budget_tokens": 10}, model="claude-haiku-4-5"),
         "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
     ),
     (
-        anthropic(user("hi"), thinking={"type": "enabled", "budget_tokens": 4096}),
+        anthropic(user("hi"), thinking={"type": "enabled", "budget_tokens": 4096}, model="claude-haiku-4-5"),
         "`max_tokens` must be greater than `thinking.budget_tokens`",
     ),
     (
-        anthropic(user("hi"), thinking={"type": "adaptive"}, tools=ANTHROPIC_TOOLS, tool_choice={"type": "any"}),
+        anthropic(user("hi"), thinking={"type": "adaptive"}, tools=ANTHROPIC_TOOLS, tool_choice={"type": "any"}, model="claude-haiku-5-5"),
         "Thinking may not be enabled when tool_choice forces tool use.",
     ),
     (

@@ -98,7 +98,7 @@ def test_an_unknown_model_gets_a_small_window_and_says_so(caplog: pytest.LogCapt
         provider = connect("anthropic/claude-of-tomorrow", key="k")
     profile = provider.profile(provider.model)
     assert not profile.known
-    assert profile.context_window == 128_000
+    assert profile.context_window == 200_000
     assert "claude-of-tomorrow is not in the catalog" in caplog.text
 
 

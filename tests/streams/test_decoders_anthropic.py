@@ -363,3 +363,78 @@ def test_an_error_event_is_treated_like_its_status(kind: str, message: str, erro
         streamed("anthropic", typed(START, *block(0, TEXT, text("a")), {"type": "error", "error": {"type": kind, "message": message}}))
     assert type(caught.value) is error
     assert caught.value.code == kind  # type: ignore[attr-defined]
+
+
+# --- what real streams taught ---------------------------------------------------------------------------------------------------
+
+
+def test_the_limit_inside_a_call_is_a_cut_answer_though_the_block_is_not_closed() -> None:
+    """The service ends the message without closing the block. Asked again, it would end alike: it is no broken stream."""
+    unclosed = block(1, tool("t1"), arguments('{"path": "a.t'))[:-1]
+    response = claude(*block(0, TEXT, text("I look.")), *unclosed, stop="max_tokens")
+    assert (response.finish, response.fault) == (FinishReason.LENGTH, "cut_in_call")
+    assert [(call.id, call.arguments) for call in response.message.calls] == [("t1", '{"path": "a.t')]
+    with pytest.raises(StreamBroken, match="in the middle of a tool call"):
+        claude(*unclosed, stop="tool_use")
+
+
+def test_the_limit_inside_a_search_leaves_no_half_of_one() -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    response = claude(*block(0, TEXT, text("I look.")), *block(1, search, arguments('{"query": "wea'))[:-1], stop="max_tokens")
+    assert response.finish is FinishReason.LENGTH
+    assert sent_back(response) == [{"type": "text", "text": "I look."}]
+
+
+def test_a_pause_is_told_and_is_no_end() -> None:
+    streamed_answer = claude(*block(0, TEXT, text("I look.")), stop="pause_turn")
+    assert (streamed_answer.finish, streamed_answer.fault) == (FinishReason.OTHER, "paused")
+    assert whole({"type": "text", "text": "I look."}, stop="pause_turn").fault == "paused"
+    assert claude(*block(0, TEXT, text("Done."))).fault == ""
+
+
+def test_who_called_goes_back_with_the_call() -> None:
+    by_code = tool("t1") | {"caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}}
+    response = claude(*block(0, by_code, arguments('{"a": 1}')), *block(1, tool("t2"), arguments("{}")), stop="tool_use")
+    assert sent_back(response) == [by_code | {"input": {"a": 1}}, tool("t2")]
+    assert whole(by_code | {"input": {"a": 1}}, tool("t2"), stop="tool_use").message.calls[0].opaque == response.message.calls[0].opaque
+
+
+def test_an_answer_goes_back_in_its_own_order() -> None:
+    """Thinking that was moved fails the service's check of what is before it."""
+    response = claude(
+        *block(0, TEXT, text("\n\n")),
+        *block(1, THINKING, thinking("one"), signature("MQ==")),
+        *block(2, tool("t1"), arguments("{}")),
+        *block(3, THINKING, thinking("two"), signature("Mg==")),
+        *block(4, tool("t2"), arguments("{}")),
+        *block(5, THINKING, thinking("three"), signature("Mw==")),
+        stop="tool_use",
+    )
+    kinds = [each.get("text") or each.get("thinking") or each["id"] for each in sent_back(response)]
+    assert kinds == ["\n\n", "one", "t1", "two", "t2"]  # nothing may end with thinking
+
+
+def test_what_the_service_dropped_of_the_request_is_told() -> None:
+    dropped = {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}
+    allowed = {"type": "thinking_mismatch_allowed", "path": "messages.3.content.0", "reason": "prefix_binding_mismatch"}
+    start = {"type": "message_start", "message": START["message"] | {"input_transformations": [dropped, allowed]}}
+    told = "1 thinking blocks of the request were dropped: prefix_binding_mismatch"
+    assert answered("anthropic", typed(start, *block(0, TEXT, text("a")), *end())).detail == told
+    late = [end()[0] | {"input_transformations": [dropped]}, STOP]
+    assert answered("anthropic", typed(START, *block(0, TEXT, text("a")), *late)).detail == told
+    assert answered("anthropic", typed(start, *end("refusal"))).detail == ""
+
+
+@given(st.data())
+def test_a_whole_answer_where_a_stream_was_asked_for(data: st.DataObject) -> None:
+    """A proxy that does not stream, and whose header does not say so."""
+    content = [{"type": "text", "text": "Hé."}, tool("t1") | {"input": {"a": 1}}]
+    document = json.dumps(
+        {"type": "message", "id": "msg", "model": "m", "content": content, "stop_reason": "tool_use", "usage": {"output_tokens": 3}}
+    )
+    body = data.draw(st.sampled_from(["", "\n "])).encode() + document.encode()
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(body) - 1), max_size=4)))
+    response = answered("anthropic", [body[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(body)], strict=True)])
+    assert (response.message.text, response.message.calls[0].args, response.usage.output_tokens) == ("Hé.", {"a": 1}, 3)
+    with pytest.raises(BadRequest, match="no"):
+        streamed("anthropic", b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
+from dragoman.http.sse import ServerEvent, SSEDecoder
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
@@ -22,6 +24,29 @@ FINISH = {
     "tool_use": FinishReason.TOOL_CALLS,
     "refusal": FinishReason.REFUSAL,
 }
+PAUSED = "pause_turn"
+_CALL_FIELDS = ("type", "id", "name", "input")
+
+
+class EventsOrDocument:
+    """Server-sent events; or the whole answer as one event, where a proxy does not stream and does not say so."""
+
+    def __init__(self) -> None:
+        self._events = SSEDecoder()
+        self._document: bytearray | None = None
+        self._is_begun = False
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        if not self._is_begun and (begin := chunk.lstrip()):
+            self._is_begun = True
+            self._document = bytearray() if begin.startswith(b"{") else None
+        if self._document is None:
+            return self._events.feed(chunk)
+        self._document += chunk
+        return []
+
+    def close(self) -> list[ServerEvent]:
+        return self._events.close() if self._document is None else [ServerEvent("", bytes(self._document))]
 
 
 class Decoder:
@@ -34,8 +59,8 @@ class Decoder:
         self._arguments: list[str] = []
         self._call_id = ""
         self._usage: dict[str, Any] = {}
-        self._stop = ""
-        self._detail = ""
+        self._ending: dict[str, Any] = {}
+        """The fields that a whole answer has at its top: `stop_reason`, `stop_details`, `input_transformations`."""
         self.ended = False
         self.unknown_events = 0
 
@@ -55,18 +80,22 @@ class Decoder:
             case "message_start":
                 message = event["message"]
                 self._usage = dict(message.get("usage") or {})
+                self._end_with(message)
                 return self._answer.start(message.get("id") or "", message.get("model") or "") + self._answer.set_usage(
                     read_usage(self._usage)
                 )
             case "message_delta":
-                delta = event.get("delta") or {}
-                self._stop = delta.get("stop_reason") or self._stop
-                self._detail = ((delta.get("stop_details") or {}).get("explanation")) or self._detail
+                self._end_with(event.get("delta") or {})
+                self._end_with(event)
                 self._usage.update({key: value for key, value in (event.get("usage") or {}).items() if value is not None})
                 return self._answer.set_usage(read_usage(self._usage))
             case "message_stop":
                 self.ended = True
                 return []
+            case "message":
+                self.ended = True
+                self._end_with(event)
+                return _add_answer(self._answer, event, self._to)
             case "error":
                 raise error_from_event(event, self._to)
             case "ping":
@@ -76,13 +105,19 @@ class Decoder:
                 return None
 
     def close(self) -> list[StreamEvent]:
-        if not self.ended or not self._stop:
+        stop = self._ending.get("stop_reason")
+        if not self.ended or not stop:
             raise StreamBroken(say("providers.broke_off"), provider=self._to.deployment.name)
         if self._is_open and self._block.get("type") == "tool_use":
-            raise StreamBroken(say("providers.call_still_open"), provider=self._to.deployment.name)
+            if FINISH.get(stop) is not FinishReason.LENGTH:
+                raise StreamBroken(say("providers.call_still_open"), provider=self._to.deployment.name)
+            self._answer.fault = "cut_in_call"
         events = self._end_block(self._index) if self._is_open else []
-        reason = FINISH.get(self._stop, FinishReason.OTHER)
-        return [*events, *self._answer.close(reason, self._stop, self._detail)]
+        self._answer.fault = "paused" if stop == PAUSED else self._answer.fault
+        return [*events, *self._answer.close(*_finish(self._ending))]
+
+    def _end_with(self, fields: dict[str, Any]) -> None:
+        self._ending.update({key: fields[key] for key in ("stop_reason", "stop_details", "input_transformations") if fields.get(key)})
 
     def _begin_block(self, event: dict[str, Any]) -> list[StreamEvent]:
         if self._is_open:
@@ -143,9 +178,9 @@ class Decoder:
                 block["thinking"] = written
             case "tool_use":
                 block["input"] = "".join(self._arguments) or jsontext.dumps(block.get("input") or {})
-                return self._answer.end_call(self._call_id, block.get("name") or "", block["input"])
+                return self._answer.end_call(self._call_id, block.get("name") or "", block["input"], _beside_call(block, self._to))
             case _ if arguments := "".join(self._arguments):
-                block["input"] = jsontext.decode(arguments)
+                block["input"] = jsontext.decode_object(arguments) or {}  # cut by the output limit, if it is no object
             case _:
                 pass
         return _keep_block(self._answer, block, self._to)
@@ -153,25 +188,48 @@ class Decoder:
 
 def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
     answer = AnswerBuilder(taken)
-    answer.start(data.get("id") or "", data.get("model") or "")
-    answer.set_usage(read_usage(data.get("usage") or {}))
+    _add_answer(answer, data, to)
+    if not data.get("stop_reason"):
+        raise StreamBroken(say("providers.no_finish_reason"), provider=to.deployment.name)
+    answer.fault = "paused" if data["stop_reason"] == PAUSED else ""
+    return answer.finish(*_finish(data)).response
+
+
+def _add_answer(answer: AnswerBuilder, data: dict[str, Any], to: Destination) -> list[StreamEvent]:
+    events = answer.start(data.get("id") or "", data.get("model") or "") + answer.set_usage(read_usage(data.get("usage") or {}))
     for block in data.get("content") or ():
         match block.get("type"):
             case "text":
-                answer.add_text(block["text"])
-                _keep_block(answer, block, to)
+                events += answer.add_text(block["text"]) + _keep_block(answer, block, to)
             case "thinking":
-                answer.add_thought(block["thinking"])
-                _keep_block(answer, block, to)
+                events += answer.add_thought(block["thinking"]) + _keep_block(answer, block, to)
             case "tool_use":
-                answer.add_call(block.get("id") or "", block.get("name") or "", jsontext.dumps(block.get("input")))
+                arguments = jsontext.dumps(block.get("input"))
+                events += answer.add_call(block.get("id") or "", block.get("name") or "", arguments, _beside_call(block, to))
             case _:
-                _keep_block(answer, block, to)
-    stop = data.get("stop_reason") or ""
-    if not stop:
-        raise StreamBroken(say("providers.no_finish_reason"), provider=to.deployment.name)
-    detail = (data.get("stop_details") or {}).get("explanation") or ""
-    return answer.finish(FINISH.get(stop, FinishReason.OTHER), stop, detail).response
+                events += _keep_block(answer, block, to)
+    return events
+
+
+def _finish(ending: dict[str, Any]) -> tuple[FinishReason, str, str]:
+    """Why the answer ended: the reason, the service's own word, and what it says about it or about the request."""
+    stop = ending["stop_reason"]
+    detail = (ending.get("stop_details") or {}).get("explanation") or ""
+    reason = FINISH.get(stop, FinishReason.OTHER)
+    return reason, stop, detail if detail or reason is FinishReason.REFUSAL else _dropped(ending.get("input_transformations") or ())
+
+
+def _dropped(transformations: Iterable[dict[str, Any]]) -> str:
+    """What the service left out of the request because it no longer fitted what is before it."""
+    dropped = [each for each in transformations if each.get("type") == "thinking_dropped"]
+    reasons = ", ".join(sorted({each.get("reason") or "" for each in dropped}))
+    return f"{len(dropped)} thinking blocks of the request were dropped: {reasons}" if dropped else ""
+
+
+def _beside_call(block: dict[str, Any], to: Destination) -> Opaque | None:
+    """What a call has beside its name and arguments (`caller`), to be sent back with it."""
+    beside = {key: value for key, value in block.items() if key not in _CALL_FIELDS and value is not None}
+    return Opaque(to.deployment.name, jsontext.dumps(beside), to.model) if beside else None
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:

@@ -25,18 +25,6 @@ def tool_schema(parameters: str) -> bytes:
     return jsontext.encode({**rest, "type": "object", "properties": properties, **({"required": list(required)} if required else {})})
 
 
-def closed_schema(schema: Any) -> Any:
-    """The schema with `additionalProperties: false` on every object, which Anthropic requires."""
-    match schema:
-        case dict():
-            closed = {key: closed_schema(value) for key, value in schema.items()}
-            return {**closed, "additionalProperties": False} if schema.get("type") == "object" else closed
-        case list():
-            return [closed_schema(item) for item in schema]
-        case _:
-            return schema
-
-
 def is_strict_schema(schema: Any) -> bool:
     """Whether OpenAI's strict mode accepts the schema: no additional properties, every property required."""
     match schema:

@@ -208,6 +208,9 @@ class FinishReason(StrEnum):
     OTHER = "other"
 
 
+Fault = Literal["", "unreadable_call", "cut_in_call", "paused"]
+
+
 class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     """A whole answer."""
 
@@ -220,9 +223,9 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     model_version: str = ""
     detail: str = ""
     """The reason, if the service explains a refusal or a filter."""
-    fault: Literal["", "unreadable_call", "cut_in_call", "paused"] = ""
-    """What is wrong with a call written as text: it could not be parsed (`detail` says why), or the output limit truncated it.
-    paused: the service stopped in the middle, and goes on when it is asked again with this answer as the last message."""
+    fault: Fault = ""
+    """What the reason does not say. `unreadable_call`: a call written as text could not be parsed (`detail` says why). `cut_in_call`: the
+    output limit cut the answer inside a call. `paused`: the service will go on when it is sent this answer back; it is not over."""
 
 
 # --- making messages ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from dragoman.testing.mock.violation import IMAGE_TYPES, BodyShape, Json, Kind, 
 
 THINKING_TYPES = ("thinking", "redacted_thinking")
 CACHE_CONTROL = BodyShape({"type": ("ephemeral",)}, {"ttl": ("5m", "1h")})
-MESSAGE = BodyShape({"role": ("user", "assistant"), "content": "string|array"})
+MESSAGE = BodyShape({"role": ("user", "assistant", "system"), "content": "string|array"})
 
 _CALLER: dict[str, Kind] = {"cache_control": "object?", "caller": "object"}
 _RESULT = BodyShape({"type": "string", "tool_use_id": "string", "content": "any"}, _CALLER)
@@ -38,6 +38,17 @@ _BLOCKS = {
     "bash_code_execution_tool_result": _RESULT,
     "text_editor_code_execution_tool_result": _RESULT,
     "tool_search_tool_result": _RESULT,
+    "advisor_tool_result": _RESULT,
+    "mcp_tool_use": BodyShape(
+        {"type": "string", "id": "string", "name": "string", "input": "object", "server_name": "string"}, {"cache_control": "object?"}
+    ),
+    "mcp_tool_result": BodyShape(
+        {"type": "string", "tool_use_id": "string"}, {"cache_control": "object?", "content": "string|array", "is_error": "bool"}
+    ),
+    "compaction": BodyShape({"type": "string"}, {"cache_control": "object?", "content": "string?", "encrypted_content": "string?"}),
+    "fallback": BodyShape({"type": "string"}, {"from": "object", "to": "object", "trigger": "object?"}),
+    "tool_addition": BodyShape({"type": "string", "tool": "object"}, {"cache_control": "object?"}),
+    "tool_removal": BodyShape({"type": "string", "tool": "object"}, {"cache_control": "object?"}),
     "container_upload": BodyShape({"type": "string", "file_id": "string"}, {"cache_control": "object?"}),
     "tool_reference": BodyShape({"type": "string", "tool_name": "string"}, {"cache_control": "object?"}),
 }
@@ -55,10 +66,10 @@ _SEARCH_RESULT = BodyShape(
     {"type": ("web_search_result",), "url": "string", "title": "string", "encrypted_content": "string"}, {"page_age": "string?"}
 )
 _SEARCH_ERROR = BodyShape({"type": ("web_search_tool_result_error",), "error_code": "string"})
-_SERVER_NAMES = ("web_search", "web_fetch", "code_execution", "bash_code_execution", "text_editor_code_execution")
+_SERVER_NAMES = ("web_search", "web_fetch", "code_execution", "bash_code_execution", "text_editor_code_execution", "advisor")
 _SERVER_NAMES += ("tool_search_tool_regex", "tool_search_tool_bm25")
 _IN_RESULT = ("text", "image", "document", "search_result", "tool_reference")
-_ASSISTANT_ONLY = (*THINKING_TYPES, "tool_use", "server_tool_use")
+_ASSISTANT_ONLY = (*THINKING_TYPES, "tool_use", "server_tool_use", "mcp_tool_use", "compaction")
 _USER_ONLY = ("tool_result", "image", "document", "search_result", "container_upload")
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _SERVER_CALL_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")

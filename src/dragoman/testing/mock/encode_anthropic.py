@@ -13,6 +13,7 @@ from dragoman.values.messages import FinishReason
 from dragoman.values.usage import Usage
 
 CALL_PREFIX = "toolu_"
+PAUSED = "pause_turn"
 
 # A reason without a word of the service is sent unchanged.
 _FINISH = {
@@ -39,7 +40,8 @@ class AnthropicEncoder:
     def start(self) -> list[Event]:
         usage = usage_body(self._usage) | {"output_tokens": min(self._usage.output_tokens, 1)}
         usage.pop("output_tokens_details", None)
-        return [_event("message_start", message=self._message([], self._stop, usage))]
+        begin = _event("message_start", message=self._message([], self._stop, usage))
+        return [begin, *(event for call in _open_searches(self._request) for event in self._find(call))]
 
     def say(self, piece: str) -> list[Event]:
         events = self._open_block("text", {"type": "text", "text": ""})
@@ -98,6 +100,8 @@ class AnthropicEncoder:
 
     def finish(self, finish: Finish) -> list[Event]:
         events = self._close_block()
+        if finish.reason == PAUSED:
+            events += self._search()
         word = _FINISH.get(FinishReason(finish.reason), finish.reason) if finish.reason in tuple(FinishReason) else finish.reason
         details = {"type": "refusal", "category": None, "explanation": finish.detail} if word == "refusal" and finish.detail else None
         self._stop = {"stop_reason": word, "stop_sequence": None} | ({"stop_details": details} if details else {})
@@ -105,6 +109,18 @@ class AnthropicEncoder:
         usage.pop("cache_creation", None)
         usage.pop("service_tier", None)
         return [*events, _event("message_delta", delta=self._stop, usage=usage), _event("message_stop")]
+
+    def _search(self) -> list[Event]:
+        """The search that the answer is paused in: it has no result yet."""
+        use: dict[str, Any] = {"type": "server_tool_use", "id": self._request.id("srvtoolu_"), "name": "web_search", "input": {}}
+        begin = self._start_block(use)
+        self._content[-1]["input"] = {"query": "more"}
+        return [begin, self._delta({"type": "input_json_delta", "partial_json": '{"query":"more"}'}), self._stop_block()]
+
+    def _find(self, call_id: str) -> list[Event]:
+        """The result of a search that an earlier answer was paused in."""
+        page = {"type": "web_search_result", "url": "https://a.example/more", "title": "More", "encrypted_content": "bW9yZQ"}
+        return [self._start_block({"type": "web_search_tool_result", "tool_use_id": call_id, "content": [page]}), self._stop_block()]
 
     def ping(self) -> Event:
         return _event("ping")
@@ -138,6 +154,15 @@ class AnthropicEncoder:
     def _message(self, content: list[dict[str, Any]], stop: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
         head = {"id": self._request.id("msg_"), "type": "message", "role": "assistant", "model": self._request.model}
         return head | {"content": content} | stop | {"usage": usage}
+
+
+def _open_searches(request: ModelRequest) -> list[str]:
+    """Ids of the searches that the last message waits for."""
+    last = (request.body.get("messages") or [{}])[-1]
+    blocks = last.get("content") if last.get("role") == "assistant" else None
+    found = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    answered = {block.get("tool_use_id") for block in found}
+    return [block["id"] for block in found if block.get("type") == "server_tool_use" and block["id"] not in answered]
 
 
 def _piece(index: dict[str, int], piece: str) -> Event:

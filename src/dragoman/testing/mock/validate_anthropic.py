@@ -13,6 +13,8 @@ from dragoman.testing.mock.anthropic_blocks import (
     shape_violation,
     text_block_violation,
 )
+from dragoman.testing.mock.anthropic_models import abilities_of
+from dragoman.testing.mock.anthropic_schemas import schema_violation
 from dragoman.testing.mock.anthropic_turns import last_role_violation, results_violation, server_results_violation, thinking_violation
 from dragoman.testing.mock.violation import (
     BodyShape,
@@ -31,10 +33,13 @@ _TOP = BodyShape(
     {
         "cache_control": "object?",
         "container": "object?|string",
+        "context_management": "object?",
         "diagnostics": "object?",
         "inference_geo": "string?",
+        "mcp_servers": "array",
         "metadata": "object",
         "output_config": "object",
+        "output_format": "object?",
         "service_tier": ("auto", "standard_only"),
         "speed": "string?",
         "stop_sequences": "array",
@@ -51,18 +56,19 @@ _TOP = BodyShape(
     },
 )
 _THINKING = {
-    "enabled": BodyShape({"type": "string", "budget_tokens": "int"}, {"display": "string?"}),
-    "adaptive": BodyShape({"type": "string"}, {"display": "string?"}),
+    "enabled": BodyShape({"type": "string", "budget_tokens": "int"}, {"display": "string?", "block_binding": "object?"}),
+    "adaptive": BodyShape({"type": "string"}, {"display": "string?", "block_binding": "object?"}),
     "disabled": BodyShape({"type": "string"}),
     "between_tools": BodyShape({"type": "string"}),
 }
+_BLOCK_BINDING = BodyShape({}, {"prefix_mismatch_behavior": ("error", "drop_block")})
 _TOOL_CHOICE = {
     "auto": BodyShape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
     "any": BodyShape({"type": "string"}, {"disable_parallel_tool_use": "bool"}),
     "tool": BodyShape({"type": "string", "name": "string"}, {"disable_parallel_tool_use": "bool"}),
     "none": BodyShape({"type": "string"}),
 }
-_OUTPUT_CONFIG = BodyShape({}, {"effort": "string?", "format": "object?"})
+_OUTPUT_CONFIG = BodyShape({}, {"effort": "string?", "format": "object?", "task_budget": "object?"})
 _FORMAT = BodyShape({"type": ("json_schema",), "schema": "object"})
 _CUSTOM_TOOL = BodyShape(
     {"name": "string", "input_schema": "object"},
@@ -86,12 +92,14 @@ _WEB_SEARCH = BodyShape(
         "cache_control": "object?",
         "defer_loading": "bool",
         "max_uses": "int?",
+        "response_inclusion": ("full", "excluded"),
         "strict": "bool",
         "user_location": "object?",
     },
 )
 _METADATA = BodyShape({}, {"user_id": "string?"})
 _SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search_tool", "bash", "memory", "text_editor", "computer", "browser")
+_SERVER_TOOLS += ("advisor",)
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _MAX_CACHE_BLOCKS = 4
@@ -132,7 +140,7 @@ def _sampling(body: Json, rules: Rules) -> Violation | None:
         return Violation(0, f"`{given[0]}` is deprecated for this model.")
     if not 0 <= body.get("temperature", 1) <= 1:
         return Violation(0, "temperature: range: 0..1", paraphrase=True)
-    if "temperature" in body and "top_p" in body:
+    if "temperature" in body and "top_p" in body and not abilities_of(body["model"]).temperature_with_top_p:
         return Violation(0, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.")
     if not _thinks(body):
         return None
@@ -155,6 +163,16 @@ def _thinking_config(body: Json, rules: Rules) -> Violation | None:
         return _bad_tag("thinking", kind, _THINKING)
     if found := shape_violation(config, _THINKING[kind], f"thinking.{kind}.", rules):
         return found
+    if found := shape_violation(config.get("block_binding") or {}, _BLOCK_BINDING, f"thinking.{kind}.block_binding.", rules):
+        return found
+    takes = abilities_of(body["model"])
+    if kind == "enabled" and not takes.budget:
+        wording = '"thinking.type.enabled" is not supported for this model. '
+        return Violation(0, f'{wording}Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.')
+    if kind == "adaptive" and not takes.adaptive:
+        return Violation(0, "adaptive thinking is not supported on this model")
+    if kind == "disabled" and not takes.thinking_off:
+        return Violation(0, '"thinking.type.disabled" is not supported for this model.', paraphrase=True)
     if kind == "enabled":
         if config["budget_tokens"] < 1024:
             return Violation(0, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
@@ -167,14 +185,18 @@ def _output_config(body: Json, rules: Rules) -> Violation | None:
     config = body.get("output_config", {})
     if found := shape_violation(config, _OUTPUT_CONFIG, "output_config.", rules):
         return found
-    efforts = ("low", "medium", "high", "xhigh", "max")
-    if config.get("effort") not in (None, *efforts):
-        return Violation(0, f"output_config.effort: Input should be {listing(efforts, ' or ')}")
-    if (form := config.get("format")) is None:
-        return None
-    if found := shape_violation(form, _FORMAT, "output_config.format.", rules):
-        return found
-    return _open_object(form["schema"], "output_config.format.schema")
+    effort, known, taken = config.get("effort"), abilities_of("").efforts, abilities_of(body["model"]).efforts
+    if effort not in (None, *known):
+        return Violation(0, f"output_config.effort: Input should be {listing(known, ' or ')}")
+    if effort is not None and effort not in taken:
+        why = f"effort level '{effort}'. Supported levels: {', '.join(taken)}." if taken else "the effort parameter."
+        return Violation(0, f"This model does not support {why}")
+    for where, form in (("output_config.format", config.get("format")), ("output_format", body.get("output_format"))):
+        if form is None:
+            continue
+        if found := shape_violation(form, _FORMAT, f"{where}.", rules) or schema_violation(form["schema"], f"{where}.schema"):
+            return found
+    return None
 
 
 def _system(body: Json, rules: Rules) -> Violation | None:
@@ -199,7 +221,7 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
             return Violation(0, f"tools.{index}: Input should be an object", paraphrase=True)
         if found := _tool(tool, index, rules):
             return found
-        names.append(tool["name"])
+        names += [tool["name"]] if "name" in tool else []  # a set of tools has none
     if len(set(names)) < len(names):
         return Violation(0, "tools: Tool names must be unique.")
     choice = body.get("tool_choice")
@@ -210,17 +232,26 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
         return _bad_tag("tool_choice", kind, _TOOL_CHOICE)
     if found := shape_violation(choice, _TOOL_CHOICE[kind], f"tool_choice.{kind}.", rules):
         return found
-    if not names:
+    if not body.get("tools"):
         return Violation(0, "tool_choice may only be specified while providing tools.")
     if kind == "tool" and choice["name"] not in names:
         return Violation(0, f"Tool '{choice['name']}' not found in provided tools")
-    if kind in ("any", "tool") and _thinks(body):
+    return _forced(body) if kind in ("any", "tool") else None
+
+
+def _forced(body: Json) -> Violation | None:
+    takes = abilities_of(body["model"])
+    if not takes.forced_choice:
+        return Violation(0, "tool_choice: forced tool use is not supported on this model", paraphrase=True)
+    if _thinks(body) and not (takes.forced_while_thinking and body["thinking"]["type"] == "adaptive"):
         return Violation(0, "Thinking may not be enabled when tool_choice forces tool use.")
     return None
 
 
 def _tool(tool: Json, index: int, rules: Rules) -> Violation | None:
     kind = tool.get("type") or "custom"
+    if kind == "mcp_toolset":
+        return _cache_control(tool, f"tools.{index}.mcp_toolset", rules)
     if kind != "custom":
         family = next((each for each in _SERVER_TOOLS if str(kind).startswith(f"{each}_")), None)
         if family is None:
@@ -247,7 +278,7 @@ def _tool(tool: Json, index: int, rules: Rules) -> Violation | None:
         return Violation(0, f"{path}.input_schema.properties: Input should be a valid dictionary")
     if not all(_PROPERTY_NAME.fullmatch(name) for name in properties):
         return Violation(0, f"{path}.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'")
-    if tool.get("strict") and (found := _open_object(schema, path)):
+    if tool.get("strict") and (found := schema_violation(schema, path)):
         return found
     return _cache_control(tool, path, rules)
 
@@ -259,7 +290,7 @@ def _messages(body: Json, rules: Rules) -> Violation | None:
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             return Violation(0, f"messages.{index}: Input should be an object", paraphrase=True)
-        if message.get("role") == "system":
+        if message.get("role") == "system" and (index == 0 or not abilities_of(body["model"]).system_messages):
             wording = 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
             return Violation(9, f'{wording}not "system" as an input message role.')
         if found := shape_violation(message, MESSAGE, f"messages.{index}.", rules):
@@ -270,11 +301,20 @@ def _messages(body: Json, rules: Rules) -> Violation | None:
         for at, block in enumerate(content_of(message)):
             if found := block_violation(block, f"messages.{index}.content.{at}", role, rules):
                 return found
-        for at, block in enumerate(content_of(message)):
-            if block["type"] == "text" and (found := text_block_violation(block, f"messages.{index}.content.{at}", "messages")):
-                return found
-    if messages[0]["role"] != "user":
-        return Violation(0, 'messages: first message must use the "user" role')
+        if found := _blank_violation(message, index):
+            return found
+    return None
+
+
+def _blank_violation(message: Json, index: int) -> Violation | None:
+    """An answer may hold blank text, which models write between other blocks; by itself it is refused, and empty text always."""
+    blocks = content_of(message)
+    may_be_blank = message["role"] == "assistant" and any(block["type"] != "text" or block["text"].strip() for block in blocks)
+    for at, block in enumerate(blocks):
+        if block["type"] != "text" or (may_be_blank and block["text"]):
+            continue
+        if found := text_block_violation(block, f"messages.{index}.content.{at}", "messages"):
+            return found
     return None
 
 
@@ -337,15 +377,6 @@ def _thinks(body: Json) -> bool:
 def _bad_tag(path: str, tag: object, tags: Iterable[str]) -> Violation:
     wording = f"Input tag '{tag}' found using 'type' does not match any of the expected tags: {listing(tags, ', ')}"
     return Violation(0, f"{path}: {wording}", paraphrase=True)
-
-
-def _open_object(schema: object, path: str) -> Violation | None:
-    """Constrained decoding requires additionalProperties: false on every object."""
-    nested = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
-    is_object = isinstance(schema, dict) and (schema.get("type") == "object" or schema.get("type") == ["object", "null"])
-    if isinstance(schema, dict) and is_object and schema.get("additionalProperties") is not False:
-        return Violation(0, f"{path}: For 'object' type, 'additionalProperties' must be explicitly set to false")
-    return next((found for each in nested if (found := _open_object(each, path))), None)
 
 
 _CHECKS = (
