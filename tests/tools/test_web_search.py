@@ -305,20 +305,22 @@ def test_the_same_search_over_every_service(protocol: str, tool: dict[str, Any])
 
 def test_a_search_that_pauses_goes_on() -> None:
     """Anthropic stops a long search with `pause_turn`, and is to be sent its own words back."""
-    output, exchanges = over_script("anthropic", "text: One and\nfinish: pause_turn\n---\ntext: two.", rules=None)
+    output, exchanges = over_script("anthropic", "text: One and\nfinish: pause_turn\n---\ntext: two.")
     assert said(output).endswith("One andtwo.")
     assert [len(exchange.body["messages"]) for exchange in exchanges] == [1, 2]
+    assert [block["type"] for block in exchanges[1].body["messages"][1]["content"]] == ["text", "server_tool_use"]
 
 
 def test_a_search_that_pauses_for_ever_ends() -> None:
-    output, exchanges = over_script("anthropic", "script: end=repeat\ntext: More.\nfinish: pause_turn", rules=None)
-    assert len(exchanges) == 5
+    output, exchanges = over_script("anthropic", "script: end=repeat\ntext: More.\nfinish: pause_turn")
+    assert len(exchanges) == 9
+    assert said(output).count("More.") == 9
     assert "(The answer was cut short.)" in said(output)
 
 
 def test_a_search_that_may_not_go_on_gives_what_it_has() -> None:
-    """Some models refuse to go on from their own words."""
-    output, exchanges = over_script("anthropic", "text: First.\nfinish: pause_turn\n---\nerror: 400", rules=None)
+    """Some services refuse to go on from their own words."""
+    output, exchanges = over_script("anthropic", "text: First.\nfinish: pause_turn\n---\nerror: 400")
     assert said(output).endswith("First.\n\n(The answer was cut short.)")
     assert len(exchanges) == 2
 

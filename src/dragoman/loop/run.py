@@ -139,6 +139,7 @@ class Run(RunHandle):
             self._emit(StreamInvalid(circling))
             self._warn_or_stop(circling)
             return None
+        self._requests += len(turn.pieces)
         self._last = turn.response
         return turn.response
 

@@ -36,6 +36,7 @@ from dragoman.values.events import (
 from dragoman.values.messages import FinishReason, Message, Part, Request, Response, Text, Thought, user
 from dragoman.values.notes import CUT_NOTE, MALFORMED_NOTE
 from dragoman.values.parts import merge_text
+from dragoman.values.paused import Pieces
 from dragoman.values.record import Said
 
 UNREADABLE = "the model wrote a tool call that could not be read"
@@ -64,6 +65,8 @@ class Turn:
         self._reminder = reminder
         """Where the answer has to be in words, what the model is told: it has called enough."""
         self.response: Response | None = None
+        self.pieces = Pieces()
+        """What came before the service paused its answer, recorded as it came."""
         self.partial = Message("assistant", ())
         """As much of the answer as had arrived when the turn was cancelled."""
 
@@ -87,7 +90,7 @@ class Turn:
             yield ToolCallRequested(call, self._prompt_id)
 
     async def _answer(self) -> AsyncGenerator[TurnEvent, None]:
-        attempt, unreadable, history = 1, 0, self._history
+        attempt, unreadable, history, pieces = 1, 0, self._history, self.pieces
         if self._reminder is not None and history.view.messages[-1:] != (self._reminder,):
             history.say(self._reminder, "answer_now")
         while True:
@@ -97,10 +100,18 @@ class Turn:
                 async for event in events:
                     if isinstance(event, ResponseFinished):
                         finished = event.response
-                    elif isinstance(event, _SHOWN) or (isinstance(event, FieldOmitted) and history.refuse_field(event) is not None):
+                    elif isinstance(event, FieldOmitted):
+                        if history.refuse_field(event) is not None:
+                            yield event
+                    elif isinstance(event, _SHOWN) and not (pieces and isinstance(event, ResponseStarted)):
                         yield event
+                        if isinstance(event, Retrying) and pieces:
+                            yield TextDelta(pieces.text)
             if finished is None:
                 raise StreamBroken(say("loop.no_answer"), provider=self._model.provider.name)
+            if pieces.take(finished):
+                history.answer(finished)
+                continue
             if finished.fault == "unreadable_call":
                 unreadable += 1
                 fault = self._record_unreadable(finished, unreadable)
@@ -109,9 +120,11 @@ class Turn:
                 attempt += 1
             await history.sync()
             if not fault:
-                self.response = finished
+                self.response = pieces.join(finished)
                 return
             yield Retrying(attempt + unreadable - 1, self._policy.delay_s, str(fault))
+            if pieces:
+                yield TextDelta(pieces.text)
             await self._policy.sleep(self._policy.delay_s)
 
     async def _attempt(self, *, is_bound: bool) -> AsyncGenerator[StreamEvent, None]:
@@ -211,7 +224,7 @@ class Turn:
 
     def _after_results(self) -> bool:
         messages = self._history.view.messages
-        return bool(messages) and bool(messages[-1].results)
+        return bool(messages) and bool(messages[-1].results or self.pieces)
 
 
 def fault_of(response: Response, *, after_results: bool) -> str:

@@ -18,11 +18,10 @@ from dragoman.tools.grounding import cite_message
 from dragoman.tools.web_search import SearchResult, search_request
 from dragoman.values.contracts import Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
-from dragoman.values.messages import Citation, FinishReason, Message, Request, Response
+from dragoman.values.messages import Citation, FinishReason, Request, Response
+from dragoman.values.paused import Pieces
 from dragoman.values.usage import Usage
 
-MAX_PAUSES = 4
-"""How often a service may pause during a search and be asked to continue."""
 _REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)
 
 
@@ -39,24 +38,27 @@ class ModelSearch:
         self._on_usage = on_usage
 
     async def __call__(self, query: str) -> SearchResult:
-        request = search_request(self._model, query)
-        response = await self._generate(request)
-        messages_so_far = [response.message]
-        while response.raw_finish == "pause_turn" and len(messages_so_far) <= MAX_PAUSES:
-            request = msgspec.structs.replace(request, messages=(*request.messages, response.message))
-            try:
-                response = await self._generate(request)
-            except BadRequest:
-                break  # not every model can continue its own answer: use what there is
-            messages_so_far.append(response.message)
+        response = await self._whole_answer(search_request(self._model, query))
         if response.finish in _REFUSALS:
             reason = response.detail or response.raw_finish
             raise Refused(say("tools.search_refused", reason=reason), provider=self._provider.name)
-        message = Message("assistant", tuple(part for each in messages_so_far for part in each.parts))
+        message = response.message
         raw_citations = [
             jsontext.decode(part.opaque.json) for part in message.parts if isinstance(part, Citation) and part.opaque is not None
         ]
         return SearchResult(cite_message(message), tuple(raw_citations), response.finish is not FinishReason.STOP)
+
+    async def _whole_answer(self, request: Request) -> Response:
+        """The service may pause a long search, and goes on when it is sent back what it has found."""
+        pieces = Pieces()
+        response = await self._generate(request)
+        while pieces.take(response):
+            request = msgspec.structs.replace(request, messages=(*request.messages, response.message))
+            try:
+                response = await self._generate(request)
+            except BadRequest:
+                return pieces.join()  # not every service that speaks the protocol goes on: use what there is
+        return pieces.join(response)
 
     async def _generate(self, request: Request) -> Response:
         response = await self._provider.generate(request)
