@@ -58,7 +58,7 @@ _UNSUPPORTED = (
 )
 _BAD_VALUE = r"(?i)\bmust be\b|\bshould be\b|\binvalid\b|\bsupported values|\brestricted to\b|\bexpected one of\b"
 _CONTENT = r"^(messages|input|contents|tools|system|instructions|model|text|response_format|tool_choice|max_\w+)\b"
-_IN_CONTENT = r"\b(messages|input|contents|tools)\.?\[?\d"
+_IN_CONTENT = r"(?i)\b(messages|input|contents|tools)\.?\[?\d|\btool.?(choice|call)|\bschema\b|\bresponse.?format\b|\bjson mode\b"
 _GOOGLE_NAME = r"Unknown name \\?\"(\w+)\\?\"(?: at '([\w.\[\]]+)')?"
 
 
