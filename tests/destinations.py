@@ -46,6 +46,7 @@ def rules_of(deployment: Deployment, profile: Profile) -> Rules:
     return Rules(
         extra_fields=frozenset(_SWITCHES.get(profile.thinking_switch, set()) | bound | set(deployment.extra_body)),
         temperature=profile.temperature,
+        efforts=profile.efforts if profile.thinking == "effort" else (),
         service=_WORDS.get(deployment.name, ""),  # type: ignore[arg-type]
         strict_template=profile.strict_template,
         call_id=profile.call_id,
@@ -58,6 +59,7 @@ def rules_of(deployment: Deployment, profile: Profile) -> Rules:
         call_ids=deployment.call_ids,
         search_flag=deployment.search_flag,
         our_results=deployment.protocol == "gemini",
+        free_item_ids=deployment.name == "xai",
     )
 
 

@@ -72,6 +72,7 @@ LATER = {
     "loop.gitignore": "only where a folder has such a file",
     "loop.upkeep": "not before a first answer",
     "providers.anthropic_schema": "only where the answer must be JSON",
+    "providers.openai_schema": "only where an answer has to fit a schema",
     "providers.auth": "doctor shows what is wrong with it",
     "providers.fault_body": "only where a service answers with an error",
     "providers.logged": "only with --debug",

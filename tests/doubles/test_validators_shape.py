@@ -496,9 +496,66 @@ def test_models_settings_and_extra_fields() -> None:
     cold = Rules(temperature=False)
     refused("anthropic", anthropic(user("hi"), temperature=1), 0, "`temperature` is deprecated for this model.", cold)
     refused("openai_responses", responses(asked(), temperature=1), 0, "Unsupported parameter: 'temperature'", cold)
+    passes("openai_responses", responses(asked(), temperature=1, reasoning={"effort": "none"}), cold)
     newer = Rules(max_tokens_field="max_completion_tokens")
     refused("openai_chat", chat(said("user"), max_tokens=1), 0, "Use 'max_completion_tokens' instead.", newer)
     passes("openai_chat", chat(said("user"), enable_thinking=True), Rules(extra_fields=frozenset({"enable_thinking"})))
+
+
+def test_responses_says_which_setting_it_refuses() -> None:
+    """In the words of recorded errors."""
+    gone = refused(
+        "openai_responses", responses(asked()), 0, "The requested model 'gpt-5' does not exist.", Rules(known_models=frozenset())
+    )
+    assert (gone.status, gone.code, gone.param) == (400, "model_not_found", "model")
+    wanted = responses(asked(), reasoning={"summary": "auto"})
+    unverified = refused("openai_responses", wanted, 0, "must be verified to generate reasoning summaries", Rules(verified=False))
+    assert (unverified.code, unverified.param) == ("unsupported_value", "reasoning.summary")
+    weak = Rules(efforts=("low", "high"))
+    passes("openai_responses", responses(asked(), reasoning={"effort": "high"}), weak)
+    strong = responses(asked(), reasoning={"effort": "xhigh"})
+    assert refused("openai_responses", strong, 0, "'xhigh' is not supported with the 'gpt-5' model.", weak).param == "reasoning.effort"
+    hot = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 2.5 instead."
+    assert refused("openai_responses", responses(asked(), temperature=2.5), 0, hot).code == "decimal_above_max_value"
+    cold = "Invalid 'top_p': decimal below minimum value. Expected a value >= 0, but got -1 instead."
+    refused("openai_chat", chat(said("user"), top_p=-1), 0, cold)
+
+
+def test_responses_takes_what_was_recorded_as_taken() -> None:
+    passes("openai_responses", responses(asked(), told(status=None)))
+    passes("openai_responses", responses(asked(), {"type": "web_search_call", "id": "x" * 83, "status": "searching", "action": {}}, told()))
+    announced = {"type": "additional_tools", "tools": []}
+    passes("openai_responses", responses(asked(), announced, tool_choice="auto"))
+    passes("openai_responses", responses(asked(), {**reasoning(), "id": "tco_1"}, told(), asked()), Rules(free_item_ids=True))
+
+
+def test_responses_hears_no_sound() -> None:
+    for file in ({"file_url": "https://example.org/a.mp3?x=1"}, {"file_data": "data:audio/wav;base64,AAAA"}):
+        heard = {"role": "user", "content": [{"type": "input_file", **file}]}
+        refused("openai_responses", responses(heard), 0, "The file type you uploaded is not supported.")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"oneOf": [{"type": "string"}]}, "In context=('properties', 'a'), 'oneOf' is not permitted."),
+        ({"anyOf": [{"allOf": []}]}, "In context=('properties', 'a', 'anyOf', '0'), 'allOf' is not permitted."),
+        ({"type": "array", "items": {"not": {}}}, "'not' is not permitted."),
+        ({"$ref": "#", "description": "me"}, "$ref cannot have keywords {'description'}."),
+        ({"description": "anything"}, "schema must have a 'type' key."),
+        ({"type": "string", "format": "uri"}, "'uri' is not a valid format."),
+        ({"type": "object"}, "'additionalProperties' is required to be supplied and to be false."),
+        ({"type": "array"}, "array schema missing items."),
+        ({"type": "string", "enum": ["x"] * 1001}, "1001 enum values exceeds limit of 1000."),
+    ],
+)
+def test_strict_mode_refuses_what_it_has_no_words_for(schema: Json, words: str) -> None:
+    whole = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
+    form = {"type": "json_schema", "name": "x", "schema": whole}
+    found = refused("openai_responses", responses(asked(), text={"format": {**form, "strict": True}}), 0, words)
+    assert found.code == "invalid_json_schema"
+    if "array" not in words:
+        passes("openai_responses", responses(asked(), text={"format": {**form, "strict": False}}))
 
 
 # Whatever JSON comes, a validator answers.

@@ -84,7 +84,7 @@ def test_what_only_a_provider_can_read_goes_back_to_it_and_to_nobody_else() -> N
     for number, (where, body) in enumerate(sent):
         known = [payload for message in messages[: 1 + 2 * number] for payload in opaque_in(message)]
         for provider, json in known:
-            assert (json.encode() in body) == (provider == names[where]), (where, provider)
+            assert (sent_back(provider, json) in body) == (provider == names[where]), (where, provider)
 
 
 def test_thinking_of_another_provider_is_left_out_whole() -> None:
@@ -95,6 +95,13 @@ def test_thinking_of_another_provider_is_left_out_whole() -> None:
     assert b"needs two files" not in body
     decoded = msgspec.json.decode(body)
     assert all("reasoning_content" not in message for message in decoded["messages"])
+
+
+def sent_back(provider: str, payload: str) -> bytes:
+    """A payload as it goes back: unchanged, but for the id of OpenAI's reasoning, which names nothing where nothing is stored."""
+    if provider != "responses":
+        return payload.encode()
+    return msgspec.json.encode({key: value for key, value in msgspec.json.decode(payload).items() if key != "id"})
 
 
 def opaque_in(message: Message) -> list[tuple[str, str]]:

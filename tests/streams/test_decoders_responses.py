@@ -73,6 +73,11 @@ def sent_back(response: Response) -> list[Event]:
     ]
 
 
+def without_id(item: Event) -> Event:
+    """Reasoning as it goes back: nothing is stored, so its id names nothing."""
+    return {key: value for key, value in item.items() if key not in ("id", "status")}
+
+
 def whole(*output: Event) -> Response:
     return generated("openai_responses", json.dumps(completed(*output)["response"]).encode())
 
@@ -103,7 +108,7 @@ def test_reasoning_with_several_summaries() -> None:
     response = responses(added(0, item | {"summary": []}), *parts, done(0, item), *text(1, "a"))
     assert texts_of(response.message) == [("Thought", "one\n\ntwo"), ("Text", "a")]
     assert whole(item, message(output_text("a"))).message == response.message
-    assert sent_back(response)[0] == item
+    assert sent_back(response)[0] == without_id(item)
     other = prepared("openai_responses", user("hello"), response.message, user("go on"), model="responses/gpt-5.5")
     assert "ZW5j" not in json.dumps(other), "(17) encrypted content is dropped on a model switch"
 
@@ -114,7 +119,7 @@ def test_reasoning_of_open_models_comes_as_text() -> None:
     response = responses(added(0, item), delta, done(0, item), *text(1, "a"))
     assert texts_of(response.message) == [("Thought", "hm"), ("Text", "a")]
     assert whole(item, message(output_text("a"))).message == response.message
-    assert [each["type"] for each in sent_back(response)] == ["message"]
+    assert sent_back(response)[0] == without_id(item), "what it thought in plain text, it gets back in plain text"
 
 
 def test_reasoning_without_a_summary_is_kept_for_the_service() -> None:
@@ -136,6 +141,53 @@ def test_items_of_the_services_own_are_kept_and_sent_back() -> None:
     assert whole(search, message(output_text("a"))).message == response.message
 
 
+def test_a_search_that_ends_an_answer_is_sent_back_too() -> None:
+    search = {"type": "web_search_call", "id": "ws", "status": "searching", "action": {"type": "search", "query": "q"}}
+    item = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "ZW5j"}
+    response = responses(added(0, item), done(0, item), added(1, search), done(1, search), final=completed(status="incomplete"))
+    assert sent_back(response) == [without_id(item), search]
+
+
+@pytest.mark.parametrize("kind", ["custom_tool_call", "shell_call", "computer_call", "a_call_of_tomorrow"])
+def test_a_call_that_nobody_here_can_answer_is_left_out(kind: str) -> None:
+    """The service refuses it without its output. Where that stands beside it, both go back."""
+    asked = {"type": kind, "id": "x_1", "call_id": "call_9", "status": "completed", "input": "1"}
+    given = {"type": f"{kind}_output", "id": "x_2", "call_id": "call_9", "output": "2"}
+    approval = {"type": "mcp_approval_request", "id": "mcpr", "name": "f", "arguments": "{}", "server_label": "s"}
+    item = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "ZW5j"}
+    alone = whole(item, asked, approval)
+    assert sent_back(alone) == []
+    assert sent_back(whole(item, asked, given, message(output_text("a"))))[:3] == [without_id(item), asked, given]
+
+
+def test_what_the_deltas_left_out_comes_with_the_finished_message() -> None:
+    response = responses(*text(0, "Hello, world.", "Hello"))
+    assert texts_of(response.message) == [("Text", "Hello, world.")]
+
+
+def test_a_message_that_ends_after_another_item_is_not_said_twice() -> None:
+    """Two items may be written at once."""
+    first, *rest, last = text(0, "Hello.")
+    events = [first, *rest, added(1, call(1, "c")), done(1, call(1, "c")), last]
+    response = responses(*events)
+    assert (texts_of(response.message), len(response.message.calls)) == ([("Text", "Hello.")], 1)
+
+
+@pytest.mark.parametrize(("status", "reason"), [("complete", FinishReason.STOP), ("incomplete", FinishReason.LENGTH)])
+def test_an_answer_without_a_reason_ends_by_its_status(status: str, reason: FinishReason) -> None:
+    """Some gateways write `complete`, and some do not say why an answer is incomplete: it was cut, whatever the reason."""
+    body = completed(message(output_text("a")))["response"] | {"status": status, "incomplete_details": None}
+    assert generated("openai_responses", json.dumps(body).encode()).finish is reason
+
+
+@pytest.mark.parametrize("end", ["[DONE]", "[DONE] ", " [DONE]"])
+def test_the_last_line_of_a_gateway_may_have_a_blank(end: str) -> None:
+    body = typed(CREATED, *text(0, "a"), completed())
+    before = typed(CREATED, *text(0, "a"))
+    for stream in (body + f"data: {end}\n\n".encode(), before + f"data: {end}\n\n".encode() + typed(completed())):
+        assert texts_of(answered("openai_responses", stream).message) == [("Text", "a")]
+
+
 def test_annotations_become_citations() -> None:
     web = {"type": "url_citation", "url": "https://example.org", "title": "t", "start_index": 0, "end_index": 1}
     file = {"type": "file_citation", "filename": "a.pdf", "file_id": "f", "index": 0}
@@ -151,7 +203,8 @@ def test_annotations_become_citations() -> None:
 
 def test_the_phase_of_a_message_goes_back_with_it() -> None:
     response = responses(*text(0, "Looking.", phase="commentary"), *text(1, "Done.", phase="final_answer"))
-    assert [(each["content"], each["phase"]) for each in sent_back(response)] == [("Looking.", "commentary"), ("Done.", "final_answer")]
+    said = [(each["content"][0]["text"], each["phase"]) for each in sent_back(response)]
+    assert said == [("Looking.", "commentary"), ("Done.", "final_answer")]
     assert whole(message(output_text("Looking."), phase="commentary")).message.parts == response.message.parts[:1]
 
 

@@ -391,6 +391,8 @@ def test_line_16_reasoning_stays_with_the_item_it_led_to_or_leaves() -> None:
             if item["type"] == "reasoning":
                 following = body["input"][index + 1]
                 assert following["type"] == "function_call" or following.get("role") == "assistant", f"{to.name} {name}"
+                assert "id" not in item, f"{to.name} {name}"
+                assert isinstance(following.get("content", []), list), f"{to.name} {name}"
     kinds = [item["type"] for item in RESPONSES.body(CASES["responses_reasoning_twice"])["input"]]
     assert kinds == ["message", "reasoning", "message", "reasoning", "function_call", "function_call_output"]
     for name in ("responses_reasoning_last", "responses_reasoning_alone"):
@@ -404,15 +406,23 @@ def test_line_16_reasoning_stays_with_the_item_it_led_to_or_leaves() -> None:
         "responses_reasoning_and_call",
         put_last,
         16,
-        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        "of type 'reasoning' was provided without its required following item.",
     )
+
+    def put_plain_text_behind_an_id(body: Json) -> None:
+        body["input"][1]["id"] = "rs_1"
+        body["input"][2]["content"] = "I look."
+
+    alone = "Item 'rs_1' of type 'reasoning' was provided without its required following item."
+    refused(RESPONSES, "responses_reasoning_twice", put_plain_text_behind_an_id, 16, alone)
 
 
 def test_line_17_encrypted_content_goes_to_nobody_but_the_model_that_made_it() -> None:
     """docs/wire.md, rule 17."""
     name = "responses_reasoning_and_call"
     prepared = RESPONSES.prepare(CASES[name])
-    assert json.dumps(cases.REASONING, separators=(",", ":")).encode() in prepared.body
+    kept = {key: value for key, value in cases.REASONING.items() if key != "id"}
+    assert json.dumps(kept, separators=(",", ":")).encode() in prepared.body
     for to in DESTINATIONS:
         if to is not RESPONSES:
             assert b"gAAAAABfirst" not in to.prepare(CASES[name]).body, to.name

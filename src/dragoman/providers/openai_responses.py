@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from dragoman.providers.wire_content import (
     user_pieces,
 )
 from dragoman.providers.wire_schemas import tool_schema
-from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
+from dragoman.values.messages import Blob, FileRef, Message, Part, Request, Response, Settings, Text, Thought, ToolCall, ToolResult
 
 MAX_ID = 64
 MIN_OUTPUT_TOKENS = 16
@@ -52,11 +53,17 @@ def render(message: Message, to: Destination) -> Rendered:
 
 def _assistant_items(message: Message, to: Destination) -> Iterator[bytes]:
     reasoning: list[bytes] = []
-    for part in message.parts:
+    private = {index: item for index, part in enumerate(message.parts) if (item := _private_item(part, to))}
+    call_ids = Counter(item.get("call_id") for item in private.values())
+    for index, part in enumerate(message.parts):
         match part:
-            case Thought(opaque=opaque) if own := to.own(opaque, same_model=True):  # (17) no other model can decrypt it
-                reasoning.append(own.encode())
-                continue
+            case Thought() if kept := private.get(index):
+                if kept.get("type") == "reasoning":
+                    reasoning.append(_reasoning_item(kept))
+                    continue
+                if not _is_settled(kept, call_ids):
+                    continue
+                item = jsontext.encode(kept)
             case Text(text=text) if text.strip():
                 item = _text_item(part, to)
             case ToolCall():
@@ -69,8 +76,26 @@ def _assistant_items(message: Message, to: Destination) -> Iterator[bytes]:
         yield item
 
 
+def _private_item(part: Part, to: Destination) -> dict[str, Any] | None:
+    """The item of the service that a part was made from, if this model made it: (17) no other one can decrypt it."""
+    own = to.own(part.opaque, same_model=True) if isinstance(part, Thought) else ""
+    return jsontext.decode(own) if own else None
+
+
+def _reasoning_item(item: dict[str, Any]) -> bytes:
+    """Without its id, which names nothing where nothing is stored, and which would bind the item to the id of the one behind it."""
+    return jsontext.encode({key: value for key, value in item.items() if key not in ("id", "status")})
+
+
+def _is_settled(item: dict[str, Any], call_ids: Counter[str | None]) -> bool:
+    """Whether an item waits for no answer of ours: a call whose output does not stand beside it is refused."""
+    call_id = item.get("call_id")
+    return not str(item.get("type")).endswith("_request") and (call_id is None or call_ids[call_id] > 1)
+
+
 def _text_item(part: Text, to: Destination) -> bytes:
-    item = jsontext.encode({"type": "message", "role": "assistant", "content": part.text})
+    said = [{"type": "output_text", "text": part.text}]  # behind reasoning, plain text is refused
+    item = jsontext.encode({"type": "message", "role": "assistant", "content": said})
     if own := to.own(part.opaque, same_model=True):
         return item[:-1] + b"," + own[1:].encode()  # service-specific fields, such as the phase
     return item
@@ -140,15 +165,13 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     tail.update(sampling(settings, to.profile))
     if to.profile.thinking != "none":
         tail["include"] = ["reasoning.encrypted_content"]
-        if (level := effort(settings.thinking, to.profile)) is not None:
-            tail["reasoning"] = {"effort": level, "summary": "auto"} if level != "none" else {"effort": level}
-        elif to.profile.thinking == "effort":
-            tail["reasoning"] = {"summary": "auto"}
+        if reasoning := _reasoning(settings, to):
+            tail["reasoning"] = reasoning
     if request.tools and settings.tool_choice != "auto":
         named = settings.tool_choice not in ("none", "required")
         tail["tool_choice"] = {"type": "function", "name": settings.tool_choice} if named else settings.tool_choice
     if settings.response_schema and to.profile.json_schema:
-        tail["text"] = {"format": {"type": "json_schema", **named_schema(settings)}}
+        tail["text"] = {"format": {"type": "json_schema", **named_schema(settings, to.profile)}}
     elif settings.response_schema or settings.response_mime == "application/json":
         tail["text"] = {"format": {"type": "json_object"}}
     if to.cache == "key" and request.cache_key:
@@ -156,6 +179,14 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     if stream:
         tail["stream"] = True
     return leave_out(tail | to.deployment.extra_body, request.omit)
+
+
+def _reasoning(settings: Settings, to: Destination) -> dict[str, object]:
+    level = effort(settings.thinking, to.profile)
+    wanted: dict[str, object] = {"effort": level} if level is not None else {}
+    if to.profile.thinking == "effort" and level != "none" and to.deployment.reasoning_summary:
+        wanted["summary"] = "auto"  # may be refused: OpenAI gives it to verified organisations only
+    return wanted
 
 
 # --- the other calls, and responses ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,12 @@ from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Citation, FinishReason, Opaque, Response
 from dragoman.values.usage import Usage
 
-_CUT = {"max_output_tokens": FinishReason.LENGTH, "max_tokens": FinishReason.LENGTH, "content_filter": FinishReason.SAFETY}
+_CUT = {
+    "max_output_tokens": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "incomplete": FinishReason.LENGTH,  # no reason given, but not at its end either
+    "content_filter": FinishReason.SAFETY,
+}
 
 
 class _Call:
@@ -33,8 +38,8 @@ class Decoder:
         self._calls: dict[object, _Call] = {}
         """Calls still being written, by index, else by id."""
         self._items = 0
-        self._written: set[object] = set()
-        """The output items whose deltas were seen."""
+        self._written: dict[object, int] = {}
+        """The output items whose deltas were seen, and how many characters these brought."""
         self._refused = ""
         self._final: dict[str, Any] | None = None
         self.unknown_events = 0
@@ -48,16 +53,16 @@ class Decoder:
         return self._final is not None
 
     def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
-        if data == b"[DONE]":
+        if data.strip() == b"[DONE]":
             return None
         event = jsontext.decode(data)
         index = event.get("output_index")
         match event.get("type") or name:
             case "response.output_text.delta" | "response.refusal.delta":
-                self._written.add(index)
+                self._count_written(index, event["delta"])
                 return self._answer.add_text(event["delta"])
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._written.add(index)
+                self._count_written(index, event["delta"])
                 return self._answer.add_thought(event["delta"])
             case "response.reasoning_summary_part.added":
                 first = event.get("summary_index") in (None, 0)
@@ -118,10 +123,11 @@ class Decoder:
             call = self._calls.pop(key)
             arguments = item.get("arguments") or "".join(call.pieces)
             return events + self._answer.end_call(call.call_id, item.get("name") or call.name, arguments)
-        streamed = index in self._written
-        self._written.discard(index)
         self._refused = self._refused or _refusal(item)
-        return _keep_item(self._answer, item, self._to, is_streamed=streamed)
+        return _keep_item(self._answer, item, self._to, written=self._written.pop(index, 0))
+
+    def _count_written(self, index: object, delta: str) -> None:
+        self._written[index] = self._written.get(index, 0) + len(delta)
 
 
 def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
@@ -136,13 +142,13 @@ def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
             answer.add_call(item.get("call_id") or "", item.get("name") or "", item.get("arguments") or "")
             continue
         refused = refused or _refusal(item)
-        _keep_item(answer, item, to, is_streamed=False)
+        _keep_item(answer, item, to, written=0)
     reason, raw = read_finish(data)
     return answer.finish(FinishReason.REFUSAL if refused else reason, raw, refused).response
 
 
 def read_finish(response: dict[str, Any]) -> tuple[FinishReason, str]:
-    if response.get("status") == "completed":
+    if response.get("status") in ("completed", "complete"):
         return FinishReason.STOP, "completed"
     why = (response.get("incomplete_details") or {}).get("reason") or response.get("status") or ""
     return _CUT.get(why, FinishReason.OTHER), why
@@ -159,25 +165,27 @@ def read_usage(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _keep_item(answer: AnswerBuilder, item: dict[str, Any], to: Destination, *, is_streamed: bool) -> list[StreamEvent]:
-    """Keep a finished item: its text, unless the deltas brought it already, and what the service wants sent back with it."""
+def _keep_item(answer: AnswerBuilder, item: dict[str, Any], to: Destination, *, written: int) -> list[StreamEvent]:
+    """Keep a finished item: its text, as far as the deltas have not written it, and what the service wants sent back with it."""
     events: list[StreamEvent] = []
     match item.get("type"):
         case "message":
             content = item.get("content") or ()
-            for block in content if not is_streamed else ():
-                text = block.get("text") or block.get("refusal")
-                events += answer.add_text(text) if text else []
+            text = "".join(block.get("text") or block.get("refusal") or "" for block in content)
+            seen = answer.open_text if written else ""
+            if len(seen) == written < len(text) and text.startswith(seen):  # the deltas brought only the beginning, or nothing
+                events += answer.add_text(text[written:])
             phase = item.get("phase") if answer.open_text else None
             answer.seal(Opaque(to.deployment.name, jsontext.dumps({"phase": phase}), to.model) if phase else None)
             for block in content:
                 for annotation in block.get("annotations") or ():
                     events += answer.add_citation(_citation(annotation, block.get("text") or "", to))
         case "reasoning":
-            if not is_streamed:
+            if not written:
                 summary = [block.get("text") or "" for block in item.get("summary") or item.get("content") or ()]
                 events += answer.add_thought("\n\n".join(summary)) if any(summary) else []
-            answer.seal(_opaque_item(item, to) if item.get("encrypted_content") else None)
+            kept = item.get("encrypted_content") or item.get("content")  # models in the open send their thoughts in plain text
+            answer.seal(_opaque_item(item, to) if kept else None)
         case _:
             answer.add_private(_opaque_item(item, to))
     return events

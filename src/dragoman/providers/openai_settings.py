@@ -7,7 +7,6 @@ from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.providers.wire import Destination
-from dragoman.providers.wire_schemas import is_strict_schema
 from dragoman.values.messages import Settings, Thinking
 from dragoman.values.profile import Profile
 
@@ -15,7 +14,7 @@ _STRENGTH = {word: strength for strength, word in enumerate(("none", "minimal", 
 
 
 def sampling(settings: Settings, profile: Profile) -> dict[str, object]:
-    if not profile.temperature:
+    if not profile.temperature and effort(settings.thinking, profile) != "none":  # OpenAI's models take them while they do not think
         return {}
     wanted = {"temperature": settings.temperature, "top_p": settings.top_p}
     return {key: value for key, value in wanted.items() if value is not None}
@@ -63,7 +62,7 @@ def chat_thinking(thinking: Thinking | None, has_tools: bool, profile: Profile) 
 
 def response_format(settings: Settings, profile: Profile) -> dict[str, object] | None:
     if settings.response_schema and profile.json_schema:
-        return {"type": "json_schema", "json_schema": named_schema(settings)}
+        return {"type": "json_schema", "json_schema": named_schema(settings, profile)}
     if settings.response_schema or settings.response_mime == "application/json":
         return {"type": "json_object"}
     return None
@@ -76,9 +75,12 @@ def format_instruction(settings: Settings, profile: Profile) -> str:
     return f"Answer with one JSON object{f' that fits this schema: {settings.response_schema}' if settings.response_schema else '.'}"
 
 
-def named_schema(settings: Settings) -> dict[str, Any]:
+def named_schema(settings: Settings, profile: Profile) -> dict[str, Any]:
+    from dragoman.providers.openai_schema import object_root, strict_schema
+
     schema = jsontext.decode(settings.response_schema)
-    return {"name": "answer", "schema": schema, "strict": is_strict_schema(schema)}
+    strict = strict_schema(schema) if profile.strict_schema else None
+    return {"name": "answer", "schema": strict or object_root(schema), "strict": strict is not None}
 
 
 # --- embeddings: the same for both protocols --------------------------------------------------------------------------------

@@ -10,9 +10,12 @@ from dragoman.base import jsontext
 
 @lru_cache(maxsize=1024)
 def tool_schema(parameters: str) -> bytes:
-    """A tool's schema as every service takes it: an object at the root, without anyOf, oneOf or allOf there. Such ones pass unchanged."""
+    """A tool's schema as every service takes it: an object at the root, without anyOf, oneOf or allOf there, and every array with its
+    items. Such ones pass unchanged."""
     text = jsontext.clean(parameters)  # (24)
     schema = jsontext.decode(text)
+    if (complete := _with_items(schema)) != schema:
+        schema, text = complete, jsontext.dumps(complete)
     combined = {key: [part for part in schema.get(key) or () if isinstance(part, dict)] for key in ("anyOf", "oneOf", "allOf")}
     if schema.get("type") == "object" and not any(combined.values()):
         return text.encode()
@@ -25,16 +28,14 @@ def tool_schema(parameters: str) -> bytes:
     return jsontext.encode({**rest, "type": "object", "properties": properties, **({"required": list(required)} if required else {})})
 
 
-def is_strict_schema(schema: Any) -> bool:
-    """Whether OpenAI's strict mode accepts the schema: no additional properties, every property required."""
+def _with_items(schema: Any) -> Any:
+    """The schema with `items` in every array: OpenAI refuses one that does not say what it holds."""
     match schema:
         case dict():
-            if "properties" in schema:
-                closed = schema.get("additionalProperties") is False
-                if not closed or set(schema.get("required", ())) != set(schema["properties"]):
-                    return False
-            return all(map(is_strict_schema, schema.values()))
+            complete = {key: _with_items(value) for key, value in schema.items()}
+            lacks_items = schema.get("type") == "array" and "items" not in schema and "prefixItems" not in schema
+            return {**complete, "items": dict[str, Any]()} if lacks_items else complete
         case list():
-            return all(map(is_strict_schema, schema))
+            return [_with_items(item) for item in schema]
         case _:
-            return True
+            return schema

@@ -69,6 +69,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     audio: bool = False
     json_schema: bool = True
     """Whether output can be constrained to a JSON schema."""
+    strict_schema: bool = True
+    """OpenAI: False if the service refuses to bind this model strictly to a schema (Groq: all but gpt-oss)."""
     temperature: bool = True
     """False for reasoning models that reject temperature, top_p and top_k."""
 
@@ -157,6 +159,8 @@ class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """Run by the engine in this process, without a network."""
     stream_usage: bool = True
     """OpenAI Chat: whether `stream_options.include_usage` is supported."""
+    reasoning_summary: bool = True
+    """OpenAI Responses: whether the summary of the reasoning has to be asked for; False if the service sends it anyway (xAI)."""
     call_ids: bool = True
     """Gemini: whether functionCall and functionResponse may carry an id (Vertex v1 rejects it, v1beta1 takes it)."""
     search_flag: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from dragoman.testing.mock.openai_strict import strict_flaw
 from dragoman.testing.mock.violation import (
     IMAGE_TYPES,
     BodyShape,
@@ -52,13 +53,40 @@ def model_violation(body: Json, rules: Rules) -> Violation | None:
     if rules.known_models is not None and body["model"] not in rules.known_models:
         wording = f"The model `{body['model']}` does not exist or you do not have access to it."
         return Violation(0, wording, status=404, code="model_not_found")
-    for field in ("temperature", "top_p"):
-        if not rules.temperature and body.get(field) is not None:
-            wording = f"Unsupported parameter: '{field}' is not supported with this model."
-            return Violation(0, wording, code="unsupported_parameter")
+    if found := _sampling_violation(body, rules):
+        return found
     if body.get("stream_options") is not None and not body.get("stream"):
         return Violation(0, "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
     return too_long(body.get("prompt_cache_key") or "", "prompt_cache_key", _MAX_CACHE_KEY)
+
+
+def effort_violation(effort: object, path: str, model: str, rules: Rules) -> Violation | None:
+    """An effort that nobody knows, or that this model does not take."""
+    if effort is None:
+        return None
+    if effort not in EFFORTS:
+        return wrong_value(effort, EFFORTS)
+    if not rules.efforts or effort in rules.efforts:
+        return None
+    wording = f"Unsupported value: '{effort}' is not supported with the '{model}' model. Supported values are: "
+    return Violation(0, f"{wording}{listing(rules.efforts, ', and ')}.", code="unsupported_value", param=path)
+
+
+def _sampling_violation(body: Json, rules: Rules) -> Violation | None:
+    reasoning = body.get("reasoning")
+    effort = reasoning.get("effort") if isinstance(reasoning, dict) else body.get("reasoning_effort")
+    for field, limit in (("temperature", 2), ("top_p", 1)):
+        value = body.get(field)
+        if value is None:
+            continue
+        if not rules.temperature and effort != "none":
+            wording = f"Unsupported parameter: '{field}' is not supported with this model."
+            return Violation(0, wording, code="unsupported_parameter", param=field)
+        if not 0 <= value <= limit:
+            bound, sign, edge = ("above maximum", "<=", limit) if value > limit else ("below minimum", ">=", 0)
+            wording = f"Invalid '{field}': decimal {bound} value. Expected a value {sign} {edge}, but got {value} instead."
+            return Violation(0, wording, code=f"decimal_{'above_max' if value > limit else 'below_min'}_value", param=field)
+    return None
 
 
 def shape_violation(value: object, shape: BodyShape, path: str, rules: Rules) -> Violation | None:
@@ -144,11 +172,11 @@ def function_violation(function: Json, path: str) -> Violation | None:
 
 
 def schema_violation(schema: Json, owner: str, code: str, *, strict: bool) -> Violation | None:
-    """A JSON schema this service can compile: an object at the root; closed and complete where strict."""
+    """A JSON schema this service can compile: an object at the root; in strict mode closed, complete, and in the words it permits."""
     if schema.get("type") != "object":
         wording = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
         return Violation(0, f"Invalid schema for {owner}: {wording}", code=code)
-    wording = _schema_flaw(schema, (), strict)
+    wording = strict_flaw(schema) if strict else _schema_flaw(schema, ())
     return Violation(0, f"Invalid schema for {owner}: {wording}", code=code) if wording else None
 
 
@@ -160,13 +188,13 @@ def format_violation(form: Json, path: str) -> Violation | None:
     return schema_violation(form.get("schema", {"type": "object"}), owner, "invalid_json_schema", strict=bool(form.get("strict")))
 
 
-def choice_violation(body: Json, declared: list[str], chosen: str | None) -> Violation | None:
-    """Choice and parallelism need tools, and the tool chosen must be among them."""
+def choice_violation(body: Json, declared: list[str], chosen: str | None, *, elsewhere: bool = False) -> Violation | None:
+    """Choice and parallelism need tools, and the tool chosen must be among them, unless tools are declared elsewhere too."""
     for field in ("tool_choice", "parallel_tool_calls"):
-        if body.get(field) is not None and not body.get("tools"):
+        if body.get(field) is not None and not body.get("tools") and not elsewhere:
             wording = f"Invalid value for '{field}': '{field}' is only allowed when 'tools' are specified."
             return Violation(0, wording)
-    if chosen is not None and chosen not in declared:
+    if chosen is not None and chosen not in declared and not elsewhere:
         return Violation(0, f"Tool choice '{chosen}' not found in 'tools' parameter.")
     if len(set(declared)) < len(declared):
         return Violation(0, "Invalid 'tools': tool names must be unique.", paraphrase=True)
@@ -192,25 +220,16 @@ def image_url_violation(url: str, path: str) -> Violation | None:
     return None
 
 
-def _schema_flaw(schema: object, context: tuple[str, ...], strict: bool) -> str:
+def _schema_flaw(schema: object, context: tuple[str, ...]) -> str:
     if not isinstance(schema, dict):
         return ""
-    where = f"In context={context}, "
-    properties, required = (schema.get(each) for each in ("properties", "required"))
-    properties = properties if isinstance(properties, dict) else {}
     if schema.get("type") == "array" and "items" not in schema and "prefixItems" not in schema:
-        return f"{where}array schema missing items."
-    if strict and schema.get("type") == "object":
-        if schema.get("additionalProperties") is not False:
-            return f"{where}'additionalProperties' is required to be supplied and to be false."
-        missing = [name for name in properties if not isinstance(required, list) or name not in required]
-        if missing:
-            every = "'required' is required to be supplied and to be an array including every key in properties."
-            return f"{where}{every} Missing '{missing[0]}'."
-    for name, each in properties.items():
-        if wording := _schema_flaw(each, (*context, "properties", name), strict):
+        return f"In context={context}, array schema missing items."
+    properties = schema.get("properties")
+    for name, each in properties.items() if isinstance(properties, dict) else ():
+        if wording := _schema_flaw(each, (*context, "properties", name)):
             return wording
-    return _schema_flaw(schema.get("items"), (*context, "items"), strict)
+    return _schema_flaw(schema.get("items"), (*context, "items"))
 
 
 def _type_of(value: object) -> str:

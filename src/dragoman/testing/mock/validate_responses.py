@@ -6,10 +6,10 @@ import re
 
 from dragoman.testing.mock.openai_shapes import (
     CACHE_BREAKPOINT,
-    EFFORTS,
     TEXT_FORMATS,
     VERBOSITIES,
     choice_violation,
+    effort_violation,
     empty_array,
     format_violation,
     function_violation,
@@ -82,6 +82,10 @@ _INCLUDE = (
     "message.output_text.logprobs",
 )
 _STREAM_OPTIONS = BodyShape({}, {"include_obfuscation": "bool"})
+_UNVERIFIED = (
+    "Your organization must be verified to generate reasoning summaries. "
+    "Please go to: https://platform.openai.com/settings/organization/general"
+)
 _SUMMARIES = ("auto", "concise", "detailed")
 _REASONING = BodyShape(
     {}, {"context": "string?", "effort": "string?", "generate_summary": "string?", "mode": "string", "summary": "string?"}
@@ -120,7 +124,8 @@ _HOSTED = (
     "programmatic_tool_calling",
 )
 
-_STATUS: dict[str, Kind] = {"id": "string?", "status": ("in_progress", "completed", "incomplete")}
+_STATUS: dict[str, Kind] = {"id": "string?", "status": "string?"}
+_STATUSES = ("in_progress", "completed", "incomplete")
 _ITEMS = {
     "message": BodyShape(
         {"role": "string", "content": "string|array"}, {**_STATUS, "type": "string", "phase": ("commentary", "final_answer")}
@@ -141,7 +146,7 @@ _OTHER_ITEM = re.compile(
     r"(custom_tool|file_search|computer|image_generation|code_interpreter|local_shell|shell|apply_patch|mcp|tool_search)_call(_output)?"
     r"|mcp_list_tools|mcp_approval_(request|response)|tool_search_output|compaction(_trigger)?|additional_tools|program(_output)?"
 )
-_ID_PREFIX = {"message": "msg", "function_call": "fc", "reasoning": "rs", "web_search_call": "ws"}
+_ID_PREFIX = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 _ROLES = ("assistant", "system", "developer", "user")
 _INPUT_PARTS = {
     "input_text": BodyShape({"type": "string", "text": "string"}, CACHE_BREAKPOINT),
@@ -168,6 +173,7 @@ _OUTPUT_PARTS = {
 _SUMMARY = BodyShape({"type": ("summary_text",), "text": "string"})
 _THOUGHT = BodyShape({"type": ("reasoning_text",), "text": "string"})
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
+_SOUND = re.compile(r"\.(mp3|wav|ogg|flac|m4a|aac|mp4|mov|webm|mpeg)($|[?#])", re.IGNORECASE)
 _MAX_ID = 64
 _MIN_OUTPUT_TOKENS = 16
 
@@ -202,10 +208,12 @@ def _settings(body: Json, rules: Rules) -> Violation | None:
     reasoning = body.get("reasoning") or {}
     if found := shape_violation(reasoning, _REASONING, "reasoning", rules):
         return found
-    if reasoning.get("effort") not in (None, *EFFORTS):
-        return wrong_value(reasoning["effort"], EFFORTS)
+    if found := effort_violation(reasoning.get("effort"), "reasoning.effort", body["model"], rules):
+        return found
     if reasoning.get("summary") not in (None, *_SUMMARIES):
         return wrong_value(reasoning["summary"], _SUMMARIES)
+    if reasoning.get("summary") and not rules.verified:
+        return Violation(0, f"{_UNVERIFIED} and click on Verify Organization.", code="unsupported_value", param="reasoning.summary")
     text = body.get("text") or {}
     if found := shape_violation(text, _TEXT, "text", rules):
         return found
@@ -248,7 +256,8 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
         chosen = choice["name"]
     elif isinstance(choice, dict) and choice.get("type") != "allowed_tools":
         chosen = str(choice.get("name") or choice.get("type"))
-    return choice_violation(body, declared, chosen)
+    elsewhere = any(_type_of(item) in ("additional_tools", "tool_search_output") for item in _input(body) if isinstance(item, dict))
+    return choice_violation(body, declared, chosen, elsewhere=elsewhere)
 
 
 def _items(body: Json, rules: Rules) -> Violation | None:
@@ -263,8 +272,10 @@ def _items(body: Json, rules: Rules) -> Violation | None:
             if _OTHER_ITEM.fullmatch(kind):
                 continue
             return wrong_value(kind, _ITEMS, paraphrase=True)
-        if found := shape_violation(item, shape, path, rules) or _item_id(item, kind, path):
+        if found := shape_violation(item, shape, path, rules) or _item_id(item, kind, path, rules):
             return found
+        if shape is not _ITEMS["web_search_call"] and item.get("status") not in (None, *_STATUSES):
+            return wrong_value(item["status"], _STATUSES)
         if (name := item.get("id")) and kind != "item_reference":
             if name in seen:
                 wording = f"Duplicate item found with id {name}. Remove duplicate items from your input and try again."
@@ -275,9 +286,9 @@ def _items(body: Json, rules: Rules) -> Violation | None:
     return None
 
 
-def _item_id(item: Json, kind: str, path: str) -> Violation | None:
+def _item_id(item: Json, kind: str, path: str, rules: Rules) -> Violation | None:
     value, path = item.get("id"), f"{path}.id"
-    if value is None or kind not in _ID_PREFIX:
+    if value is None or kind not in _ID_PREFIX or rules.free_item_ids:
         return None
     if not _ID.fullmatch(value):
         wording = "Expected an ID that contains letters, numbers, underscores, or dashes, but this value contained additional characters."
@@ -332,10 +343,18 @@ def _parts(parts: list[object], path: str, role: str, rules: Rules) -> Violation
                 return found
         elif kind == "input_image" and not part.get("file_id"):
             return Violation(0, f"Missing required parameter: '{where}.image_url'.", paraphrase=True, code="missing_required_parameter")
+        if kind == "input_file" and _is_heard(part):
+            wording = "The file type you uploaded is not supported. Please try again with a pdf"
+            return Violation(0, wording, code="unsupported_file", param="input")
         if kind == "input_file" and "file_data" in part and not is_base64(part["file_data"].partition(";base64,")[2]):
             wording = f"Invalid '{where}.file_data'. Expected a base64-encoded data URL with a MIME type."
             return Violation(0, wording, paraphrase=True, code="invalid_value")
     return None
+
+
+def _is_heard(part: Json) -> bool:
+    """Whether a file is sound or film, by the type of its data or the end of its address."""
+    return part.get("file_data", "").startswith(("data:audio/", "data:video/")) or bool(_SOUND.search(part.get("file_url", "")))
 
 
 def _call_pairs(body: Json, _rules: Rules) -> Violation | None:
@@ -372,7 +391,7 @@ def _reasoning(body: Json, rules: Rules) -> Violation | None:
         if secret and rules.known_signatures is not None and secret not in rules.known_signatures:
             wording = f"The encrypted content {secret[:4]}...{secret[-4:]} could not be verified."
             return Violation(17, wording, code="invalid_encrypted_content")
-        if index + 1 == len(items) or not _is_model_made(items[index + 1]):
+        if index + 1 == len(items) or not _is_model_made(items[index + 1]) or (name and _is_plain(items[index + 1])):
             wording = f"Item '{name}' of type 'reasoning' was provided without its required following item."
             return Violation(16, wording, paraphrase=not name)
         if name and not secret and body.get("store") is False:
@@ -393,11 +412,22 @@ def _reasoning_ids(items: list[Json], index: int) -> set[str]:
     return found
 
 
+def _is_plain(item: Json) -> bool:
+    """An answer as plain text: not the item that a reasoning item's id names as the next one."""
+    return _type_of(item) == "message" and isinstance(item["content"], str)
+
+
 def _is_model_made(item: Json) -> bool:
     kind = _type_of(item)
     if kind == "message":
         return item["role"] == "assistant"
     return not kind.endswith(("_output", "_response")) and kind not in ("additional_tools", "compaction_trigger")
+
+
+def _model(body: Json, rules: Rules) -> Violation | None:
+    if rules.known_models is not None and body["model"] not in rules.known_models:
+        return Violation(0, f"The requested model '{body['model']}' does not exist.", code="model_not_found", param="model")
+    return model_violation(body, rules)
 
 
 def _window(body: Json, rules: Rules) -> Violation | None:
@@ -419,4 +449,4 @@ def _type_of(item: Json) -> str:
     return "message" if "role" in item else "item_reference" if "id" in item else ""
 
 
-_CHECKS = (unicode_violation, _fields, model_violation, _tools, _items, _call_pairs, _reasoning, _window)
+_CHECKS = (unicode_violation, _fields, _model, _tools, _items, _call_pairs, _reasoning, _window)

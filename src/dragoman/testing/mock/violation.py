@@ -47,7 +47,9 @@ class Rules(msgspec.Struct, frozen=True):
     context_window_tokens: int = 0
     """Above 0: a longer prompt is refused, by a rough estimate of its tokens."""
     temperature: bool = True
-    """False: the model refuses temperature, top_p and top_k."""
+    """False: the model refuses temperature, top_p and top_k. OpenAI's take them while they do not think."""
+    efforts: tuple[str, ...] = ()
+    """The words for effort that the model takes; empty: all that the protocol has."""
     refused_settings: dict[str, str] = {}
     """Fields, with dots, that this service or account refuses, and its words for that."""
     known_signatures: frozenset[str] | None = None
@@ -68,6 +70,10 @@ class Rules(msgspec.Struct, frozen=True):
     """The only one of the two that the model accepts; empty: either."""
 
     # --- OpenAI Responses
+    verified: bool = True
+    """False: an organisation that OpenAI has not verified gets no summaries of reasoning."""
+    free_item_ids: bool = False
+    """True for xAI, whose items have ids of any form and length."""
     reasoning_items: dict[str, str] = {}
     """Id of an item from the service → id of the reasoning item that must accompany it."""
 
