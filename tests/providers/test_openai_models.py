@@ -104,7 +104,9 @@ def test_what_a_model_reads_leaves_room_for_what_it_writes(name: str) -> None:
     for model, profile in {**deployment.models, **deployment.families}.items():
         if profile.thinking == "effort" and profile.context_window > 200_000:
             assert profile.prompt_window == profile.context_window - profile.max_output_tokens, model
-    assert deployment.models["gpt-5.4-mini"].prompt_window == 272_000
+    small = deployment.models["gpt-5.4-mini"]
+    assert small.prompt_window == 272_000
+    assert msgspec.structs.replace(small, context_window=50_000).prompt_window == 50_000, "a user made it smaller"
 
 
 def test_compression_begins_before_the_input_is_full() -> None:

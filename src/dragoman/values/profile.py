@@ -121,8 +121,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     @property
     def prompt_window(self) -> int:
-        """The most tokens a prompt may have."""
-        return self.input_window or self.context_window
+        """The most tokens a prompt may have. Never more than the window, which a user may have made smaller."""
+        return min(self.input_window or self.context_window, self.context_window)
 
 
 class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
