@@ -110,6 +110,14 @@ def test_a_wrong_role_is_named() -> None:
         check_roles([user("a"), Message("model", ())])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("role", "instead"), [("model", "role assistant"), ("system", "`system`"), ("tool", "ToolResult"), ("owner", "Write user")]
+)
+def test_a_wrong_role_comes_with_what_to_write_instead(role: str, instead: str) -> None:
+    with pytest.raises(InputError, match=instead):
+        check_roles([Message(role, ())])  # type: ignore[arg-type]
+
+
 def test_adjacent_assistant_text_is_merged_and_nothing_else() -> None:
     """VALUES-8"""
     messages = [user("q"), assistant("a"), assistant("b"), assistant("c", CALL), assistant("d")]

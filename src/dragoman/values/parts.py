@@ -68,6 +68,16 @@ async def map_text_parts(content: Content | Iterable[Content], transform: Callab
     return tuple(mapped)
 
 
+_INSTEAD_OF_ROLE = {
+    "model": "values.role_of_model",
+    "ai": "values.role_of_model",
+    "bot": "values.role_of_model",
+    "system": "values.role_of_system",
+    "developer": "values.role_of_system",
+    "tool": "values.role_of_tool",
+    "function": "values.role_of_tool",
+}
+"""What to write instead of the roles that other libraries have."""
 _MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "paths")
 """Arguments that say what a call is about, the most telling first."""
 
@@ -105,6 +115,16 @@ def to_parts(content: Content | Iterable[Content]) -> tuple[Part, ...]:
             return tuple(part for item in content for part in to_parts(item))
 
 
+def prompt_message(content: Content | Iterable[Content]) -> Message:
+    """What a person says, as one message. Raises InputError for a message in it that is not the user's: its role would be lost."""
+    items = (content,) if isinstance(content, str | Message | Part) else tuple(content)
+    messages = [item for item in items if isinstance(item, Message)]
+    check_roles(messages)
+    if any(message.role != "user" for message in messages):
+        raise InputError(say("values.prompt_of_assistant"))
+    return Message("user", to_parts(items))
+
+
 def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tuple[Message, ...]:
     """A str, a part, a message, or a list of them, as messages. Adjacent loose parts become one message."""
     if isinstance(content, Message):
@@ -126,10 +146,12 @@ def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tu
     return tuple(messages)
 
 
-def check_roles(messages: Iterable[Message]) -> None:
-    for position, message in enumerate(messages):
+def check_roles(messages: Iterable[Message], first: int = 0) -> None:
+    """Raises InputError for a message with any other role than the user's or the assistant's. `first` is the position of the first one."""
+    for position, message in enumerate(messages, first):
         if message.role not in ("user", "assistant"):
-            raise InputError(say("values.wrong_role", role=message.role, position=position))
+            instead = say(_INSTEAD_OF_ROLE.get(message.role, "values.role_of_user"))
+            raise InputError(say("values.wrong_role", role=message.role, position=position, instead=instead))
 
 
 def merge_assistant_text(messages: Iterable[Message]) -> tuple[Message, ...]:

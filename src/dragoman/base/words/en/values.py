@@ -3,5 +3,11 @@
 TEXTS = {
     "values.no_counting": "{name} does not count tokens",
     "values.no_embeddings": "{name} makes no embeddings",
-    "values.wrong_role": "Role must be user or assistant, but got {role!r} in message {position}.",
+    "values.wrong_role": "Role must be user or assistant, but got {role!r} in message {position}. {instead}.",
+    "values.prompt_of_assistant": "a prompt is what the user says, but a message in it has the role assistant; put earlier messages into a "
+    "History and give it to the agent (session=)",
+    "values.role_of_model": "The model's own messages have the role assistant",
+    "values.role_of_system": "Give instructions as `system`, which is not a message",
+    "values.role_of_tool": "A result is a ToolResult in a message of the user",
+    "values.role_of_user": "Write user for what a person says, and assistant for what the model said",
 }
