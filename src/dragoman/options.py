@@ -7,6 +7,7 @@ from dragoman.context.settings import PruneSettings as PruneSettings
 from dragoman.loop.options import AnswerPolicy as AnswerPolicy
 from dragoman.loop.options import ApprovalOptions as ApprovalOptions
 from dragoman.loop.options import Connector as Connector
+from dragoman.loop.options import FallbackOptions as FallbackOptions
 from dragoman.loop.options import Limits as Limits
 from dragoman.loop.options import LoopLimits as LoopLimits
 from dragoman.loop.options import SearchMode as SearchMode

@@ -87,9 +87,10 @@ def test_an_empty_variable_is_not_set(home: Path) -> None:
 
 
 def test_every_flag_and_variable_reaches_its_key(home: Path) -> None:
-    values: dict[str, Any] = {"model": "x/y", "approval": "plan", "max_turns": 7, "lang": "zh"}
+    values: dict[str, Any] = {"model": "x/y", "fallback": ("a/b", "c/d"), "approval": "plan", "max_turns": 7, "lang": "zh"}
     assert set(VARIABLES.values()) == set(FLAGS) == set(values)
-    by_env = loaded(home, env={name: str(values[key]) for name, key in VARIABLES.items()})
+    written = {key: ", ".join(value) if isinstance(value, tuple) else str(value) for key, value in values.items()}
+    by_env = loaded(home, env={name: written[key] for name, key in VARIABLES.items()})
     by_flag = loaded(home, **values)
     for key, value in values.items():
         assert value_of(by_env.config, key) == value_of(by_flag.config, key) == value

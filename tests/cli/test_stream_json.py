@@ -25,6 +25,8 @@ from dragoman.values.events import (
     ErrorRaised,
     FieldOmitted,
     LoopSuspected,
+    ModelSwitched,
+    NoticeGiven,
     PromptAccepted,
     PromptRead,
     ResponseStarted,
@@ -100,6 +102,15 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
         },
     ),
     (ToolModeChanged("text", "hermes"), {"type": "context", "event": "tool_mode", "mode": "text", "dialect": "hermes"}),
+    (
+        ModelSwitched("b/two", "a/one", "busy"),
+        {"type": "error", "severity": "warning", "error_type": "model_switched", "message": "busy", "model": "b/two", "previous": "a/one"}
+        | {"discard": True},
+    ),
+    (
+        NoticeGiven("settings", "top_k is not sent"),
+        {"type": "error", "severity": "warning", "error_type": "notice", "message": "top_k is not sent", "about": "settings"},
+    ),
     (LoopSuspected("again", 2), {"type": "error", "severity": "warning", "error_type": "loop_detected", "message": "again", "count": 2}),
     (
         ErrorRaised("broken", "ServerError", True, 57),

@@ -25,7 +25,7 @@ from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.function import tool
 from dragoman.values.errors import ConfigError, InputError, ServerError
 from dragoman.values.events import ErrorRaised, TextDelta, ToolCallFinished, TurnFinished
-from dragoman.values.messages import Settings, Text, ToolCall, assistant, user
+from dragoman.values.messages import FinishReason, Message, Response, Settings, Text, ToolCall, assistant, user
 from dragoman.values.notes import GREETING
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.profile import Profile
@@ -417,6 +417,33 @@ def test_calls_of_a_session_that_was_broken_off_are_answered_as_interrupted(prom
         check_record(agent.history)
 
     play(go)
+
+
+# --- roles -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["model", "system", "developer", "tool"])
+def test_a_foreign_role_in_a_live_history_is_refused(role: str) -> None:
+    """VALUES-9: services know two roles, and would take it for the user's."""
+    foreign = Message(role, (Text("Be brief."),))  # type: ignore[arg-type]
+    journal = MemoryJournal()
+    history = History(journal)
+    history.say(user("hi"))
+    with pytest.raises(InputError, match=f"got '{role}' in message 1"):
+        history.say(foreign)
+    with pytest.raises(InputError, match=role):
+        history.answer(Response(foreign, FinishReason.STOP))
+    assert len(history.entries) == len(journal.entries) == 1, "nothing of it is on the record"
+    with pytest.raises(InputError, match=role):
+        History(entries=[Said(1, 0, foreign, by="person")])
+
+
+def test_a_prompt_is_the_users() -> None:
+    agent = agent_for("text: Yes.")
+    for role in ("model", "system", "assistant"):
+        with pytest.raises(InputError, match=role):
+            agent.run([user("a"), Message(role, (Text("b"),))])  # type: ignore[arg-type]
+    assert agent.run(user("a")) is not None
 
 
 # --- another model ------------------------------------------------------------------------------------------------------------------------

@@ -191,3 +191,54 @@ def test_generate_counts_and_embeds_through_the_same_policy() -> None:
     assert asyncio.run(wrapped.generate(REQUEST)).message.text == "fine"
     assert asyncio.run(wrapped.count_tokens(REQUEST)) > 0
     assert len(asyncio.run(wrapped.embed(["a", "b"]))) == 2
+
+
+# --- content and models in streams -----------------------------------------------------------------------------------------------------
+
+
+def test_content_is_retried_in_a_stream_too_and_what_was_shown_is_void() -> None:
+    """RETRY-4."""
+    waits = Waits()
+    provider = ScriptedProvider("text: bad\n---\ntext: good")
+    wrapped = Retry(provider, policy(waits, retry_on_content=lambda response: response.message.text == "bad"))
+    events = asyncio.run(events_of(wrapped))
+    shown = "".join("|" if isinstance(event, Retrying) else event.text for event in events if isinstance(event, TextDelta | Retrying))
+    assert shown == "bad|good"
+    assert [event.response.message.text for event in events if isinstance(event, ResponseFinished)] == ["good"]
+    assert len(waits.seconds) == 1
+
+
+def test_content_that_stays_bad_ends_a_stream_too() -> None:
+    provider = ScriptedProvider("answer: times=9\ntext: bad")
+    events = asyncio.run(events_of(Retry(provider, policy(Waits(), retry_on_content=lambda response: True))))
+    assert len(provider.requests) == 3
+    assert isinstance(events[-1], ResponseFinished)
+    assert sum(isinstance(event, Retrying) for event in events) == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "attempts"),
+    [("error: 429 quota_id=RequestsPerDay", 1), ("error: 429 retry_after=3600", 1), ("answer: times=3\nerror: 429", 3)],
+    ids=["daily quota", "wait beyond the deadline", "every attempt"],
+)
+def test_the_hook_is_asked_whenever_no_further_attempt_is_made_after_a_429(script: str, attempts: int) -> None:
+    """RETRY-5."""
+
+    async def choose(error: RateLimited) -> str | None:
+        return "smaller"
+
+    provider = ScriptedProvider(f"{script}\n---\ntext: from the smaller one")
+    events = asyncio.run(events_of(Retry(provider, policy(Waits(), on_persistent_429=choose))))
+    assert [request.model for request in provider.requests] == ["any"] * attempts + ["smaller"]
+    changes = [event.model for event in events if isinstance(event, Retrying)]
+    assert changes == [""] * (attempts - 1) + ["smaller"], "the stream tells which model is asked next"
+
+
+def test_the_hook_is_not_asked_about_other_errors() -> None:
+    async def choose(error: RateLimited) -> str | None:
+        raise AssertionError("not a 429")
+
+    with pytest.raises(ServerError):
+        stream("answer: times=9\nerror: 503", Waits(), on_persistent_429=choose)
+    with pytest.raises(BadRequest):
+        stream("error: 400", Waits(), on_persistent_429=choose)

@@ -20,8 +20,14 @@ from dragoman.values.errors import ConfigError
 
 MAX_FILE_BYTES = 1_000_000
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
-VARIABLES = {"DRAGOMAN_MODEL": "model", "DRAGOMAN_APPROVAL": "approval", "DRAGOMAN_MAX_TURNS": "max_turns", "DRAGOMAN_LANG": "lang"}
-FLAGS = {"model": "--model", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
+VARIABLES = {
+    "DRAGOMAN_MODEL": "model",
+    "DRAGOMAN_FALLBACK": "fallback",
+    "DRAGOMAN_APPROVAL": "approval",
+    "DRAGOMAN_MAX_TURNS": "max_turns",
+    "DRAGOMAN_LANG": "lang",
+}
+FLAGS = {"model": "--model", "fallback": "--fallback", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
 NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "tools.load", "sessions", "web", "http", "local")
 """What a project's file may not set, trusted or not: where requests go and with which key, files read from elsewhere, commands that run
 without asking, and what is stored, deleted or downloaded for the user."""
@@ -115,6 +121,8 @@ def _from_environment(env: Mapping[str, str]) -> Iterator[tuple[ConfigSource, di
         if not text:
             continue
         value: Any = int(text) if key == "max_turns" and text.isascii() and text.isdecimal() and len(text) < 10 else text
+        if key == "fallback":
+            value = [name.strip() for name in text.split(",") if name.strip()]
         values = {key: value}
         try:
             msgspec.convert(values, Config)

@@ -142,6 +142,7 @@ class ContextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
+    fallback: tuple[str, ...] = ()
     approval: Approval = "default"
     max_turns: Count = _LIMITS.max_turns
     lang: Literal["en", "zh"] = "en"

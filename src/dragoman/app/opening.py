@@ -13,7 +13,7 @@ import msgspec
 from dragoman.app.choice import choose_model
 from dragoman.app.connecting import connect_model
 from dragoman.app.settings import context_of, limits_of, settings_of, text_options_of, web_of
-from dragoman.app.setup import Setup, catalog_of, require_directory
+from dragoman.app.setup import Setup, catalog_of, is_from_package, require_directory
 from dragoman.base.text import closest
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
@@ -41,7 +41,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
     config = setup.config
     memory, notices = read_memory(setup)
     agent = Agent(
-        Connector(lambda model, blobs: _connect(setup, blobs, model), _first_model(setup)),
+        Connector(lambda model, blobs: _connect(setup, blobs, model), _first_model(setup), catalog_of(setup), setup.env),
         system=_system(setup),
         tools=ToolOptions(web=web_of(config), calling=config.text_tools.mode, text=text_options_of(setup)),
         workspace=WorkspaceOptions(
@@ -55,6 +55,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         settings=settings_of(config),
         limits=limits_of(config),
         context=context_of(config),
+        fallback=_fallback(setup),
     )
     try:
         _load_tools(agent, setup)
@@ -142,6 +143,19 @@ def _session(setup: Setup) -> SessionOptions:
     return SessionOptions(setup.places.sessions if is_kept else None, "" if resume is None else resume or "latest")
 
 
+def _fallback(setup: Setup) -> tuple[str, ...]:
+    """The models of the fallback, checked now: a misspelt one should not be found when it is needed. Keys are looked for only then."""
+    names = setup.config.fallback
+    catalog = catalog_of(setup) if names else None
+    for name in names:
+        try:
+            if catalog is not None and not is_from_package(name, catalog):
+                catalog.find(name)
+        except ConfigError as error:
+            raise ConfigError(say("bad_fallback", source=setup.loaded.source("fallback").name, reason=error)) from error
+    return names
+
+
 def _first_model(setup: Setup) -> str:
     """Empty for a resumed session, which keeps its model unless the command line names another."""
     if setup.options.resume is not None and not setup.options.model:
@@ -154,7 +168,7 @@ def _connect(setup: Setup, blobs: BlobStore, model: str) -> Provider:
     try:
         return connect_model(setup, blobs, model)
     except (ConfigError, Unauthorized) as error:
-        if setup.options.resume is None or setup.options.model:
+        if setup.options.resume is None or setup.options.model or model in setup.config.fallback:
             raise
         raise type(error)(say("resume_with_another", model=model, reason=error)) from error
 

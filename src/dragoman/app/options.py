@@ -19,6 +19,7 @@ class Options(msgspec.Struct, frozen=True):
     """The arguments after a subcommand."""
     prompt: str | None = None
     model: str = ""
+    fallback: tuple[str, ...] = ()
     output_format: OutputFormat = "text"
     max_turns: int | None = None
     approval: str = ""

@@ -34,6 +34,7 @@ class Option(NamedTuple):
 OPTIONS: tuple[Option, ...] = (
     Option("prompt", ("-p", "--prompt"), "value", commands=("run",)),
     Option("model", ("-m", "--model"), "value", commands=("run", "config", "doctor")),
+    Option("fallback", ("--fallback",), "many", commands=("run", "config", "doctor")),
     Option("output_format", ("--output-format",), "value", ("text", "json", "stream-json")),
     Option("max_turns", ("--max-turns",), "value", commands=("run", "config")),
     Option("approval", ("--approval",), "value", ("plan", "default", "auto-edit"), commands=("run", "config")),

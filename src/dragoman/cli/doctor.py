@@ -101,6 +101,8 @@ def _model(setup: Setup, options: Options) -> Iterator[Finding]:
         yield Finding("key", "ok", say("doctor_key", name=variable) if variable else say("doctor_no_key_needed"))
     if sent := [name for name in (*deployment.env_headers.values(), deployment.headers_env) if setup.env.get(name, "").strip()]:
         yield Finding("headers", "ok", say("doctor_headers", names=", ".join(sent)))
+    for name in setup.config.fallback:
+        yield _check_safely("fallback", lambda name=name: _fallback(setup, name))
     if deployment.in_process:
         yield _engine()
         yield _check_safely("weights", lambda: _weights(setup, choice.model))
@@ -116,6 +118,18 @@ def _model_finding(choice: Choice, deployment: Deployment, model: str) -> Findin
     if profile_for(deployment, model).known:
         return Finding("model", "ok", say("doctor_model", name=name, why=choice.why))
     return Finding("model", "warning", say("doctor_unknown_model", name=name, why=choice.why))
+
+
+def _fallback(setup: Setup, name: str) -> Finding:
+    """A model of the fallback without a key is skipped when it is needed: nothing is broken, but the user should know."""
+    from dragoman.providers.auth import auth_for
+
+    deployment, model = catalog_of(setup).find(name)
+    try:
+        auth_for(deployment, setup.env)
+    except DragomanError as error:
+        return Finding("fallback", "warning", say("doctor_fallback_skipped", name=f"{deployment.name}/{model}", reason=error))
+    return Finding("fallback", "ok", f"{deployment.name}/{model}")
 
 
 def _engine() -> Finding:

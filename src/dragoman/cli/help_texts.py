@@ -14,6 +14,8 @@ usage: dragoman [options]                     a conversation in the terminal
   -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
                            configured, else the service whose key is set, else a server on this
                            machine (asks first), else a small model in this process
+      --fallback NAME      a model to go on with where the service keeps refusing (rate limit, used-up
+                           quota, overload); may be given several times, tried in that order
       --output-format F    text (default), json (one object at the end), stream-json (one per event)
       --approval MODE      plan       reading only
                            default    edits and commands ask first; with -p they are refused
@@ -47,7 +49,8 @@ exit codes
 
 environment
   GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models lists more
-  DRAGOMAN_MODEL, DRAGOMAN_APPROVAL, DRAGOMAN_MAX_TURNS, DRAGOMAN_LANG, DRAGOMAN_HOME
+  DRAGOMAN_MODEL, DRAGOMAN_FALLBACK (names with commas between), DRAGOMAN_APPROVAL,
+  DRAGOMAN_MAX_TURNS, DRAGOMAN_LANG, DRAGOMAN_HOME
   NO_COLOR, HTTPS_PROXY, SSL_CERT_FILE
 """
 
@@ -82,7 +85,7 @@ the environment or a flag), and where the files are. docs/configuration.md expla
       --trust              show the settings of a run with --trust
       --config FILE        use FILE instead of your config.toml
   -C, --directory DIR      use the project in DIR
-  -m, --model NAME, --approval MODE, --max-turns N, --lang en|zh, --no-color
+  -m, --model NAME, --fallback NAME, --approval MODE, --max-turns N, --lang en|zh, --no-color
                            show the settings of a run with these
       --debug
   -h, --help               this text
@@ -104,6 +107,7 @@ images, the prompt cache, searching …) and shows what worked. It names the mos
       --offline            do not try to reach the service
       --output-format F    text (default) or json
   -m, --model NAME         check this model instead of the one that would be chosen
+      --fallback NAME      check this one too: it goes on where the service keeps refusing
       --trust              use the project's configuration
       --config FILE        use FILE instead of your config.toml
   -C, --directory DIR      use the project in DIR

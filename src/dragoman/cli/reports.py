@@ -23,6 +23,8 @@ from dragoman.values.events import (
     ContextPruned,
     FieldOmitted,
     LoopSuspected,
+    ModelSwitched,
+    NoticeGiven,
     PromptRead,
     Retrying,
     SavingChanged,
@@ -62,7 +64,7 @@ class Report(Protocol):
 def report_for(options: Options, out: Output, messages: Messages) -> Report:
     match options.output_format:
         case "json":
-            return JsonReport(out)
+            return JsonReport(out, messages)
         case "stream-json":
             return StreamJsonReport(out)
         case "text":
@@ -177,6 +179,11 @@ class TextReport:
                 self._show_message(say("loop_suspected", reason=reason))
             case ToolModeChanged(dialect=dialect):
                 self._show_message(say("tools_in_text", dialect=dialect))
+            case ModelSwitched():
+                self._discard_shown()
+                self._show_message(say("model_switched", reason=event.reason, model=event.model))
+            case NoticeGiven(message=message):
+                self._show_message(say("notice", text=message))
             case ContextPruned() | ContextCompressed() if self._show_calls:
                 self._show_message(call_lines.context_change(event), dim=True)
             case _:
@@ -219,10 +226,13 @@ class TextReport:
 
     # --- events
 
-    def _show_retry(self, event: Retrying) -> None:
+    def _discard_shown(self) -> None:
         if self._answer.discard() and self._live:
             self._to_line_start()
             self._show(say("answer_discarded") + "\n")
+
+    def _show_retry(self, event: Retrying) -> None:
+        self._discard_shown()
         self._show_message(say("trying_again", reason=event.reason, wait=_seconds(event.wait_s), attempt=event.attempt + 1))
         if self._messages.is_terminal and event.wait_s >= 2 and self._loop is not None:
             self._count_down(self._loop.time() + event.wait_s)
@@ -259,10 +269,11 @@ class TextReport:
 
 
 class JsonReport:
-    """One object at the end."""
+    """One object at the end; what the user should know besides on standard error."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, messages: Messages) -> None:
         self._out = out
+        self._messages = messages
         self._answer = AnswerText()
         self._ended = False
 
@@ -281,6 +292,11 @@ class JsonReport:
                 self._answer.keep()
             case Retrying() | StreamInvalid():
                 self._answer.discard()
+            case ModelSwitched():
+                self._answer.discard()
+                self._messages.line(say("model_switched", reason=event.reason, model=event.model))
+            case NoticeGiven(message=message):
+                self._messages.line(say("notice", text=message))
             case _:
                 pass
 
@@ -316,7 +332,7 @@ class StreamJsonReport:
             self._answer.add(event.text)
         elif isinstance(event, TurnFinished):
             self._answer.keep()
-        elif isinstance(event, Retrying | StreamInvalid):
+        elif isinstance(event, Retrying | StreamInvalid | ModelSwitched):
             self._answer.discard()
         elif isinstance(event, UserCancelled):
             return  # `end` reports it, with the exit code of the signal

@@ -14,6 +14,8 @@ from dragoman.values.events import (
     ErrorRaised,
     FieldOmitted,
     LoopSuspected,
+    ModelSwitched,
+    NoticeGiven,
     PromptAccepted,
     PromptRead,
     ResponseStarted,
@@ -108,6 +110,10 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "context", "event": "prompt_progress", "done_tokens": event.done_tokens, "total_tokens": event.total_tokens}
         case ToolModeChanged():
             return {"type": "context", "event": "tool_mode", "mode": event.mode, "dialect": event.dialect}
+        case ModelSwitched():
+            return _warning("model_switched", event.reason) | {"model": event.model, "previous": event.previous, "discard": True}
+        case NoticeGiven(about=about, message=message):
+            return _warning("notice", message) | {"about": about}
         case LoopSuspected():
             return _warning("loop_detected", event.reason) | {"count": event.count}
         case UserCancelled():

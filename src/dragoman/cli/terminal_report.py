@@ -20,6 +20,8 @@ from dragoman.values.events import (
     ErrorRaised,
     FieldOmitted,
     LoopSuspected,
+    ModelSwitched,
+    NoticeGiven,
     PromptAccepted,
     PromptRead,
     Retrying,
@@ -134,6 +136,11 @@ class TerminalReport:
                 self._screen.message(say("circles", reason=reason), "yellow")
             case ToolModeChanged(dialect=dialect):
                 self._screen.message(say("now_in_text", dialect=dialect), "yellow")
+            case ModelSwitched(model=model, reason=reason):
+                self._discard(say("answer_void"))
+                self._screen.message(say("now_with_model", reason=reason, model=model), "yellow")
+            case NoticeGiven(message=message):
+                self._screen.message(message, "yellow")
             case ContextPruned() | ContextCompressed():
                 self._screen.message(call_lines.context_change(event), "dim")
             case ErrorRaised():

@@ -285,7 +285,8 @@ def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
                 | NotCompressed(usage=Usage() as usage)
                 | Spent(usage=Usage() as usage)
             ):
-                yield deployment, entry.model or model, usage
+                where = entry.deployment if isinstance(entry, Spent) else ""
+                yield where or deployment, entry.model or model, usage
             case (
                 Started()
                 | Said()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
@@ -14,12 +14,14 @@ from dragoman.loop.model import Models
 from dragoman.loop.options import (
     ApprovalOptions,
     Connector,
+    FallbackOptions,
     Limits,
     SearchMode,
     SessionOptions,
     ToolOptions,
     WorkspaceOptions,
     approval_options,
+    fallback_options,
     session_options,
     tool_options,
     workspace_options,
@@ -35,8 +37,8 @@ from dragoman.tools.workspace import Workspace
 from dragoman.values.contracts import BlobStore, Provider, Tool
 from dragoman.values.errors import InputError
 from dragoman.values.events import TurnEvent
-from dragoman.values.messages import Content, Message, Settings, Text, Thought
-from dragoman.values.parts import to_parts
+from dragoman.values.messages import Content, Settings, Text, Thought
+from dragoman.values.parts import prompt_message
 from dragoman.values.record import Entry
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ class Agent:
         settings: Settings | None = None,
         limits: Limits | None = None,
         context: ContextSettings | None = None,
+        fallback: Sequence[str | Provider] | FallbackOptions = (),
     ) -> None:
         """`model` names one (`anthropic/claude-…`), or is a provider of your own; None: the one the resumed session used."""
         tools, workspace = tool_options(tools), workspace_options(workspace)
@@ -77,7 +80,7 @@ class Agent:
         wanted = model.model if isinstance(model, Connector) else model
         given = wanted.blobs if isinstance(wanted, Provider) else None
         opened, self.notices = open_session(session_options(session), os.path.realpath(workspace.root), given)
-        models = Models(connector.connect if connector else None, opened.blobs, tools.calling, tools.text)
+        models = Models(connector, opened.blobs, tools.calling, tools.text)
         opened.model = models.use(wanted or opened.own_model)
         self._harness = Harness(
             opened,
@@ -89,6 +92,7 @@ class Agent:
             settings=settings or Settings(),
             limits=limits or Limits(),
             context=context,
+            fallback=fallback_options(fallback),
         )
         self._session = opened
         self._background: Background | None = None
@@ -101,7 +105,7 @@ class Agent:
 
         `search` says for this run alone how the web is searched: see `WebAccess.search`.
         """
-        message = None if prompt is None else Message("user", to_parts(prompt))
+        message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
         return Run(self._harness, message, search)
@@ -234,7 +238,7 @@ class Agent:
 
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:
         """What the answers and summaries among these cost, or None where the prices are not known."""
-        return self._session.cost_usd(entries)
+        return self._harness.bill.cost_usd(entries)
 
     # --- ending it
 

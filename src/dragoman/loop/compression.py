@@ -15,6 +15,7 @@ from dragoman.context.settings import CompressSettings
 from dragoman.context.summarise import read_snapshot, summary_request
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
+from dragoman.providers.retry import keeps_refusing
 from dragoman.values.errors import DragomanError, StreamBroken
 from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
@@ -43,14 +44,19 @@ class Summariser:
         self._settings = settings
         self.requests = 0
 
-    async def sum_up(self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int) -> Compression:
-        """Record the summary, or why there is none."""
+    async def sum_up(
+        self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, *, may_switch: bool = False
+    ) -> Compression:
+        """Record the summary, or why there is none. With `may_switch`, a service that keeps refusing raises: another model may do it."""
         view, original = self._history.view, self._size.tokens
         model = view.model or self._session.model.name
         try:
             response = await self._ask(self._request(model, cut, focus, window), emit)
         except DragomanError as error:
+            if may_switch and keeps_refusing(error):
+                raise
             return self._give_up("failed", str(error), model, None)
+        model = view.model or model  # a retry policy may have changed it
         status, reason = _fault_of(response)
         if status is not None:
             return self._give_up(status, reason, model, response)
@@ -96,6 +102,8 @@ class Summariser:
                 if isinstance(event, Retrying):
                     self.requests += 1
                     emit(event)
+                    if event.model:
+                        emit(self._session.follow_retry(event))
                 elif isinstance(event, FieldOmitted):
                     if self._history.refuse_field(event) is not None:
                         emit(event)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from dragoman.base import jsontext
 from dragoman.context.settings import ContextSettings
 from dragoman.loop.model import Models, is_echo
-from dragoman.loop.options import ApprovalOptions, Limits, ToolOptions, WorkspaceOptions
+from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions
+from dragoman.loop.result import Bill
 from dragoman.loop.session import Session
 from dragoman.loop.surroundings import Orientation
 from dragoman.loop.web import web_tools
@@ -24,7 +25,7 @@ from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
 from dragoman.values.contracts import Ledger, Tool
-from dragoman.values.events import SavingChanged, TurnEvent
+from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall
 
 if TYPE_CHECKING:
@@ -48,9 +49,16 @@ class Harness:
         settings: Settings,
         limits: Limits,
         context: ContextSettings | None,
+        fallback: FallbackOptions,
     ) -> None:
         self.session = session
         self.models = models
+        self.bill = Bill(session.history, models)
+        self.fallback = fallback
+        self.refused: set[str] = set()
+        """Models whose service has refused since one last answered: others of the chain come first."""
+        self.told: set[tuple[str, str]] = set()
+        """Which settings of which model the user was told of."""
         self.limits = limits
         self.settings = settings
         self.system = system
@@ -86,7 +94,7 @@ class Harness:
         if self._upkeep is None:
             from dragoman.loop.upkeep import Upkeep
 
-            self._upkeep = Upkeep(self.session, self.context or ContextSettings(), self.seen)
+            self._upkeep = Upkeep(self.session, self.context or ContextSettings(), self.seen, has_fallback=self.fallback.is_set)
         return self._upkeep
 
     @property
@@ -115,6 +123,17 @@ class Harness:
             self.has_new_directories = True
             if self.orientation is not None:
                 self.orientation.add(real)
+
+    def tell_left_out(self, emit: Emit) -> None:
+        """Tell the user which of their settings the model is not sent, once for each model."""
+        settings = self.settings
+        if not (settings.temperature is settings.top_p is settings.top_k is settings.thinking is None):
+            from dragoman.loop.left_out import left_out
+
+            for name, message in left_out(self.session.model, settings, self.session.history.view.tools):
+                if (told := (self.session.model.full_name, name)) not in self.told:
+                    self.told.add(told)
+                    emit(NoticeGiven("settings", message))
 
     def _web_tools(self) -> list[Tool]:
         if self.web is None:

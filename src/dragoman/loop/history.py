@@ -12,7 +12,7 @@ from dragoman.context.view import View
 from dragoman.values.contracts import Journal
 from dragoman.values.events import FieldOmitted
 from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, tool_result
-from dragoman.values.parts import INTERRUPTED
+from dragoman.values.parts import INTERRUPTED, check_roles
 from dragoman.values.record import (
     About,
     AnswerRejected,
@@ -52,6 +52,7 @@ class History:
         self._journal = journal
         self._now_ms = now_ms
         for entry in entries:
+            self._check_role(entry)
             self._feed(entry)
 
     # --- views
@@ -211,8 +212,8 @@ class History:
     ) -> NotCompressed:
         return self._append(NotCompressed(*self._stamp(), status, tokens, reason, model, usage))
 
-    def spend(self, model: str, usage: Usage, what: str = "") -> Spent:
-        return self._append(Spent(*self._stamp(), model, usage, what))
+    def spend(self, model: str, usage: Usage, what: str = "", deployment: str = "") -> Spent:
+        return self._append(Spent(*self._stamp(), model, usage, what, deployment))
 
     def change_model(self, model: str, deployment: str = "") -> ModelChanged:
         return self._append(ModelChanged(*self._stamp(), model, deployment))
@@ -247,7 +248,13 @@ class History:
     def _stamp(self) -> tuple[int, int]:
         return (self.entries[-1].seq + 1 if self.entries else 1), self._now_ms()
 
+    def _check_role(self, entry: Entry) -> None:
+        """Services know two roles, and would take any other for the user's."""
+        if isinstance(entry, Said):
+            check_roles((entry.message,), len(self.view.items))
+
     def _append(self, entry: _E) -> _E:
+        self._check_role(entry)
         if self._journal is not None:
             self._journal.append(entry)
         self._feed(entry)

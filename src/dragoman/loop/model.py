@@ -9,7 +9,8 @@ import msgspec
 
 from dragoman.base.places import find_places
 from dragoman.base.words import say
-from dragoman.loop.options import Connect, ToolCalling
+from dragoman.loop.options import Connector, ToolCalling
+from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import connect
 from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError
@@ -31,6 +32,11 @@ class Model(msgspec.Struct, frozen=True):
         return cls(provider, provider.model or provider.name)
 
     @property
+    def full_name(self) -> str:
+        """`deployment/model`."""
+        return f"{self.provider.name}/{self.name}"
+
+    @property
     def profile(self) -> Profile:
         return self.provider.profile(self.name)
 
@@ -44,11 +50,20 @@ class Model(msgspec.Struct, frozen=True):
 class Models:
     """Connects models by name, tells them of tools natively or as text, and closes what it opened."""
 
-    def __init__(self, connect: Connect | None, blobs: BlobStore, calling: ToolCalling = "auto", text: TextOptions | None = None) -> None:
-        self._connect = connect or connect_by_name
+    def __init__(
+        self, connector: Connector | None, blobs: BlobStore, calling: ToolCalling = "auto", text: TextOptions | None = None
+    ) -> None:
+        """Without a connector, names are those of the built-in catalog, and keys are in the environment."""
+        self._connect = connector.connect if connector is not None else connect_by_name
+        self.catalog = (connector.catalog if connector is not None else None) or builtin_catalog()
+        self.env = connector.env if connector is not None else os.environ
+        """Where keys of other services may be looked for; None: nowhere."""
         self._blobs = blobs
         self._calling: ToolCalling = calling
         self._text = text
+        self._used: dict[str, Provider] = {}
+        """By deployment, the last one last."""
+        self._named: dict[str, Model] = {}
         self._opened: list[Provider] = []
         """A provider that was given may serve other agents too, so only these are closed."""
         self.found_dialect = ""
@@ -59,6 +74,8 @@ class Models:
         if not isinstance(model, str | Provider):
             raise InputError(say("loop.not_a_provider", kind=type(model).__name__))
         used = self.connect(model) if isinstance(model, str) else Model.of(model)
+        self._used.pop(used.provider.name, None)
+        self._used[used.provider.name] = used.provider
         if used.provider.dialect:
             return used  # an embedder has wrapped it
         profile = used.profile
@@ -69,6 +86,22 @@ class Models:
         from dragoman.text_tools.detector import Detector
 
         return Model(Detector(used.provider, self._notice), used.name)
+
+    def reuse(self, model: str | Provider) -> Model:
+        """`use`, with one connection for all times a name is asked for."""
+        if not isinstance(model, str):
+            return self.use(model)
+        if model not in self._named:
+            self._named[model] = self.use(model)
+        return self._named[model]
+
+    def profile_of(self, deployment: str, model: str) -> Profile:
+        """Of a model that was used before, maybe in another process. An empty deployment is the one used last."""
+        if deployment in self._used or not deployment:
+            provider = self._used.get(deployment) or next(reversed(self._used.values()))
+            return provider.profile(model)
+        row = self.catalog.deployments.get(deployment)
+        return profile_for(row, model) if row is not None else Profile(known=False)
 
     def connect(self, name: str) -> Model:
         """A model by its name, as it is: for a tool that asks another than the conversation's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -15,8 +15,10 @@ from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider, Tool
+from dragoman.values.errors import RateLimited
 
 if TYPE_CHECKING:
+    from dragoman.providers.catalog import Catalog
     from dragoman.sessions.store import Store
     from dragoman.text_tools.options import TextOptions
 
@@ -33,6 +35,23 @@ class Connector(msgspec.Struct, frozen=True):
 
     connect: Connect
     model: str = ""
+    catalog: Catalog | None = None
+    """The services it knows, for the prices of models that were used before; None: the built-in ones."""
+    env: Mapping[str, str] | None = None
+    """Where the keys of those services are, so that another one can be asked to search the web; None: no other is asked."""
+
+
+class FallbackOptions(msgspec.Struct, frozen=True):
+    """Which models go on, in this order, where a service keeps refusing: rate limits after all attempts, a used-up quota, an overload."""
+
+    models: Sequence[str | Provider] = ()
+    """One that has no key is skipped, and the user is told so. The first that answers is kept for the session."""
+    on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
+    """Asked first where the refusal is a 429: returns the name of a model, or None to go by `models`."""
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.models) or self.on_persistent_429 is not None
 
 
 class WebAccess(msgspec.Struct, frozen=True):
@@ -41,7 +60,8 @@ class WebAccess(msgspec.Struct, frozen=True):
     search: SearchMode = "tool"
     """tool: the model calls google_web_search. grounding: the service searches by itself while it answers, where it can."""
     search_model: str = ""
-    """The model that searches, where the chat model cannot: `gemini/gemini-3.8-flash`."""
+    """The model that searches: `gemini/gemini-3.8-flash`. Empty: the chat model, or, where it cannot, one of another service there is a key
+    for. `none`: the chat model or nobody."""
     searxng: str = ""
     """The URL of a SearXNG server: it needs no key, and is used before any model."""
     fetch: bool = True
@@ -147,6 +167,10 @@ def workspace_options(workspace: Path | WorkspaceOptions) -> WorkspaceOptions:
 
 def approval_options(approval: Mode | ApprovalOptions) -> ApprovalOptions:
     return approval if isinstance(approval, ApprovalOptions) else ApprovalOptions(approval)
+
+
+def fallback_options(fallback: Sequence[str | Provider] | FallbackOptions) -> FallbackOptions:
+    return fallback if isinstance(fallback, FallbackOptions) else FallbackOptions((fallback,) if isinstance(fallback, str) else fallback)
 
 
 def session_options(session: Path | Store | History | SessionOptions | None) -> SessionOptions:

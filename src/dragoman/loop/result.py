@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.loop.history import History, paid_usage
+from dragoman.loop.model import Models
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Citation, FinishReason, Response
+from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, ToolFinished
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
@@ -56,8 +60,56 @@ def with_error(result: Result, error: BaseException | None) -> Result:
     return msgspec.structs.replace(result, error=str(error), error_type=type(error).__name__, exit_code=exit_code)
 
 
-def total(usages: Iterable[Usage]) -> Usage:
-    return sum(usages, Usage())
+class Bill:
+    """What answers cost, each at the prices of the model and the service that gave it: a conversation may have had several."""
+
+    def __init__(self, history: History, models: Models) -> None:
+        self._history = history
+        self._models = models
+        self._served: list[tuple[int, str]] = []
+        """From which entry on which deployment was used."""
+        self._read = 0
+
+    def result_of(self, entries: Sequence[Entry], *, turns: int, requests: int, changed: tuple[str, ...], duration_ms: int) -> Result:
+        """What a run took that wrote these entries."""
+        finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
+        return Result(
+            usage=sum((usage for _, usage in paid_usage(entries)), Usage()),
+            cost_usd=self.cost_usd(entries),
+            turns=turns,
+            requests=requests,
+            tool_calls=len(finished),
+            tool_failures=sum(result.is_error for result in finished),
+            changed=changed,
+            duration_ms=duration_ms,
+        )
+
+    def cost_usd(self, entries: Iterable[Entry]) -> float | None:
+        """What the answers and summaries among these cost, or None where the prices are not known."""
+        total_usd = 0.0
+        for entry in entries:
+            for model, usage in paid_usage((entry,)):
+                deployment = (entry.deployment if isinstance(entry, Spent) else "") or self._deployment_at(entry.seq)
+                prices = self._models.profile_of(deployment, model).prices
+                if prices is None:
+                    return None
+                total_usd += prices.cost_usd(usage)
+        return total_usd
+
+    def _deployment_at(self, seq: int) -> str:
+        """The deployment in use at an entry; empty where nothing says so."""
+        entries = self._history.entries
+        for entry in entries[self._read :]:
+            if isinstance(entry, Rewound):
+                self._served.append((entry.seq, self._find(entry.to_seq)))
+            elif isinstance(entry, Configured | ModelChanged) and entry.deployment:
+                self._served.append((entry.seq, entry.deployment))
+        self._read = len(entries)
+        return self._find(seq)
+
+    def _find(self, seq: int) -> str:
+        place = bisect_right(self._served, seq, key=lambda each: each[0])
+        return self._served[place - 1][1] if place else ""
 
 
 def _citations(answer: Response) -> tuple[str, tuple[Source, ...]]:

@@ -12,12 +12,11 @@ from dragoman.context.tokens import MAX_SCALE
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
-from dragoman.loop.history import paid_usage
 from dragoman.loop.options import SearchMode
 from dragoman.loop.prepare import take_prompt
-from dragoman.loop.result import Result, total, with_answer, with_error
+from dragoman.loop.result import Result, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer
-from dragoman.loop.turn import Turn, says_something
+from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
 from dragoman.values.errors import Cancelled, ContextOverflow, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
 from dragoman.values.events import (
@@ -27,22 +26,14 @@ from dragoman.values.events import (
     Retrying,
     StreamInvalid,
     TextDelta,
-    ToolCallFinished,
     ToolCallRequested,
-    ToolCallUpdated,
     ToolModeChanged,
     TurnEvent,
     UserCancelled,
 )
-from dragoman.values.messages import FinishReason, Message, Response, ToolCall, tool_result, user
+from dragoman.values.messages import FinishReason, Message, Response, ToolCall, user
 from dragoman.values.notes import LOOP_NOTE
-from dragoman.values.record import Entry, ToolFinished
-
-CANCELLED = "Cancelled by the user before it was run."
-CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."
-ENDED = "The run failed before this was run."
-ENDED_RUNNING = "The run failed while this ran: it may have taken effect in part. Check before you rely on it."
-STILL_RUNNING = "It did not stop when told to, and may still be running."
+from dragoman.values.record import Entry
 
 
 class Run(RunHandle):
@@ -80,10 +71,10 @@ class Run(RunHandle):
         await self._history.sync()
         self._emit(PromptAccepted(self._session.id))
         self._begun = True
+        self._harness.tell_left_out(self._emit)
         max_turns = self._harness.limits.max_turns
         for _ in range(max_turns):
             self._use_found_dialect()
-            await self._fit_context()
             answer = await self._ask()
             if answer is None:
                 continue  # it was broken off for repeating itself
@@ -106,6 +97,22 @@ class Run(RunHandle):
             await self._harness.upkeep.before_request(self._emit)
 
     async def _ask(self) -> Response | None:
+        """The next answer. Where the service keeps refusing, another model goes on, if there is a fallback."""
+        chain, turns = None, self._turns
+        while True:
+            try:
+                await self._fit_context()
+                return await self._ask_model()
+            except ProviderError as error:
+                if not self._harness.fallback.is_set:
+                    raise
+                from dragoman.loop.fallback import Chain
+
+                chain = chain or Chain(self._harness, self._emit, self._search)
+                await chain.go_on(error)
+                self._turns = turns
+
+    async def _ask_model(self) -> Response | None:
         """One turn. Where the service finds the request too long after all, it is made shorter and asked once more."""
         try:
             return await self._take_turn()
@@ -133,6 +140,8 @@ class Run(RunHandle):
                 elif isinstance(event, Retrying):
                     self._requests += 1
                     self._guard.start_answer()
+                    if event.model:
+                        self._emit(self._session.follow_retry(event))
                 elif isinstance(event, ToolCallRequested):
                     self._requested.add(event.call.id)
         if circling:
@@ -204,40 +213,20 @@ class Run(RunHandle):
             await self._scheduler.close_ended()
             known = {id(report) for report in self._reports}
             self._reports.extend(report for report in self._scheduler.reports if id(report) not in known)
+        from dragoman.loop.closing import close_calls, record_stopped
+
         if isinstance(error, Cancelled) and self._turn is not None:
-            self._record_partial(self._turn.partial)
+            record_stopped(self._history, self._turn.partial)
         if isinstance(error, Refused):
             self._take_back()
         if not self._begun:  # open calls are another run's
             return []
-        return [event for call in self._history.view.open_calls for event in self._close(call)]
-
-    def _record_partial(self, message: Message) -> None:
-        """What a person stopped stays in view as far as it came: they have read it, and what they say next may be about it."""
-        if not message.parts:
-            return
-        is_said = says_something(message)
-        said = self._history.answer(Response(message, FinishReason.OTHER, "cancelled" if is_said else "broken off"))
-        if not is_said:
-            self._history.reject(said, "broken off")
+        return close_calls(self._harness, self._scheduler, self._requested, by_user=isinstance(error, Cancelled))
 
     def _take_back(self) -> None:
         """A prompt that was refused outright leaves the view: with it in there, whatever is asked next would be refused as well."""
         if self._turns == 1 and self._before is not None:
             self._history.rewind(self._before)
-
-    def _close(self, call: ToolCall) -> list[TurnEvent]:
-        scheduler = self._scheduler
-        by_user, running = isinstance(self._error, Cancelled), scheduler is not None and call.id in scheduler.started
-        text = (CANCELLED_RUNNING if running else CANCELLED) if by_user else (ENDED_RUNNING if running else ENDED)
-        if scheduler is not None and call.id in scheduler.abandoned:
-            text = f"{text} {STILL_RUNNING}"
-        closed = tool_result(call, text, is_error=True)
-        self._harness.ledger.finish_tool(closed, "cancelled")
-        if call.id not in self._requested:
-            return []
-        finished = ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled")
-        return [ToolCallUpdated(call.id, "cancelled"), finished]
 
     # --- for whoever holds it
 
@@ -248,15 +237,10 @@ class Run(RunHandle):
     @property
     def result(self) -> Result:
         """How things stand; complete once the run has ended."""
-        entries = self._history.entries[self._from_entry :]
-        finished = [entry for entry in entries if isinstance(entry, ToolFinished)]
-        made = Result(
-            usage=total(usage for _, usage in paid_usage(entries)),
-            cost_usd=self._session.cost_usd(entries),
+        made = self._harness.bill.result_of(
+            self._history.entries[self._from_entry :],
             turns=self._turns,
             requests=self._requests + self._harness.summary_requests - self._summaries_before,
-            tool_calls=len(finished),
-            tool_failures=sum(entry.result.is_error for entry in finished),
             changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
             duration_ms=int((time.monotonic() - self._began_s) * 1000),
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman import __version__
 from dragoman.base.ids import new_session_id
 from dragoman.base.words import say
-from dragoman.loop.history import History, paid_usage
+from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import SessionOptions
 from dragoman.loop.surroundings import temporary_directory
@@ -17,8 +17,8 @@ from dragoman.sessions.store import Store
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
-from dragoman.values.events import SavingChanged, TurnEvent
-from dragoman.values.record import Entry, FilesChanged
+from dragoman.values.events import ModelSwitched, Retrying, SavingChanged, TurnEvent
+from dragoman.values.record import FilesChanged
 
 if TYPE_CHECKING:
     from dragoman.sessions.store import StoredSession
@@ -77,15 +77,11 @@ class Session:
         if self.history.view.model:
             self.history.change_model(model.name, model.provider.name)
 
-    def cost_usd(self, entries: Iterable[Entry]) -> float | None:
-        """What the answers and summaries among these cost, or None where the prices are not known."""
-        total = 0.0
-        for model, usage in paid_usage(entries):
-            prices = self.model.provider.profile(model).prices
-            if prices is None:
-                return None
-            total += prices.cost_usd(usage)
-        return total
+    def follow_retry(self, event: Retrying) -> ModelSwitched:
+        """A retry policy went on with another model of the same service: so does the session."""
+        previous = self.model.full_name
+        self.change_model(Model(self.model.provider, event.model))
+        return ModelSwitched(self.model.full_name, previous, event.reason)
 
 
 class Work:

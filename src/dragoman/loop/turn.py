@@ -32,12 +32,14 @@ from dragoman.values.events import (
     ToolCallRequested,
     TurnEvent,
     TurnFinished,
+    UsageUpdated,
 )
 from dragoman.values.messages import FinishReason, Message, Part, Request, Response, Text, Thought, user
 from dragoman.values.notes import CUT_NOTE, MALFORMED_NOTE
 from dragoman.values.parts import merge_text
 from dragoman.values.paused import Pieces
 from dragoman.values.record import Said
+from dragoman.values.usage import Usage
 
 UNREADABLE = "the model wrote a tool call that could not be read"
 UNREADABLE_TRIES = 2
@@ -217,10 +219,10 @@ class Turn:
         raise OutputLimit(say("loop.cut_before_use"))
 
     def _record_partial(self, came: list[StreamEvent], reason: str) -> None:
-        message = _joined(came)
+        message, usage = _joined(came), next((event.usage for event in reversed(came) if isinstance(event, UsageUpdated)), Usage())
         came.clear()
         if message.parts:
-            self._history.reject(self._history.answer(Response(message, FinishReason.OTHER, "broken off")), reason)
+            self._history.reject(self._history.answer(Response(message, FinishReason.OTHER, "broken off", usage=usage)), reason)
 
     def _after_results(self) -> bool:
         messages = self._history.view.messages

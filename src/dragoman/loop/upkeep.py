@@ -37,15 +37,17 @@ SHRINK_TO = 0.8
 class Upkeep:
     """Keeps one session's context within bounds. It writes entries and tells what it did; it never sends a turn.
 
-    `seen`, where there is one, forgets files that dropped out of the context.
+    `seen`, where there is one, forgets files that dropped out of the context. With a fallback, a summary that the service refuses raises
+    the refusal, so that the run goes on with another model.
     """
 
-    def __init__(self, session: Session, settings: ContextSettings, seen: SeenFiles | None = None) -> None:
+    def __init__(self, session: Session, settings: ContextSettings, seen: SeenFiles | None = None, *, has_fallback: bool = False) -> None:
         self._session = session
         self._history = session.history
         self.settings = settings
         self.size = RequestSize(session)
         self._seen = seen
+        self._has_fallback = has_fallback
         self._decider = Decider(settings)
         self._summariser: Summariser | None = None
 
@@ -83,7 +85,7 @@ class Upkeep:
         """Have the older messages summed up now. Without `force`: only where the request is longer than it should be."""
         if not force and not self.decide().compress:
             return self._do_nothing("loop.not_long_enough")
-        return await self._compress(focus, emit or _ignore)
+        return await self._compress(focus, emit or _ignore, may_switch=False)
 
     def prune(self, emit: Emit | None = None) -> int:
         """Prune everything that is outdated by the rule now, whatever the schedule. Returns how many results that were."""
@@ -133,7 +135,7 @@ class Upkeep:
                 return False
         return False
 
-    async def _compress(self, focus: str, emit: Emit, at_most: int = 0) -> Compression:
+    async def _compress(self, focus: str, emit: Emit, at_most: int = 0, *, may_switch: bool = True) -> Compression:
         """One summary and what comes of it. Where it is of no use and the request too long, results go instead."""
         from dragoman.context.compress import find_cut, raw_tokens_without, threshold_tokens
         from dragoman.loop.compression import Summariser
@@ -149,7 +151,7 @@ class Upkeep:
         else:
             self._summariser = self._summariser or Summariser(self._session, size, settings)
             before = self._files()
-            done = await self._summariser.sum_up(cut, focus, emit, window)
+            done = await self._summariser.sum_up(cut, focus, emit, window, may_switch=may_switch and self._has_fallback)
             self._forget_missing(before)
         if done.status != "noop":
             emit(ContextCompressed(done.status, done.original_tokens, done.new_tokens))

@@ -12,14 +12,21 @@ import msgspec
 
 from dragoman.base.words import say
 from dragoman.values.contracts import Provider
-from dragoman.values.errors import ProviderError, RateLimited
-from dragoman.values.events import Retrying, StreamEvent
+from dragoman.values.errors import Overloaded, ProviderError, RateLimited
+from dragoman.values.events import ResponseFinished, Retrying, StreamEvent
 from dragoman.values.messages import Request, Response
 from dragoman.values.wrapping import WrappingProvider
 
 
 def is_retryable(error: ProviderError) -> bool:
     return error.retryable
+
+
+def keeps_refusing(error: Exception) -> bool:
+    """Whether the service will take no requests for some time, after all attempts were made: then another model may go on."""
+    if not isinstance(error, ProviderError):
+        return False
+    return isinstance(error, RateLimited | Overloaded) or (error.retry_after_s is not None and not error.retryable)
 
 
 def _draw() -> float:
@@ -41,7 +48,8 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     retry_on_content: Callable[[Response], bool] | None = None
     """Called with whole answers: True means the answer is unusable and should be requested again."""
     on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
-    """Called once per request if every attempt was rate limited: returns the fallback model, or None to give up."""
+    """Called once per request where no further attempt is made after a 429 (all were used, the quota is used up, the wait would be too
+    long): returns a model of the same service to go on with, or None to give up. A stream tells the change with its Retrying event."""
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
     draw: Callable[[], float] = _draw
 
@@ -62,14 +70,13 @@ class Retry(WrappingProvider):
 
     async def generate(self, request: Request) -> Response:
         attempts = _Attempts(self.policy)
-        wants_another = self.policy.retry_on_content
         while True:
             try:
                 response = await self.provider.generate(request)
             except ProviderError as error:
                 request, wait_s = await attempts.after(error, request)
             else:
-                if wants_another is None or not wants_another(response) or attempts.is_exhausted:
+                if not attempts.wants_another(response):
                     return response
                 wait_s = attempts.after_content()
             await self.policy.sleep(wait_s)
@@ -77,15 +84,21 @@ class Retry(WrappingProvider):
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         attempts = _Attempts(self.policy)
         while True:
+            model, is_usable = request.model, True
             try:
                 async with aclosing(self.provider.stream(request)) as events:
                     async for event in events:
-                        yield event
-                return
+                        if isinstance(event, ResponseFinished) and attempts.wants_another(event.response):
+                            is_usable = False
+                        else:
+                            yield event
+                if is_usable:
+                    return
+                wait_s, reason = attempts.after_content(), str(say("providers.unusable_content"))
             except ProviderError as error:
                 request, wait_s = await attempts.after(error, request)
-                retrying = Retrying(attempts.failures, wait_s, str(error))
-            yield retrying
+                reason = str(error)
+            yield Retrying(attempts.failures, wait_s, reason, request.model if request.model != model else "")
             await self.policy.sleep(wait_s)
 
     async def count_tokens(self, request: Request) -> int:
@@ -119,16 +132,19 @@ class _Attempts:
 
     async def after(self, error: ProviderError, request: Request) -> tuple[Request, float]:
         """The request to send next and how long to wait before; raises the error if there is no further attempt."""
-        if not self.policy.retry_on_error(error):
-            raise error
-        if self.is_exhausted:
+        if self.is_exhausted or not self.policy.retry_on_error(error):
             return await self._switch_model(error, request), 0.0
-        self.failures += 1
-        wait_s = self.policy.delay_s(self.failures, error)
+        wait_s = self.policy.delay_s(self.failures + 1, error)
         if self._waited_s + wait_s > self.policy.deadline_s:
-            raise _wait_too_long(error, self.policy.deadline_s) from error
+            return await self._switch_model(_wait_too_long(error, self.policy.deadline_s), request), 0.0
+        self.failures += 1
         self._waited_s += wait_s
         return request, wait_s
+
+    def wants_another(self, response: Response) -> bool:
+        """Whether the content of an answer is unusable, and it may be requested again."""
+        is_unusable = self.policy.retry_on_content
+        return is_unusable is not None and not self.is_exhausted and is_unusable(response)
 
     def after_content(self) -> float:
         self.failures += 1
@@ -149,10 +165,9 @@ def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
     hint = error.retry_after_s
     if hint is None:
         return error
-
     reset = datetime.now().astimezone() + timedelta(seconds=hint)
     when = reset.strftime("%H:%M:%S" if hint < 12 * 3600 else "%Y-%m-%d %H:%M")
-    return type(error)(
+    too_long = type(error)(
         say("providers.wait_too_long", message=error.message, seconds=hint, time=when, limit=deadline_s),
         provider=error.provider,
         status=error.status,
@@ -161,3 +176,5 @@ def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
         retry_after_s=hint,
         retryable=False,
     )
+    too_long.__cause__ = error
+    return too_long

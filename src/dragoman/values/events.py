@@ -69,6 +69,8 @@ class Retrying(msgspec.Struct, frozen=True, tag=True):
     attempt: int
     wait_s: float
     reason: str
+    model: str = ""
+    """The model that is asked next, where a retry policy changed it (`RetryPolicy.on_persistent_429`)."""
 
 
 class FieldOmitted(msgspec.Struct, frozen=True, tag=True):
@@ -200,6 +202,22 @@ class ToolModeChanged(msgspec.Struct, frozen=True, tag="tool_mode"):
     dialect: str
 
 
+class ModelSwitched(msgspec.Struct, frozen=True, tag="model_switched"):
+    """The model's service keeps refusing: another model goes on, for the rest of the session. Discard what was shown of the answer."""
+
+    model: str
+    """`deployment/model`; so is `previous`."""
+    previous: str
+    reason: str
+
+
+class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
+    """Something the user should know that does not end the run: a setting the model is not sent, a fallback model that cannot be used."""
+
+    about: Literal["settings", "fallback", "search"]
+    message: str
+
+
 TurnEvent = (
     PromptAccepted
     | SavingChanged
@@ -223,4 +241,6 @@ TurnEvent = (
     | ContextOverflowed
     | LoopSuspected
     | ToolModeChanged
+    | ModelSwitched
+    | NoticeGiven
 )

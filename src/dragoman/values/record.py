@@ -174,6 +174,8 @@ class Spent(_Entry, frozen=True, tag="spent"):
     usage: Usage
     what: str = ""
     """The tool that made it."""
+    deployment: str = ""
+    """The deployment that served it, if not the conversation's own."""
 
 
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):

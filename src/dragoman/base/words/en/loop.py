@@ -23,6 +23,21 @@ TEXTS = {
     "settings.max_output_tokens",
     "loop.too_long": "the conversation has about {tokens:,} tokens, {model} takes {window:,}, and nothing more can be left out; start a "
     "new session, choose a model with a larger context window, or go back to an earlier point and ask for less at once",
+    # --- another model goes on
+    "loop.fallback_skipped": "{model} cannot go on in its place: {reason}",
+    "loop.fallback_exhausted": "{message}; nor did any other model of the fallback answer: {tried}",
+    # --- settings that are not sent
+    "loop.setting_not_taken": "settings.{name} is not sent: {model} takes neither temperature nor top_p nor top_k",
+    "loop.setting_of_unknown_model": "settings.{name} is not sent: {model} is not in the catalog, and models of its service may refuse it; "
+    "if it takes it, set temperature = true in its row ([deployments])",
+    "loop.setting_has_no_place": "settings.{name} is not sent: the service of {model} has no such setting, or not beside the others "
+    "that are set",
+    "loop.effort_not_taken": "settings.thinking = {effort} is not sent: {model} cannot be told how much to think",
+    "loop.effort_not_with_tools": "settings.thinking = {effort} is not sent: {model} cannot be told how much to think while it has tools",
+    "loop.always_thinks": "settings.thinking = {effort} is not sent: {model} always thinks, as much as it sees fit",
+    "loop.thinking_not_off": "settings.thinking = off: {model} cannot do without thinking, and is asked to think as little as it can",
+    "loop.other_effort": "settings.thinking = {effort} is sent as the next stronger one: {model} takes {efforts}",
+    "loop.thinking_on_or_off": "settings.thinking = {effort} is sent as on: {model} can only be told to think or not to",
     # --- summaries
     "loop.not_long_enough": "it is not long enough",
     "loop.nothing_to_sum_up": "there is nothing to sum up yet",

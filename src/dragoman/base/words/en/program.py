@@ -106,6 +106,8 @@ TEXTS = {
     "reading_prompt": "reading the prompt: {percent}% of {tokens} tokens",
     "setting_left_out": "{model} refuses {field}, so it is left out ({reason})",
     "tools_in_text": "dragoman: the model writes its calls as text ({dialect}); tools are described in text from now on",
+    "model_switched": "dragoman: {reason}; going on with {model}",
+    "bad_fallback": "{source}: fallback: {reason}",
     "bad_dialect": "{source}: text_tools.dialect: {reason}",
     "loop_suspected": "dragoman: the model seems to be going in circles ({reason}); it has been told",
     "told_pruned": "context: old tool output is left out from now on (calls: {results}, about {tokens} tokens)",

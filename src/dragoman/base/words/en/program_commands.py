@@ -62,6 +62,7 @@ TEXTS = {
     "doctor_no_config": "no file, all defaults",
     "doctor_model": "{name} ({why})",
     "doctor_unknown_model": "{name} ({why}) is not in the catalog: its limits and prices are guesses",
+    "doctor_fallback_skipped": "{name} would be skipped: {reason}",
     "doctor_key": "{name} is set",
     "doctor_headers": "sent with every request: {names}",
     "doctor_no_key_needed": "none needed, or fetched when needed",

@@ -21,6 +21,7 @@ TEXTS = {
     "retry_countdown": "trying again in {wait} s (attempt {attempt}, Ctrl-C cancels): {reason}",
     "answer_void": "[answer discarded]",
     "now_in_text": "the model writes its calls as text ({dialect}); tools are described in text from now on",
+    "now_with_model": "{reason}; going on with {model} from now on",
     "circles": "the model seems to be going in circles ({reason}); it has been told",
     "thought": "… {text}",
     "source": "source: {text}",

@@ -1,0 +1,46 @@
+"""What a run that was cancelled or failed leaves behind: one result for each open call, and as much of an answer as a person saw."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dragoman.loop.harness import Harness
+from dragoman.loop.history import History
+from dragoman.loop.turn import says_something
+from dragoman.tools.scheduler import Scheduler
+from dragoman.values.events import ToolCallFinished, ToolCallUpdated, TurnEvent
+from dragoman.values.messages import FinishReason, Message, Response, ToolCall, tool_result
+
+CANCELLED = "Cancelled by the user before it was run."
+CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."
+ENDED = "The run failed before this was run."
+ENDED_RUNNING = "The run failed while this ran: it may have taken effect in part. Check before you rely on it."
+STILL_RUNNING = "It did not stop when told to, and may still be running."
+
+
+def record_stopped(history: History, message: Message) -> None:
+    """What a person stopped stays in view as far as it came: they have read it, and what they say next may be about it."""
+    if not message.parts:
+        return
+    is_said = says_something(message)
+    said = history.answer(Response(message, FinishReason.OTHER, "cancelled" if is_said else "broken off"))
+    if not is_said:
+        history.reject(said, "broken off")
+
+
+def close_calls(harness: Harness, scheduler: Scheduler | None, requested: Collection[str], *, by_user: bool) -> list[TurnEvent]:
+    """Record the results. Returns what to tell of the calls that were told before, which are `requested`."""
+    events: list[TurnEvent] = []
+    for call in harness.session.history.view.open_calls:
+        closed = tool_result(call, _text_for(call, scheduler, by_user=by_user), is_error=True)
+        harness.ledger.finish_tool(closed, "cancelled")
+        if call.id in requested:
+            events.append(ToolCallUpdated(call.id, "cancelled"))
+            events.append(ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled"))
+    return events
+
+
+def _text_for(call: ToolCall, scheduler: Scheduler | None, *, by_user: bool) -> str:
+    running = scheduler is not None and call.id in scheduler.started
+    text = (CANCELLED_RUNNING if running else CANCELLED) if by_user else (ENDED_RUNNING if running else ENDED)
+    return f"{text} {STILL_RUNNING}" if scheduler is not None and call.id in scheduler.abandoned else text

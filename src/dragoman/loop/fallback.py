@@ -1,0 +1,106 @@
+"""Going on with another model where a service keeps refusing: the models of the chain, one after the other, from the same history.
+
+A switch is a ModelChanged entry, so it holds for the rest of the session and for whoever resumes it. If none of the models answers, the
+session keeps the model it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from typing import TYPE_CHECKING
+
+from dragoman.base.words import say
+from dragoman.loop.model import Model
+from dragoman.loop.prepare import configure
+from dragoman.providers.retry import keeps_refusing
+from dragoman.values.errors import ConnectionFailed, DragomanError, Forbidden, NotFound, ProviderError, RateLimited, Unauthorized
+from dragoman.values.events import ModelSwitched, NoticeGiven
+
+if TYPE_CHECKING:
+    from dragoman.loop.harness import Emit, Harness
+    from dragoman.loop.options import SearchMode
+    from dragoman.values.contracts import Provider
+
+_UNUSABLE = (Unauthorized, Forbidden, NotFound, ConnectionFailed)
+"""Why a model of the chain may turn out not to be there at all. Of the user's own model these are told at once."""
+
+
+class Chain:
+    """The models that were tried in one run."""
+
+    def __init__(self, harness: Harness, emit: Emit, search: SearchMode | None = None) -> None:
+        self._harness = harness
+        self._session = harness.session
+        self._options = harness.fallback
+        self._emit = emit
+        self._search = search
+        self._first = harness.session.model
+        self._error: ProviderError | None = None
+        """Why the first model did not answer."""
+        self._refused: set[str] = set()
+        self._tried: list[str] = []
+
+    async def go_on(self, error: ProviderError) -> None:
+        """Change to the next model that can be used, or raise: the error itself, or the first model's, with what was tried since."""
+        failed = self._session.model
+        is_first = self._error is None
+        if not keeps_refusing(error) and (is_first or not isinstance(error, _UNUSABLE)):
+            raise error
+        self._refused.add(failed.full_name)
+        self._harness.refused.add(failed.full_name)
+        if is_first:
+            self._error = error
+        else:
+            self._tried.append(f"{failed.full_name} ({error})")
+        model = await self._next(error)
+        if model is None:
+            raise self._exhausted(error)
+        self._session.change_model(model)
+        configure(self._harness, self._search)
+        self._emit(ModelSwitched(model.full_name, failed.full_name, str(error)))
+        self._harness.tell_left_out(self._emit)
+
+    async def _next(self, error: ProviderError) -> Model | None:
+        hook = self._options.on_persistent_429
+        named = await hook(error) if hook is not None and isinstance(error, RateLimited) else None
+        found = [model for wanted in ((named,) if named else ()) for model in self._usable(wanted)]
+        if found:
+            return found[0]
+        later: list[Model] = []
+        for wanted in self._options.models:
+            for model in self._usable(wanted):
+                if model.full_name not in self._harness.refused:
+                    return model
+                later.append(model)  # it refused in an earlier run, and may have recovered
+        return later[0] if later else None
+
+    def _usable(self, wanted: str | Provider) -> Iterator[Model]:
+        """The model, unless it has failed in this run or cannot be connected."""
+        try:
+            model = self._harness.models.reuse(wanted)
+        except DragomanError as error:
+            self._skip(str(wanted), error)
+            return
+        if model.full_name not in self._refused:
+            yield model
+
+    def _skip(self, name: str, error: DragomanError) -> None:
+        if name in self._refused:
+            return
+        self._refused.add(name)
+        self._tried.append(f"{name} ({error})")
+        self._emit(NoticeGiven("fallback", str(say("loop.fallback_skipped", model=name, reason=error))))
+
+    def _exhausted(self, error: ProviderError) -> ProviderError:
+        """The session goes back to the model it had: nobody has answered in its place."""
+        if self._session.model != self._first:
+            self._session.change_model(self._first)
+        self._harness.refused.clear()
+        if not self._tried or self._error is None:
+            return error
+        whole = copy(self._error)
+        whole.message = say("loop.fallback_exhausted", message=self._error.message, tried=tuple(self._tried))
+        whole.args = (whole.message,)
+        whole.__cause__ = error if error is not self._error else self._error.__cause__
+        return whole
