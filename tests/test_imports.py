@@ -49,6 +49,7 @@ DOORS = {
 LATER = {
     "app.config_faults": "only where the configuration is wrong",
     "app.toml_lines": "only where the configuration is wrong",
+    "app.searching": "only where it is asked who searches",
     "app.text_files": "only where there is a file to read",
     "app.debug_log": "only with --debug",
     "app.first_use": "only where no model is named and no key is set",
@@ -73,6 +74,7 @@ LATER = {
     "loop.files_in_context": "only where something is pruned",
     "loop.gitignore": "only where a folder has such a file",
     "loop.left_out": "only where the user set temperature, top_p, top_k or thinking",
+    "loop.search_model": "only where the chat model cannot search",
     "loop.upkeep": "not before a first answer",
     "providers.anthropic_schema": "only where the answer must be JSON",
     "providers.auth": "doctor shows what is wrong with it",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from program import Place, Service, calls, script
+from program import KEY, Place, Service, calls, script
 
 Serve = Callable[..., Service]
 GEMINI = "gemini/gemini-3.8-flash"
+MISTRAL = "mistral/mistral-medium-latest"
 GROUNDED = 'text: 今天北京天气晴朗。\ncite title="中国天气网" text="今天北京天气晴朗": https://weather.example/beijing'
 
 
@@ -43,11 +44,60 @@ def test_searching_and_fetching_can_be_turned_off(place: Place, serve: Serve) ->
 
 
 def test_nothing_is_declared_where_nobody_can_search(place: Place, serve: Serve) -> None:
+    """Keys are set for services behind another address: whether a gateway can search is not known."""
     asked = serve("text: ok")
     place.ask(model="openai/gpt-4.1")
-    declared = {tool["function"]["name"] for tool in asked.requests[0]["tools"]}
-    assert "google_web_search" not in declared
-    assert "web_fetch" in declared
+    assert "google_web_search" not in declared_to_chat(asked)
+    assert "web_fetch" in declared_to_chat(asked)
+
+
+def declared_to_chat(asked: Service) -> set[str]:
+    return {tool["function"]["name"] for tool in asked.requests[0]["tools"]}
+
+
+def mistral_and_gemini(place: Place, asked: Service, more: str = "") -> dict[str, str]:
+    """Both at the mock's address, by configuration. Returns an environment with their keys, and no other."""
+    row = "[deployments.{0}]\nbase_url = {1!r}\n"
+    configure(place, more + row.format("mistral", f"{asked.url}/v1") + row.format("gemini", asked.url))
+    names = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
+    return dict.fromkeys(names, "") | {"MISTRAL_API_KEY": KEY}
+
+
+def test_another_service_searches_for_a_model_that_cannot(place: Place, serve: Serve) -> None:
+    """SEARCH-10: over Chat Completions nobody can search, but a Gemini key is set. The result says who did, and it is paid for."""
+    asked = serve(script(calls(("google_web_search", {"query": "北京天气"})), f"{GROUNDED}\nusage: fresh=1000000", "text: Sunny."))
+    env = mistral_and_gemini(place, asked)
+    done = place.ask("Weather in Beijing?", "--output-format", "json", model=MISTRAL, env=env)
+    assert (done.code, done.json["response"]) == (0, "Sunny.")
+    _, search, last = asked.requests
+    assert search["tools"] == [{"googleSearch": {}}]
+    assert f"searched by {GEMINI}" in str(last)
+    assert done.json["stats"]["cost_usd"] > 0.7, "a million tokens at Gemini's prices, not at those of the chat model"
+    [spent] = [line for log in (place.home / "dragoman").rglob("*.jsonl") for line in log.read_text().splitlines() if '"spent"' in line]
+    assert '"deployment":"gemini"' in spent
+    assert '"model":"gemini-3.8-flash"' in spent
+
+
+def test_that_can_be_turned_off_and_is_not_done_for_a_model_of_this_machine(place: Place, serve: Serve) -> None:
+    asked = serve("answer: times=2\ntext: ok")
+    env = mistral_and_gemini(place, asked, '[web]\nsearch_model = "none"\n')
+    place.ask(model=MISTRAL, env=env)
+    assert "google_web_search" not in declared_to_chat(asked)
+
+    here = serve("text: ok")
+    (place.work / "none.toml").write_text("")
+    place.run("--config", "none.toml", "-m", "vllm/some-model", "-p", "hi", env=env | {"VLLM_BASE_URL": f"{here.url}/v1"})
+    assert "google_web_search" not in declared_to_chat(here)
+
+
+def test_doctor_and_config_say_who_searches(place: Place) -> None:
+    keys = {"MISTRAL_API_KEY": KEY, "GEMINI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
+    for command in (("doctor", "--offline"), ("config",)):
+        done = place.run(*command, "-m", MISTRAL, env=keys)
+        assert f"{GEMINI} (GEMINI_API_KEY is set), because {MISTRAL} cannot search" in done.out
+        alone = place.run(*command, "-m", MISTRAL, env={"MISTRAL_API_KEY": KEY})
+        assert f"nobody: {MISTRAL} cannot search" in alone.out
+        assert "cannot search" not in place.run(*command, "-m", GEMINI, env=keys).out
 
 
 def test_a_grounded_answer_has_its_markers_and_its_sources(place: Place, serve: Serve) -> None:

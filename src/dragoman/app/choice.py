@@ -3,17 +3,16 @@ in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dragoman.app.setup import Choice, Setup
 from dragoman.base.words import say
+from dragoman.providers.catalog import key_variable, needs_only_a_key
 from dragoman.values.errors import Unauthorized
 
 if TYPE_CHECKING:
     from dragoman.app.probe import RunningServer
     from dragoman.providers.catalog import Catalog
-    from dragoman.values.profile import Deployment
 
 KEYED_DEPLOYMENTS = ("gemini", "anthropic", "openai")
 """Services in order of preference if several keys are set; also the ones an error suggests if none is."""
@@ -42,14 +41,9 @@ def named_choice(setup: Setup, catalog: Catalog) -> Choice | None:
         return Choice(setup.config.model, setup.loaded.source("model").name)
     first = [catalog[name] for name in KEYED_DEPLOYMENTS]
     for deployment in (*first, *catalog.deployments.values()):
-        if _needs_only_a_key(deployment) and (variable := key_variable(deployment, setup.env)):
+        if needs_only_a_key(deployment) and (variable := key_variable(deployment, setup.env)):
             return Choice(f"{deployment.name}/{deployment.default_model}", variable, "key")
     return None
-
-
-def _needs_only_a_key(deployment: Deployment) -> bool:
-    """Whether the key is enough: no project, endpoint or model has to be configured as well."""
-    return bool(deployment.default_model) and deployment.auth not in ("none", "vertex") and "{" not in deployment.base_url
 
 
 def no_model_error(catalog: Catalog, further: str = "") -> Unauthorized:
@@ -62,11 +56,6 @@ def no_model_error(catalog: Catalog, further: str = "") -> Unauthorized:
 
 def key_variables(catalog: Catalog) -> list[str]:
     return [variable for name in KEYED_DEPLOYMENTS for variable in catalog[name].key_env]
-
-
-def key_variable(deployment: Deployment, env: Mapping[str, str]) -> str:
-    """The name of the variable that holds a deployment's key, or an empty string. The key itself is never returned."""
-    return next((name for name in (*deployment.key_env, *deployment.token_env) if env.get(name, "").strip()), "")
 
 
 def running_servers(setup: Setup, catalog: Catalog) -> tuple[RunningServer, ...]:

@@ -99,7 +99,7 @@ class Conversation:
             self.screen.line(line)
 
     def _count_earlier_usage(self) -> None:
-        """At the prices of the current service, if known."""
+        """Each at the prices of the model that was asked, if known."""
         paid_for = [entry for entry in self.agent.history.entries if any(paid_usage([entry]))]
         known = [cost for entry in paid_for if (cost := self.agent.cost_usd([entry])) is not None]
         self.usage = self.agent.history.usage

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from dragoman import __version__
-from dragoman.app.choice import choose_model, key_variable
+from dragoman.app.choice import choose_model
 from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
@@ -23,7 +23,7 @@ from dragoman.http.connection import FAULTS
 from dragoman.http.dialling import dial
 from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
 from dragoman.loop.model import find_weights
-from dragoman.providers.catalog import filled, profile_for
+from dragoman.providers.catalog import filled, key_variable, profile_for
 from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.errors import ConnectionFailed, DragomanError
@@ -101,6 +101,7 @@ def _model(setup: Setup, options: Options) -> Iterator[Finding]:
         yield Finding("key", "ok", say("doctor_key", name=variable) if variable else say("doctor_no_key_needed"))
     if sent := [name for name in (*deployment.env_headers.values(), deployment.headers_env) if setup.env.get(name, "").strip()]:
         yield Finding("headers", "ok", say("doctor_headers", names=", ".join(sent)))
+    yield _check_safely("search", lambda: _search(setup))
     for name in setup.config.fallback:
         yield _check_safely("fallback", lambda name=name: _fallback(setup, name))
     if deployment.in_process:
@@ -118,6 +119,12 @@ def _model_finding(choice: Choice, deployment: Deployment, model: str) -> Findin
     if profile_for(deployment, model).known:
         return Finding("model", "ok", say("doctor_model", name=name, why=choice.why))
     return Finding("model", "warning", say("doctor_unknown_model", name=name, why=choice.why))
+
+
+def _search(setup: Setup) -> Finding:
+    from dragoman.app.searching import who_searches
+
+    return Finding("search", "ok", who_searches(setup, catalog_of(setup)) or say("doctor_search_by_chat_model"))
 
 
 def _fallback(setup: Setup, name: str) -> Finding:

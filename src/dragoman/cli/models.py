@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.app.choice import choose_model, key_variable, running_servers
+from dragoman.app.choice import choose_model, running_servers
 from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import clip, closest, one_line
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
-from dragoman.providers.catalog import Catalog
+from dragoman.providers.catalog import Catalog, key_variable
 from dragoman.values.errors import InputError, Unauthorized
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Prices

@@ -13,6 +13,7 @@ from dragoman.base import jsontext
 from dragoman.base.text import clip, strip_controls
 from dragoman.base.words import say
 from dragoman.providers.redact import SECRET_HEADERS, redact
+from dragoman.values.errors import DragomanError
 
 _MAX_VALUE_CHARS = 60
 
@@ -34,6 +35,8 @@ def _as_text(setup: Setup) -> str:
     width = max(len(key) for key, _, _ in rows)
     value_width = min(max(len(value) for _, value, _ in rows), 40)
     lines += [f"  {key:<{width}}  {value:<{value_width}}  {source}".rstrip() for key, value, source in rows]
+    if who := _who_searches(setup):
+        lines += ["", say("config_search", who=strip_controls(who))]
     return "\n".join(lines) + "\n"
 
 
@@ -43,7 +46,22 @@ def _as_json(setup: Setup) -> str:
     }
     files = [{"path": file.path, "kind": file.kind, "state": file.state} for file in setup.loaded.files]
     places = msgspec.to_builtins(setup.places)
-    return jsontext.dumps({"values": values, "files": files, "places": places, "notices": list(setup.loaded.notices)}) + "\n"
+    return (
+        jsontext.dumps(
+            {"values": values, "files": files, "places": places, "notices": list(setup.loaded.notices), "search": _who_searches(setup)}
+        )
+        + "\n"
+    )
+
+
+def _who_searches(setup: Setup) -> str:
+    """Empty where it is not known: no model is configured, or one that nobody knows."""
+    from dragoman.app.searching import who_searches
+
+    try:
+        return who_searches(setup, catalog_of(setup))
+    except DragomanError:
+        return ""
 
 
 def _values(setup: Setup) -> list[tuple[str, Any]]:

@@ -81,6 +81,8 @@ class Agent:
         given = wanted.blobs if isinstance(wanted, Provider) else None
         opened, self.notices = open_session(session_options(session), os.path.realpath(workspace.root), given)
         models = Models(connector, opened.blobs, tools.calling, tools.text)
+        if isinstance(wanted, Provider):
+            models.env = None  # whoever gives a provider has chosen who is talked to
         opened.model = models.use(wanted or opened.own_model)
         self._harness = Harness(
             opened,

@@ -17,7 +17,7 @@ from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, Tool
 from dragoman.loop.result import Bill
 from dragoman.loop.session import Session
 from dragoman.loop.surroundings import Orientation
-from dragoman.loop.web import web_tools
+from dragoman.loop.web import Searcher, web_tools
 from dragoman.policy.approvals import Approvals
 from dragoman.tools.builtin import ToolDependencies, builtin_tools
 from dragoman.tools.output import Outputs
@@ -73,6 +73,7 @@ class Harness:
         )
         self.seen = dependencies.seen
         self.web = tools.web
+        self.searcher = Searcher(tools.web, session, models) if tools.web is not None else None
         ours = [*builtin_tools(dependencies, tools.builtin), *self._web_tools()]
         self.registry = Registry([*ours, *tools.own])
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
@@ -136,10 +137,9 @@ class Harness:
                     emit(NoticeGiven("settings", message))
 
     def _web_tools(self) -> list[Tool]:
-        if self.web is None:
+        if self.web is None or self.searcher is None:
             return []
-
-        return web_tools(self.web, self.session, self.models, self.outputs)
+        return web_tools(self.web, self.searcher, self.outputs)
 
     def _writes(self, call: ToolCall, arguments: str) -> tuple[str, ...]:
         tool = self.registry.get(call.name)

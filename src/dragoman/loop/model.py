@@ -64,6 +64,7 @@ class Models:
         self._used: dict[str, Provider] = {}
         """By deployment, the last one last."""
         self._named: dict[str, Model] = {}
+        self._beside: dict[str, Model] = {}
         self._opened: list[Provider] = []
         """A provider that was given may serve other agents too, so only these are closed."""
         self.found_dialect = ""
@@ -94,6 +95,12 @@ class Models:
         if model not in self._named:
             self._named[model] = self.use(model)
         return self._named[model]
+
+    def connect_once(self, name: str) -> Model:
+        """`connect`, with one connection for all times a name is asked for."""
+        if name not in self._beside:
+            self._beside[name] = self.connect(name)
+        return self._beside[name]
 
     def profile_of(self, deployment: str, model: str) -> Profile:
         """Of a model that was used before, maybe in another process. An empty deployment is the one used last."""

@@ -45,8 +45,8 @@ def configure(harness: Harness, search: SearchMode | None = None) -> None:
     # As many characters as the window has tokens: a third of it at most. A file that fills a small window would end the run.
     harness.outputs.max_chars = min(harness.limits.max_output_chars, max(model.profile.context_window, 1_000))
     view, tools = session.history.view, harness.registry.specs
-    if harness.web is not None:
-        tools, settings = offer_search(search or harness.web.search, model, tools, settings)
+    if harness.web is not None and harness.searcher is not None:
+        tools, settings = offer_search(search or harness.web.search, harness.searcher, tools, settings)
     system = harness.system
     if system is None:
         system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")

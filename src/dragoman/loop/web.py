@@ -23,19 +23,25 @@ if TYPE_CHECKING:
     from dragoman.tools.web_search import SearchResult
 
 SEARCH_TOOL = "google_web_search"
+NOBODY = "none"
+"""As `search_model`: no other model than the one of the conversation."""
 
 
-def web_tools(web: WebAccess, session: Session, models: Models, outputs: Outputs) -> list[Tool]:
+def web_tools(web: WebAccess, searcher: Searcher, outputs: Outputs) -> list[Tool]:
     """The web tools. Search is included only if something can search; whether it is offered to the model depends on the mode."""
     tools: list[Tool] = []
-    if web.searxng or web.search_model or _can_search(session.model):
-        searcher = _Searcher(web, session, models)
+    session = searcher.session
+    if searcher.can_search():
+        searcher.is_offered = True
         tools.append(WebSearch(searcher.search))
     if web.fetch:
 
         async def consult(prompt: str, text: str) -> str:
             model = session.model  # the current one: it may have been changed
-            spend = partial(_spend, session, model.name, "web_fetch")
+
+            def spend(usage: Usage) -> None:
+                session.history.spend(model.name, usage, "web_fetch")
+
             return await PageReader(model.provider, model.name, spend)(prompt, text)
 
         tools.append(WebFetch(partial(_pin, web.client), outputs=outputs, consult=consult, rules=web.rules))
@@ -51,36 +57,43 @@ def can_ground(model: Model, tools: tuple[ToolSpec, ...]) -> bool:
     return True
 
 
-def offer_search(mode: SearchMode, model: Model, specs: tuple[ToolSpec, ...], settings: Settings) -> tuple[tuple[ToolSpec, ...], Settings]:
+def offer_search(
+    mode: SearchMode, searcher: Searcher, specs: tuple[ToolSpec, ...], settings: Settings
+) -> tuple[tuple[ToolSpec, ...], Settings]:
     """The tools and settings of a run that searches in this mode. If the service cannot search on its own, the tool does."""
-    if mode == "tool":
-        return specs, settings
     without = tuple(spec for spec in specs if spec.name != SEARCH_TOOL)
     if mode == "off":
         return without, settings
-    return (without, msgspec.structs.replace(settings, search=True)) if can_ground(model, without) else (specs, settings)
+    if mode == "grounding" and can_ground(searcher.session.model, without):
+        return without, msgspec.structs.replace(settings, search=True)
+    nobody_any_more = searcher.is_offered and not searcher.can_search()  # the model was changed to one that cannot
+    return (without if nobody_any_more else specs), settings
 
 
 def _can_search(model: Model) -> bool:
     return can_search(model.provider, model.name)
 
 
-def _spend(session: Session, model: str, what: str, usage: Usage) -> None:
-    session.history.spend(model, usage, what)
-
-
 def _pin(client: HttpClient, address: str) -> Transport:
     return open_transport(client, address=address)
 
 
-class _Searcher:
-    """Searches with the SearXNG server, the search model or the chat model: the first one configured."""
+class Searcher:
+    """Searches with the SearXNG server, the search model, the chat model, or a model of another service: the first one there is."""
 
     def __init__(self, web: WebAccess, session: Session, models: Models) -> None:
         self._web = web
-        self._session = session
+        self.session = session
         self._models = models
-        self._search_model: Model | None = None
+        self.is_offered = False
+        """Whether it is behind a tool of ours."""
+        self._named = "" if web.search_model == NOBODY else web.search_model
+        self._other: str | None = None
+        """The model of another service, once it was looked for; empty: there is none."""
+
+    def can_search(self) -> bool:
+        """Nothing is sent."""
+        return bool(self._web.searxng or self._named or _can_search(self.session.model) or self._find_other())
 
     async def search(self, query: str) -> SearchResult:
         if self._web.searxng:
@@ -88,7 +101,14 @@ class _Searcher:
         from dragoman.tools.search_backends import ModelSearch
 
         model = self._model()
-        return await ModelSearch(model.provider, model.name, partial(_spend, self._session, model.name, SEARCH_TOOL))(query)
+        is_chat = model is self.session.model
+        deployment = "" if is_chat else model.provider.name
+
+        def spend(usage: Usage) -> None:
+            self.session.history.spend(model.name, usage, SEARCH_TOOL, deployment)
+
+        found = await ModelSearch(model.provider, model.name, spend)(query)
+        return found if is_chat else msgspec.structs.replace(found, by=model.full_name)
 
     async def _ask_searxng(self, query: str) -> SearchResult:
         from dragoman.tools.search_backends import SearxngSearch
@@ -100,8 +120,17 @@ class _Searcher:
             await transport.aclose()
 
     def _model(self) -> Model:
-        if not self._web.search_model:
-            return self._session.model
-        if self._search_model is None:
-            self._search_model = self._models.connect(self._web.search_model)
-        return self._search_model
+        name = self._named or ("" if _can_search(self.session.model) else self._find_other())
+        return self._models.connect_once(name) if name else self.session.model
+
+    def _find_other(self) -> str:
+        """A model of another service that the user has a key for. Not for a model of this machine: what is asked of it stays here."""
+        deployment = self.session.model.provider.deployment
+        if self._web.search_model == NOBODY or self._models.env is None or deployment is None or deployment.local or deployment.in_process:
+            return ""
+        if self._other is None:
+            from dragoman.loop.search_model import find_search_model
+
+            found = find_search_model(self._models.catalog, self._models.env)
+            self._other = found.name if found is not None else ""
+        return self._other

@@ -89,6 +89,16 @@ def profile_for(deployment: Deployment, model: str) -> Profile:
     return found or deployment.profile
 
 
+def key_variable(deployment: Deployment, env: Mapping[str, str]) -> str:
+    """The name of the variable that holds a deployment's key, or an empty string. The key itself is never returned."""
+    return next((name for name in (*deployment.key_env, *deployment.token_env) if env.get(name, "").strip()), "")
+
+
+def needs_only_a_key(deployment: Deployment) -> bool:
+    """Whether the key is enough: no project, endpoint or model has to be configured as well."""
+    return bool(deployment.default_model) and deployment.auth not in ("none", "vertex") and "{" not in deployment.base_url
+
+
 @cache
 def builtin_catalog() -> Catalog:
     with open(os.path.join(_HERE, "catalog.json"), "rb") as file:

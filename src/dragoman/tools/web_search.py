@@ -47,6 +47,8 @@ class SearchResult(msgspec.Struct, frozen=True):
     """The service's raw data (Gemini's groundingMetadata, annotations): for the session's record, never for the model."""
     is_cut: bool = False
     """Whether the answer was truncated by a limit."""
+    by: str = ""
+    """The model that searched, if it is not the one of the conversation."""
 
 
 Search = Callable[[str], Awaitable[SearchResult]]
@@ -94,7 +96,8 @@ class WebSearch:
         if not found.cited.text.strip() and not found.cited.sources:
             text = f'No search results or information were found for "{query}".'
             return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
-        text = f'Web search results for "{query}":\n\n{body}'
+        by = f" (searched by {found.by})" if found.by else ""
+        text = f'Web search results for "{query}"{by}:\n\n{body}'
         return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
 
 

@@ -214,7 +214,7 @@ class ModelSwitched(msgspec.Struct, frozen=True, tag="model_switched"):
 class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
     """Something the user should know that does not end the run: a setting the model is not sent, a fallback model that cannot be used."""
 
-    about: Literal["settings", "fallback", "search"]
+    about: Literal["settings", "fallback"]
     message: str
 
 
