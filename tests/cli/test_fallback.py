@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from program import KEY, Place, Service
+from terminals import terminal
 
 Serve = Callable[..., Service]
 GEMINI, CLAUDE = "gemini/gemini-3.8-flash", "anthropic/claude-opus-5"
@@ -87,3 +88,23 @@ def test_doctor_says_which_fallback_would_be_skipped(place: Place) -> None:
     assert lines[0].startswith("!")
     assert "ANTHROPIC_API_KEY" in lines[0]
     assert lines[1].startswith("✓")
+
+
+def test_a_conversation_goes_on_with_the_fallback_and_stays_there(place: Place, serve: Serve) -> None:
+    configure(place, f'model = "{GEMINI}"\nfallback = ["{CLAUDE}"]\n[settings]\ntop_k = 5\n')
+    _, env = two_services(place, serve, REFUSED, "text: Here I am.\n---\ntext: Still here.")
+    with terminal(place, model=GEMINI, env=env) as shown:
+        shown.prompt()
+        shown.ask("hi")
+        said = " ".join(shown.prompt().split())
+        assert f"going on with {CLAUDE} from now on" in said
+        assert f"settings.top_k is not sent: {GEMINI}" in said
+        assert f"settings.top_k is not sent: {CLAUDE}" in said
+        assert "Here I am." in said
+        shown.ask("and now?")
+        assert "is not sent" not in (said := shown.prompt())
+        assert "Still here." in said
+        shown.ask("/model")
+        assert CLAUDE in shown.prompt()
+    assert place.service is not None
+    assert len(place.service.requests) == 1

@@ -22,8 +22,8 @@ from dragoman.testing.mock.server import MockServer
 from dragoman.testing.script_steps import ScriptedAnswer, answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import BlobStore, Provider
-from dragoman.values.errors import Overloaded, ProviderError, QuotaExhausted, RateLimited, Unauthorized
-from dragoman.values.events import ContextCompressed, ModelSwitched, NoticeGiven, Retrying, TextDelta, TurnEvent
+from dragoman.values.errors import InputError, Overloaded, ProviderError, QuotaExhausted, RateLimited, Unauthorized
+from dragoman.values.events import ContextCompressed, ModelSwitched, NoticeGiven, Retrying, StreamEvent, TextDelta, TurnEvent
 from dragoman.values.messages import Blob, Request, Settings, Text, ToolCall, assistant, tool_result, user
 from dragoman.values.profile import Profile
 from dragoman.values.record import Configured, ModelChanged, Pruned, Said
@@ -275,6 +275,38 @@ def test_a_model_of_the_chain_that_is_not_there_does_not_end_the_run(tmp_path: P
             found.agent(GEMINI, [CLAUDE, GPT]) as agent,
         ):
             assert (await agent.run("hi")).text == "Mine."
+
+    play(go)
+
+
+def test_a_model_of_the_chain_that_is_too_small_is_passed_over() -> None:
+    async def go() -> None:
+        first = ScriptedProvider("answer: times=9\nerror: 429", name="one", profile=Profile(context_window=1_000_000))
+        tiny = ScriptedProvider("answer: times=9\ntext: no", name="tiny", profile=Profile(context_window=100))
+        last = ScriptedProvider("text: Mine.", name="last")
+        agent = agent_for(first, PlainTool(), fallback=[tiny, last], history=long_history())
+        run = agent.run("word " * 500)
+        events = await events_of(run)
+        assert switches(events) == [("one/one", "tiny/tiny"), ("tiny/tiny", "last/last")]
+        assert (await run).text == "Mine."
+
+        alone = agent_for(first, PlainTool(), fallback=[tiny], history=long_history())
+        with pytest.raises(RateLimited, match="tiny/tiny"):
+            await alone.run("word " * 500)
+        assert alone.model == "one"
+
+    play(go)
+
+
+def test_a_model_of_this_process_without_weights_is_passed_over() -> None:
+    class NoWeights(ScriptedProvider):
+        async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+            raise InputError("the weights are not here")
+            yield
+
+    async def go() -> None:
+        agent = agent_for("error: 429", fallback=[NoWeights("", name="here"), ScriptedProvider("text: Mine.", name="last")])
+        assert (await agent.run("hi")).text == "Mine."
 
     play(go)
 

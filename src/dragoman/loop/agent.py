@@ -26,7 +26,7 @@ from dragoman.loop.options import (
     tool_options,
     workspace_options,
 )
-from dragoman.loop.prepare import configure, stop_connecting
+from dragoman.loop.prepare import configure
 from dragoman.loop.result import Result
 from dragoman.loop.run import Run
 from dragoman.loop.session import open_session, rewind, undo
@@ -149,7 +149,8 @@ class Agent:
 
     def plan(self) -> Plan:
         """What the next request holds and what is left out of it, each with its size and the reason."""
-        return self._harness.upkeep.plan()
+        models = self._harness.models
+        return self._harness.upkeep.plan(lambda deployment, model: models.profile_of(deployment, model).prices)
 
     # --- changing it
 
@@ -249,7 +250,7 @@ class Agent:
         if (worker := self._session.work.current) is not None:
             worker.cancel()
             await worker.finished()
-        await stop_connecting(self._harness)
+        await self._harness.stop_connecting()
         if self._session.log is not None:
             self._session.log.close()
         await self._harness.models.aclose()

@@ -14,7 +14,17 @@ from dragoman.base.words import say
 from dragoman.loop.model import Model
 from dragoman.loop.prepare import configure
 from dragoman.providers.retry import keeps_refusing
-from dragoman.values.errors import ConnectionFailed, DragomanError, Forbidden, NotFound, ProviderError, RateLimited, Unauthorized
+from dragoman.values.errors import (
+    ConnectionFailed,
+    ContextOverflow,
+    DragomanError,
+    Forbidden,
+    InputError,
+    NotFound,
+    ProviderError,
+    RateLimited,
+    Unauthorized,
+)
 from dragoman.values.events import ModelSwitched, NoticeGiven
 
 if TYPE_CHECKING:
@@ -22,8 +32,9 @@ if TYPE_CHECKING:
     from dragoman.loop.options import SearchMode
     from dragoman.values.contracts import Provider
 
-_UNUSABLE = (Unauthorized, Forbidden, NotFound, ConnectionFailed)
-"""Why a model of the chain may turn out not to be there at all. Of the user's own model these are told at once."""
+_UNUSABLE = (Unauthorized, Forbidden, NotFound, ConnectionFailed, ContextOverflow, InputError)
+"""Why a model of the chain may turn out to be of no use: its key is refused, it is not there, its weights are missing, the conversation is
+too long for it. Of the user's own model these are told at once."""
 
 
 class Chain:
@@ -36,12 +47,12 @@ class Chain:
         self._emit = emit
         self._search = search
         self._first = harness.session.model
-        self._error: ProviderError | None = None
+        self._error: DragomanError | None = None
         """Why the first model did not answer."""
         self._refused: set[str] = set()
         self._tried: list[str] = []
 
-    async def go_on(self, error: ProviderError) -> None:
+    async def go_on(self, error: DragomanError) -> None:
         """Change to the next model that can be used, or raise: the error itself, or the first model's, with what was tried since."""
         failed = self._session.model
         is_first = self._error is None
@@ -61,7 +72,7 @@ class Chain:
         self._emit(ModelSwitched(model.full_name, failed.full_name, str(error)))
         self._harness.tell_left_out(self._emit)
 
-    async def _next(self, error: ProviderError) -> Model | None:
+    async def _next(self, error: DragomanError) -> Model | None:
         hook = self._options.on_persistent_429
         named = await hook(error) if hook is not None and isinstance(error, RateLimited) else None
         found = [model for wanted in ((named,) if named else ()) for model in self._usable(wanted)]
@@ -92,12 +103,12 @@ class Chain:
         self._tried.append(f"{name} ({error})")
         self._emit(NoticeGiven("fallback", str(say("loop.fallback_skipped", model=name, reason=error))))
 
-    def _exhausted(self, error: ProviderError) -> ProviderError:
+    def _exhausted(self, error: DragomanError) -> DragomanError:
         """The session goes back to the model it had: nobody has answered in its place."""
         if self._session.model != self._first:
             self._session.change_model(self._first)
         self._harness.refused.clear()
-        if not self._tried or self._error is None:
+        if not self._tried or not isinstance(self._error, ProviderError):
             return error
         whole = copy(self._error)
         whole.message = say("loop.fallback_exhausted", message=self._error.message, tried=tuple(self._tried))

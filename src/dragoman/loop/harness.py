@@ -56,7 +56,7 @@ class Harness:
         self.bill = Bill(session.history, models)
         self.fallback = fallback
         self.refused: set[str] = set()
-        """Models whose service has refused since one last answered: others of the chain come first."""
+        """Models whose service has refused in this session: others of the chain come first."""
         self.told: set[tuple[str, str]] = set()
         """Which settings of which model the user was told of."""
         self.limits = limits
@@ -85,7 +85,7 @@ class Harness:
         self.has_new_directories = False
         self.asked: Message | None = None
         """The last prompt that was taken."""
-        self.connecting: asyncio.Task[None] | None = None
+        self._connecting: asyncio.Task[None] | None = None
         self._ledger: Ledger | None = None
         self._upkeep: Upkeep | None = None
 
@@ -124,6 +124,18 @@ class Harness:
             self.has_new_directories = True
             if self.orientation is not None:
                 self.orientation.add(real)
+
+    async def connect_early(self) -> None:
+        """The connection opens while the request is being made."""
+        if self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self.session.model.provider.preconnect())
+            await asyncio.sleep(0)  # so that it has begun before anything else is done
+
+    async def stop_connecting(self) -> None:
+        connecting, self._connecting = self._connecting, None
+        if connecting is not None and connecting.get_loop() is asyncio.get_running_loop():
+            connecting.cancel()
+            await asyncio.wait({connecting})
 
     def tell_left_out(self, emit: Emit) -> None:
         """Tell the user which of their settings the model is not sent, once for each model."""

@@ -3,7 +3,6 @@ anything is sent."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from functools import cache
 
@@ -23,7 +22,7 @@ _PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
 async def take_prompt(harness: Harness, prompt: Message | None, search: SearchMode | None = None) -> Entry | None:
     """Record what the next request rests on. Returns the entry that stood before the prompt, for a prompt that has to be taken back."""
     session, history = harness.session, harness.session.history
-    await _connect_early(harness)
+    await harness.connect_early()
     if session.log is not None:
         session.log.begin(session, harness.directories)
     history.close_interrupted()
@@ -87,20 +86,6 @@ def _is_repeated(harness: Harness, prompt: Message) -> bool:
         if prompt != harness.asked or message.role != "user" or message.results:
             return False
     return False
-
-
-async def _connect_early(harness: Harness) -> None:
-    """The connection opens while the request is being made."""
-    if harness.connecting is None:
-        harness.connecting = asyncio.get_running_loop().create_task(harness.session.model.provider.preconnect())
-        await asyncio.sleep(0)  # so that it has begun before anything else is done
-
-
-async def stop_connecting(harness: Harness) -> None:
-    connecting, harness.connecting = harness.connecting, None
-    if connecting is not None and connecting.get_loop() is asyncio.get_running_loop():
-        connecting.cancel()
-        await asyncio.wait({connecting})
 
 
 @cache

@@ -18,7 +18,17 @@ from dragoman.loop.result import Result, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
-from dragoman.values.errors import Cancelled, ContextOverflow, DragomanError, LoopDetected, OutputLimit, ProviderError, Refused, TurnLimit
+from dragoman.values.errors import (
+    Cancelled,
+    ContextOverflow,
+    DragomanError,
+    InputError,
+    LoopDetected,
+    OutputLimit,
+    ProviderError,
+    Refused,
+    TurnLimit,
+)
 from dragoman.values.events import (
     ErrorRaised,
     LoopSuspected,
@@ -103,7 +113,7 @@ class Run(RunHandle):
             try:
                 await self._fit_context()
                 return await self._ask_model()
-            except ProviderError as error:
+            except (ProviderError, InputError) as error:
                 if not self._harness.fallback.is_set:
                     raise
                 from dragoman.loop.fallback import Chain
