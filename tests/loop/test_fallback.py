@@ -22,7 +22,7 @@ from dragoman.testing.mock.server import MockServer
 from dragoman.testing.script_steps import ScriptedAnswer, answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import BlobStore, Provider
-from dragoman.values.errors import InputError, Overloaded, ProviderError, QuotaExhausted, RateLimited, Unauthorized
+from dragoman.values.errors import InputError, Overloaded, ProviderError, QuotaExhausted, RateLimited, Refused, Unauthorized
 from dragoman.values.events import ContextCompressed, ModelSwitched, NoticeGiven, Retrying, StreamEvent, TextDelta, TurnEvent
 from dragoman.values.messages import Blob, Request, Settings, Text, ToolCall, assistant, tool_result, user
 from dragoman.values.profile import Profile
@@ -266,15 +266,31 @@ def test_the_chain_goes_on_where_a_model_of_it_refuses_too(tmp_path: Path) -> No
     play(go)
 
 
-def test_a_model_of_the_chain_that_is_not_there_does_not_end_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", ["error: 401", "error: 404", "error: 400", "answer: times=3\nerror: 500", "answer: times=3\ncut"])
+def test_a_model_of_the_chain_that_is_of_no_use_does_not_end_the_run(tmp_path: Path, script: str) -> None:
     """Its key may be refused, or its server may not run: that is no reason to stop, when the next one may do."""
 
     async def go() -> None:
         async with (
-            services(tmp_path, gemini=DAILY, anthropic="error: 401", openai="text: Mine.") as found,
+            services(tmp_path, gemini=DAILY, anthropic=script, openai="text: Mine.") as found,
             found.agent(GEMINI, [CLAUDE, GPT]) as agent,
         ):
             assert (await agent.run("hi")).text == "Mine."
+
+    play(go)
+
+
+def test_an_answer_that_is_refused_for_what_it_says_is_told(tmp_path: Path) -> None:
+    """Another model is for a service that is not there, not for an answer one does not like."""
+
+    async def go() -> None:
+        async with services(tmp_path, gemini=DAILY, anthropic="text: no\nfinish: refusal", openai="text: Mine.") as found:
+            async with found.agent(GEMINI, [CLAUDE, GPT]) as agent:
+                with pytest.raises(Refused):
+                    await agent.run("hi")
+                assert found.models_asked("openai") == 0
+                check_record(agent.history)
+            found.check()
 
     play(go)
 

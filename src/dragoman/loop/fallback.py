@@ -6,7 +6,6 @@ session keeps the model it had.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -14,27 +13,13 @@ from dragoman.base.words import say
 from dragoman.loop.model import Model
 from dragoman.loop.prepare import configure
 from dragoman.providers.retry import keeps_refusing
-from dragoman.values.errors import (
-    ConnectionFailed,
-    ContextOverflow,
-    DragomanError,
-    Forbidden,
-    InputError,
-    NotFound,
-    ProviderError,
-    RateLimited,
-    Unauthorized,
-)
+from dragoman.values.errors import DragomanError, ProviderError, RateLimited, Refused
 from dragoman.values.events import ModelSwitched, NoticeGiven
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Emit, Harness
     from dragoman.loop.options import SearchMode
     from dragoman.values.contracts import Provider
-
-_UNUSABLE = (Unauthorized, Forbidden, NotFound, ConnectionFailed, ContextOverflow, InputError)
-"""Why a model of the chain may turn out to be of no use: its key is refused, it is not there, its weights are missing, the conversation is
-too long for it. Of the user's own model these are told at once."""
 
 
 class Chain:
@@ -56,7 +41,9 @@ class Chain:
         """Change to the next model that can be used, or raise: the error itself, or the first model's, with what was tried since."""
         failed = self._session.model
         is_first = self._error is None
-        if not keeps_refusing(error) and (is_first or not isinstance(error, _UNUSABLE)):
+        # What is wrong with the user's own model is told at once. One of the chain may fail in any way (its key is refused, it is not
+        # there, the conversation is too long for it), and the next one may do.
+        if not keeps_refusing(error) and (is_first or isinstance(error, Refused)):
             raise error
         self._refused.add(failed.full_name)
         self._harness.refused.add(failed.full_name)
@@ -75,26 +62,24 @@ class Chain:
     async def _next(self, error: DragomanError) -> Model | None:
         hook = self._options.on_persistent_429
         named = await hook(error) if hook is not None and isinstance(error, RateLimited) else None
-        found = [model for wanted in ((named,) if named else ()) for model in self._usable(wanted)]
-        if found:
-            return found[0]
-        later: list[Model] = []
+        if named and (model := self._usable(named)) is not None:
+            return model
+        later: Model | None = None
         for wanted in self._options.models:
-            for model in self._usable(wanted):
-                if model.full_name not in self._harness.refused:
-                    return model
-                later.append(model)  # it refused in an earlier run, and may have recovered
-        return later[0] if later else None
+            model = self._usable(wanted)
+            if model is not None and model.full_name not in self._harness.refused:
+                return model
+            later = later or model  # it refused in an earlier run, and may have recovered
+        return later
 
-    def _usable(self, wanted: str | Provider) -> Iterator[Model]:
+    def _usable(self, wanted: str | Provider) -> Model | None:
         """The model, unless it has failed in this run or cannot be connected."""
         try:
             model = self._harness.models.reuse(wanted)
         except DragomanError as error:
             self._skip(str(wanted), error)
-            return
-        if model.full_name not in self._refused:
-            yield model
+            return None
+        return model if model.full_name not in self._refused else None
 
     def _skip(self, name: str, error: DragomanError) -> None:
         if name in self._refused:
