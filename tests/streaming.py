@@ -128,9 +128,10 @@ def answered(protocol: str, body: bytes | Iterable[bytes], *messages: Message, m
     return checked(streamed(protocol, body, *messages, model=model))
 
 
-def generated(protocol: str, body: bytes, *messages: Message) -> Response:
+def generated(protocol: str, body: bytes, *messages: Message, model: str = "") -> Response:
     """The same from a body that is not streamed."""
-    return asyncio.run(provider_over(protocol, Replay([body], "application/json")).generate(request_for(protocol, *messages)))
+    provider = provider_over(protocol, Replay([body], "application/json"), model)
+    return asyncio.run(provider.generate(request_for(protocol, *messages, model=model)))
 
 
 async def collect(provider: Any, request: Request, into: list[StreamEvent] | None = None) -> list[StreamEvent]:

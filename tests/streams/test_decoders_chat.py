@@ -92,9 +92,88 @@ def test_without_done_the_end_of_the_body_will_do() -> None:
     assert (response.message, response.usage) == (assistant("a"), Usage(5))
 
 
-def test_done_without_a_finish_reason_is_no_end() -> None:
+@pytest.mark.parametrize("finish", [None, ""])
+def test_done_is_an_end_whether_or_not_the_service_says_why(finish: str | None) -> None:
+    """Snowflake always sends an empty reason, some hosts of OpenRouter none at all."""
+    response = answered("openai_chat", sse(chunk({"content": "a"}), chunk(finish=finish), DONE))
+    assert (response.message, response.finish, response.raw_finish) == (assistant("a"), FinishReason.STOP, "")
+    called = answered("openai_chat", sse(*calls(piece('{"x":1}', "f", 0, "c")), chunk(finish=finish), DONE))
+    assert (called.finish, calls_of(called)) == (FinishReason.TOOL_CALLS, [("c", "f", '{"x":1}')])
+    whole = {"choices": [{"message": {"content": "a"}, "finish_reason": finish}]}
+    assert generated("openai_chat", json.dumps(whole).encode()).finish is FinishReason.STOP
+
+
+@pytest.mark.parametrize("events", [[], [DONE], [chunk({"content": "a"})], [*calls(piece('{"x":1}', "f", 0, "c"))]])
+def test_neither_done_nor_a_finish_reason_is_no_end(events: list[Any]) -> None:
     with pytest.raises(StreamBroken, match="broke off"):
-        streamed("openai_chat", sse(chunk({"content": "a"}), DONE))
+        streamed("openai_chat", sse(*events))
+
+
+def test_a_whole_answer_of_nothing_is_no_answer() -> None:
+    with pytest.raises(StreamBroken, match="does not say why"):
+        generated("openai_chat", b'{"choices": [{"index": 0}]}')
+
+
+def test_a_filtered_answer_may_have_no_message() -> None:
+    """Azure's content filter."""
+    response = generated("openai_chat", b'{"choices": [{"finish_reason": "content_filter", "index": 0}]}')
+    assert (response.finish, response.message.parts) == (FinishReason.SAFETY, ())
+
+
+def test_done_may_have_a_blank_behind_it() -> None:
+    assert answered("openai_chat", sse(chunk({"content": "a"}), chunk(finish="stop"), "[DONE] ")).message == assistant("a")
+
+
+def test_the_id_may_come_with_a_later_chunk() -> None:
+    """Azure: the first chunk tells what the filters found in the prompt."""
+    first = {"choices": [], "id": "", "model": "", "prompt_filter_results": [{"prompt_index": 0}]}
+    response = answered("openai_chat", sse(first, chunk({"content": "a"}), chunk(finish="stop"), DONE))
+    assert (response.response_id, response.model_version) == ("r", "m")
+
+
+# --- errors that are answers, and answers that are errors ---------------------------------------------------------------------------
+
+FAILED_CALL = {
+    "error": {
+        "message": "Tool call validation failed: parameters for tool f did not match schema",
+        "type": "invalid_request_error",
+        "code": "tool_use_failed",
+        "failed_generation": '{"name": "f", "arguments": {"y": 1}}',
+        "status_code": 400,
+    }
+}
+
+
+def test_a_call_that_groq_cannot_read_is_a_malformed_call() -> None:
+    """An accident of sampling, which comes as an error in the middle of the stream; the model is told what was wrong with it."""
+    response = answered("openai_chat", sse(chunk({"reasoning": "hm"}), ("error", FAILED_CALL)))
+    assert (response.finish, response.raw_finish) == (FinishReason.MALFORMED_TOOL_CALL, "tool_use_failed")
+    assert "did not match schema" in response.detail
+    assert '"y": 1' in response.detail
+    assert texts_of(response.message) == [("Thought", "hm")]
+
+
+def test_other_errors_of_groq_stay_errors() -> None:
+    with pytest.raises(RateLimited):
+        streamed("openai_chat", sse(("error", {"error": {"message": "slow down", "code": "rate_limit_exceeded"}})))
+
+
+def test_the_error_lines_of_llama_cpp_are_read() -> None:
+    line = b'error: {"code": 503, "message": "Loading model", "type": "unavailable_error"}\n\n'
+    with pytest.raises(Overloaded, match="Loading model"):
+        streamed("openai_chat", sse(chunk({"content": "a"})) + line)
+
+
+def test_an_answer_that_ends_in_an_error_is_one() -> None:
+    """OpenRouter: the host failed in the middle of the answer, with or without a word why."""
+    with pytest.raises(ServerError):
+        streamed("openai_chat", sse(chunk({"content": "a"}), chunk(finish="error"), DONE))
+    failed = {"choices": [{"message": {"content": "a"}, "finish_reason": "error", "error": {"code": 502, "message": "host is gone"}}]}
+    with pytest.raises(ServerError, match="host is gone"):
+        generated("openai_chat", json.dumps(failed).encode())
+    malformed = chunk(finish="error")
+    malformed["choices"][0]["native_finish_reason"] = "MALFORMED_FUNCTION_CALL"
+    assert answered("openai_chat", sse(malformed, DONE)).finish is FinishReason.MALFORMED_TOOL_CALL
 
 
 def test_deltas_behind_the_finish_reason_count() -> None:
@@ -179,8 +258,29 @@ def test_an_error_inside_the_stream_is_treated_like_its_status(event: Any, kind:
             {"prompt_tokens": None, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 5}},
             Usage(0, output_tokens=2, thought_tokens=2),
         ),
+        (
+            {"prompt_tokens": 12, "completion_tokens": 1, "total_tokens": 303, "completion_tokens_details": {"reasoning_tokens": 290}},
+            Usage(12, output_tokens=291, thought_tokens=290),
+        ),
+        ({"prompt_tokens": 12, "completion_tokens": 1, "total_tokens": 30}, Usage(12, output_tokens=18, thought_tokens=17)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 385, "prompt_tokens_details": {"audio_tokens": 375}},
+            Usage(384, output_tokens=1),
+        ),
+        (
+            {"prompt_tokens": 10, "total_tokens": 10, "prompt_tokens_details": {"cached_tokens": 161}},
+            Usage(0, 10),
+        ),
+        (
+            {"prompt_tokens": 20, "total_tokens": 20, "prompt_tokens_details": {"cached_tokens": 18, "cache_write_tokens": 18}},
+            Usage(0, 18, 2),
+        ),
     ],
-    ids=["plain", "OpenAI", "cache writes", "DeepSeek", "Kimi", "null details", "reasoning", "more cached than sent", "nulls"],
+    ids=[
+        *("plain", "OpenAI", "cache writes", "DeepSeek", "Kimi", "null details", "reasoning", "more cached than sent", "nulls"),
+        *("xAI: thinking outside the output", "Gemini: thinking not named", "Mistral: sound outside the prompt"),
+        *("Azure: more cached than there is", "OpenRouter: read what it wrote"),
+    ],
 )
 def test_usage_of_every_service(usage: dict[str, Any], expected: Usage) -> None:
     """Fresh + cache read + cache write = input. In a chunk of its own, with the finish, or in every chunk."""

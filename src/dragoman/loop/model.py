@@ -130,7 +130,7 @@ class Models:
         options, profile = self._text or TextOptions(), model.profile
         chosen = dialect or (options.dialect if options.dialect != DEFAULT else profile.dialect or DEFAULT)
         protocol = provider.deployment.protocol if provider.deployment is not None else ""
-        is_thinking = options.is_thinking or profile.opens_thinking
+        is_thinking = options.is_thinking or (profile.opens_thinking and profile.tools == "text")  # else the provider has read it
         wrapped = msgspec.structs.replace(options, dialect=chosen, place=place_for(chosen, protocol), is_thinking=is_thinking)
         return Model(TextTools(provider, wrapped), model.name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Literal
 
 from dragoman.base import jsontext
 from dragoman.providers.wire import Taken
@@ -22,6 +23,9 @@ from dragoman.values.events import (
 from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opaque, Part, Response, Text, Thought, ToolCall
 from dragoman.values.parts import unique_id
 from dragoman.values.usage import Usage
+
+Piece = tuple[Literal["text", "thought"], str]
+_CLOSERS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 
 class AnswerBuilder:
@@ -93,6 +97,15 @@ class AnswerBuilder:
         """Keep a block that only the provider can read, to send it back later."""
         self.seal()
         self._parts.append(Thought("", opaque))
+
+    def attach_to_thinking(self, opaque: Opaque) -> None:
+        """Keep what belongs to the thinking of the whole answer: on the first thought, or on an empty one before everything else."""
+        self.seal()
+        for index, part in enumerate(self._parts):
+            if isinstance(part, Thought) and part.opaque is None:
+                self._parts[index] = Thought(part.text, opaque)
+                return
+        self._parts.insert(0, Thought("", opaque))
 
     def begin_call(self, wanted_id: str, name: str) -> tuple[str, list[StreamEvent]]:
         """Claim an id for a call whose arguments are still coming."""
@@ -197,6 +210,73 @@ def _incomplete_call(message: Message) -> str:
 
 def _is_only_too_deep(error: jsontext.NotJSON) -> bool:
     return isinstance(error.__cause__, RecursionError)
+
+
+class ThinkTags:
+    """Parts an answer's text into thinking and text, however it is cut.
+
+    Thinking is what stands between tags at the very beginning. Tags further on are somebody writing about tags.
+    """
+
+    def __init__(self, *, opened: bool = False) -> None:
+        """`opened`: the chat template has opened the thinking, so the answer begins inside it."""
+        self._opened = opened
+        self._closer = ""
+        self._held = ""
+        """What may be the beginning of a tag."""
+        self._state: Literal["start", "opened", "thinking", "gap", "text"] = "start"
+
+    def leave_text_alone(self) -> None:
+        """The service reads the thinking itself, and sends it in a field of its own."""
+        if self._state == "start":
+            self._state = "text"
+
+    def feed(self, text: str) -> list[Piece]:
+        text, self._held = self._held + text, ""
+        pieces: list[Piece] = []
+        if self._state == "start":
+            text = self._open(text)
+        if self._state == "opened":
+            text = text.lstrip("\n")
+            self._state = "thinking" if text else "opened"
+        if self._state == "thinking":
+            thought, text = self._close(text)
+            pieces.append(("thought", thought))
+        if self._state == "gap":  # the blank lines between the thinking and the answer
+            text = text.lstrip()
+            self._state = "text" if text else "gap"
+        if self._state == "text":
+            pieces.append(("text", text))
+        return [piece for piece in pieces if piece[1]]
+
+    def close(self) -> list[Piece]:
+        """What was held back when the answer ended."""
+        held, self._held = self._held, ""
+        inside = self._state == "thinking" or (self._state == "start" and self._opened)
+        return [("thought" if inside else "text", held)] if held else []
+
+    def _open(self, text: str) -> str:
+        """What follows the opening tag, once it is known whether there is one."""
+        begun = text.lstrip()
+        tag = next((tag for tag in _CLOSERS if begun.startswith(tag)), "")
+        if not tag and any(tag.startswith(begun) for tag in _CLOSERS):
+            self._held = text
+            return ""
+        if not tag and not self._opened:
+            self._state = "text"
+            return text
+        self._state, self._closer = "opened", _CLOSERS[tag or "<think>"]
+        return begun[len(tag) :]
+
+    def _close(self, text: str) -> tuple[str, str]:
+        """The thinking, and what follows its closing tag."""
+        thought, closed, rest = text.partition(self._closer)
+        if closed:
+            self._state = "gap"
+            return thought, rest
+        kept = next((length for length in range(len(self._closer) - 1, 0, -1) if text.endswith(self._closer[:length])), 0)
+        self._held = text[len(text) - kept :]
+        return text[: len(text) - kept], ""
 
 
 async def last_response(stream: AsyncGenerator[StreamEvent, None]) -> Response:

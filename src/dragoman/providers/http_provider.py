@@ -56,6 +56,13 @@ def user_agent() -> str:
     return f"Dragoman/{__version__} ({sys.platform}; {os.uname().machine})"
 
 
+class _AnswerInError(Exception):
+    """An error status whose body is an answer after all."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+
+
 class HttpProvider(Provider):
     """Implements contracts.Provider. Rendered messages are kept per model, so a request costs what is new."""
 
@@ -174,10 +181,22 @@ class HttpProvider(Provider):
 
     async def _generate_once(self, request: Request) -> Response:
         to = self._to(request.model)
-        data = await self._json(self._prepared(request, stream=False), _whole_answer_s(to.profile))
+        try:
+            data = await self._json(self._prepared(request, stream=False), _whole_answer_s(to.profile))
+        except _AnswerInError as found:
+            return found.response
         return self._whole_answer(data, request, to)
 
     async def _stream_once(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        try:
+            async with aclosing(self._streamed(request)) as events:
+                async for event in events:
+                    yield event
+        except _AnswerInError as found:
+            for event in _told(found.response):
+                yield event
+
+    async def _streamed(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         to = self._to(request.model)
         prepared = self._prepared(request, stream=True)
         decoder = self._wire.decoder(to, lambda: _used_ids(request))
@@ -276,6 +295,8 @@ class HttpProvider(Provider):
                 body = b""
             finally:
                 await context.__aexit__(None, None, None)
+            if (answered := _answer_in(body, answer.status, self._wire)) is not None:
+                raise _AnswerInError(answered)
             error = error_from_status(answer.status, answer.headers, body, self._deployment)
             if attempt == 1 and isinstance(error, Unauthorized) and await self._auth.refresh(credentials):
                 continue
@@ -431,6 +452,12 @@ def _with_headers(headers: Mapping[str, str], more: Mapping[str, str]) -> dict[s
 def _whole_answer_s(profile: Profile) -> float:
     """How long an answer may take that comes in one piece."""
     return profile.first_event_s + profile.between_events_s
+
+
+def _answer_in(body: bytes, status: int, wire: Wire) -> Response | None:
+    """The answer in the body of an error, for protocols that have such (`answer_from_error`)."""
+    read = getattr(wire, "answer_from_error", None)
+    return read(status, body) if read is not None else None
 
 
 def _used_ids(request: Request) -> set[str]:

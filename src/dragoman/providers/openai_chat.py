@@ -10,7 +10,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.http.sse import SSEDecoder
-from dragoman.providers.openai_chat_stream import Decoder, read_answer
+from dragoman.providers.openai_chat_stream import Decoder, answer_from_error, read_answer
 from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, format_instruction, response_format, sampling
 from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
@@ -30,12 +30,14 @@ from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
 
 MAX_ID = 40
+MAX_KEPT_ID = 256
+"""OpenRouter makes ids of Gemini's calls out of the tool's name, and its signatures refer to them."""
 BRIDGE = "Understood."
 """An assistant message inserted where a user message may not directly follow a tool result."""
 NO_REASONING = "(none)"
 """Kimi treats an empty reasoning field as missing."""
-
-
+_MARKER = b',"cache_control":{"type":"ephemeral"}}'
+"""The end of a block that ends a cached part of the prompt."""
 _AUDIO = {"audio/mpeg": b"mp3", "audio/mp3": b"mp3", "audio/wav": b"wav", "audio/x-wav": b"wav", "audio/wave": b"wav"}
 
 
@@ -47,7 +49,13 @@ class Rendered(msgspec.Struct, frozen=True):
     """The inside of a JSON string, or content blocks joined by commas: the profile decides which, never the message."""
     reasoning: bytes | None = None
     """The inside of a JSON string."""
+    details: bytes = b""
+    """The items of `reasoning_details` joined by commas, as the service sent them. They replace `reasoning`."""
     calls: bytes = b""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.results or self.content or self.calls or self.details)
 
 
 # --- one message ----------------------------------------------------------------------------------------------------------------
@@ -66,22 +74,32 @@ def render(message: Message, to: Destination) -> Rendered:
 def _render_assistant(message: Message, to: Destination) -> Rendered:
     texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]  # (14)
     calls = b",".join(_call(part, to) for part in message.parts if isinstance(part, ToolCall))
-    if not texts and not calls:
+    details = _details(message, to)
+    if not texts and not calls and not details:
         return Rendered("assistant")
-    return Rendered("assistant", b"", _escape("\n\n".join(texts)), _reasoning(message, bool(calls), to), calls)
+    reasoning = None if details else _reasoning(message, bool(calls), to)
+    return Rendered("assistant", b"", _escape("\n\n".join(texts)), reasoning, details, calls)
+
+
+def _details(message: Message, to: Destination) -> bytes:
+    """(12) What this model sent in `reasoning_details`. A server that sends them takes them back: Gemini refuses a call without them."""
+    kept = (to.own(part.opaque, same_model=True) for part in message.parts if isinstance(part, Thought))
+    return b",".join(each[1:-1].encode() for each in kept if each.startswith("[") and each != "[]")
 
 
 def _reasoning(message: Message, has_calls: bool, to: Destination) -> bytes | None:
     """(12) Thinking is sent back where the profile says so, with a placeholder if the field is required and there was no thinking."""
-    profile = to.profile
-    if profile.reasoning_back == "never" or (profile.reasoning_back == "calls" and not has_calls):
+    back = to.profile.reasoning_back
+    if back == "never" or (back == "calls" and not has_calls) or to.profile.reasoning_field == "reasoning_details":
         return None
     thoughts = [part.text for part in message.parts if isinstance(part, Thought) and part.text]
+    if not thoughts and back == "given":
+        return None
     return _escape("\n\n".join(thoughts) or NO_REASONING)
 
 
 def _call(call: ToolCall, to: Destination) -> bytes:
-    arguments = arguments_object(call).decode() if to.profile.strict_template else arguments_string(call)
+    arguments = arguments_object(call).decode() if _merges_runs(to) else arguments_string(call)
     function = {"name": wire_name(call.name), "arguments": arguments}
     return jsontext.encode({"id": _id(call.id, to), "type": "function", "function": function})
 
@@ -90,11 +108,14 @@ def _result_message(result: ToolResult, to: Destination) -> bytes:
     text = result_text(result)  # (14) never empty
     if result.is_error and not text.lower().startswith("error"):
         text = f"Error: {text}"  # the protocol has no field for it
-    return jsontext.encode({"role": "tool", "tool_call_id": _id(result.call_id, to), "content": text})
+    content = [{"type": "text", "text": text}] if _is_marked(to) else text  # only a block can hold a cache marker
+    return jsontext.encode({"role": "tool", "tool_call_id": _id(result.call_id, to), "content": content})
 
 
 def _id(call_id: str, to: Destination) -> str:
-    return mistral_id(call_id) if to.profile.call_id == "mistral" else wire_id(call_id, MAX_ID)  # (11) (13)
+    if to.profile.call_id == "mistral":
+        return mistral_id(call_id)  # (13)
+    return wire_id(call_id, MAX_KEPT_ID if to.profile.call_id == "kept" else MAX_ID)  # (11)
 
 
 def _attachment(part: Blob | FileRef, result: ToolResult, to: Destination) -> Iterator[bytes]:
@@ -123,7 +144,12 @@ def _media(part: Blob | FileRef, to: Destination) -> bytes:
 
 def _uses_blocks(to: Destination) -> bool:
     """Whether content is sent as blocks. Text-only models get plain strings, because their chat templates fail on blocks."""
-    return to.profile.images or to.profile.pdfs or to.profile.audio
+    return to.profile.images or to.profile.pdfs or to.profile.audio or _is_marked(to)
+
+
+def _is_marked(to: Destination) -> bool:
+    """Whether the prompt cache is asked for by marking blocks (Claude behind OpenRouter)."""
+    return to.cache == "breakpoints"
 
 
 def _text(text: str, to: Destination) -> bytes:
@@ -144,14 +170,15 @@ def _escape(text: str) -> bytes:
 def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destination) -> Iterator[bytes]:
     system = [text for text in (request.system, format_instruction(request.settings, to.profile)) if text.strip()]
     if system:
-        yield jsontext.encode({"role": to.profile.system_role, "content": "\n\n".join(system)})
+        yield _system_message("\n\n".join(system), to)
     after_tool = False
-    for item in _merge_runs(rendered, to) if to.profile.strict_template else rendered:
+    items = list(_merge_runs(rendered, to)) if _merges_runs(to) else rendered
+    for item in _mark_items(items) if _is_marked(to) else items:
         if item.results:
             yield item.results
             after_tool = True
         if item.role == "assistant":
-            if item.content or item.calls:
+            if not item.is_empty:
                 yield _assistant_message(item, to)
                 after_tool = False
         elif item.content:
@@ -161,9 +188,29 @@ def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destinati
             yield b'{"role":"user","content":' + (b"[" + item.content + b"]" if _uses_blocks(to) else b'"' + item.content + b'"') + b"}"
 
 
+def _system_message(text: str, to: Destination) -> bytes:
+    marked = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+    return jsontext.encode({"role": to.profile.system_role, "content": marked if _is_marked(to) else text})
+
+
+def _mark_items(items: Sequence[Rendered]) -> list[Rendered]:
+    """Cache markers after the first message of the user (the environment) and the last: with tools and system, the four that may be."""
+    marked = list(items)
+    users = [index for index, item in enumerate(items) if item.role == "user" and not item.is_empty]
+    for index in {*users[:1], *users[-1:]}:
+        item = items[index]
+        if item.content:
+            marked[index] = msgspec.structs.replace(item, content=item.content[:-1] + _MARKER)
+        else:  # the end of the last tool message: its block, its content, itself
+            marked[index] = msgspec.structs.replace(item, results=item.results[:-3] + _MARKER + b"]}")
+    return marked
+
+
 def _assistant_message(item: Rendered, to: Destination) -> bytes:
     pieces = [b'{"role":"assistant"']
-    if item.reasoning is not None:
+    if item.details:
+        pieces.append(b',"reasoning_details":[' + item.details + b"]")
+    elif item.reasoning is not None:
         pieces.append(b"," + jsontext.encode(to.profile.reasoning_field or "reasoning_content") + b':"' + item.reasoning + b'"')
     pieces.append(b',"content":"' + item.content + b'"' if item.content else b',"content":null')
     if item.calls:
@@ -176,13 +223,18 @@ def _bridge(to: Destination) -> Rendered:
     return Rendered("assistant", content=_escape(BRIDGE), reasoning=reasoning)
 
 
+def _merges_runs(to: Destination) -> bool:
+    return to.profile.strict_template or to.profile.merge_runs
+
+
 def _merge_runs(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rendered]:
-    """(13) Merge consecutive messages of one role. A message with calls ends a run, because its results come next."""
+    """(13) Merge consecutive messages of one role. A message with calls ends a run, because its results come next; one whose reasoning
+    must stay as it was is sent alone."""
     last: Rendered | None = None
     for item in rendered:
-        if not (item.results or item.content or item.calls):
+        if item.is_empty:
             continue
-        if last is not None and last.role == item.role and not last.calls and not item.results:
+        if last is not None and last.role == item.role and not last.calls and not item.results and not (last.details or item.details):
             last = _merge_two(last, item, to)
             continue
         if last is not None:
@@ -198,7 +250,7 @@ def _merge_two(first: Rendered, second: Rendered, to: Destination) -> Rendered:
     thoughts = [piece for piece in (first.reasoning, second.reasoning) if piece is not None]
     kept = [piece for piece in thoughts if piece != _escape(NO_REASONING)] or thoughts[:1]
     reasoning = b"\\n\\n".join(kept) if thoughts else None
-    return Rendered(first.role, first.results, content, reasoning, second.calls)
+    return Rendered(first.role, first.results, content, reasoning, calls=second.calls)
 
 
 # --- request → body ---------------------------------------------------------------------------------------------------------------
@@ -209,7 +261,8 @@ def body(request: Request, rendered: Sequence[Rendered], to: Destination, *, str
         raise Unsupported(say("providers.no_search", deployment=to.deployment.name))
     head = b'{"model":' + jsontext.encode(to.model)
     if request.tools:
-        head += b',"tools":[' + b",".join(_tool(tool.name, tool.description, tool.parameters) for tool in request.tools) + b"]"
+        tools = b",".join(_tool(tool.name, tool.description, tool.parameters) for tool in request.tools)
+        head += b',"tools":[' + (tools[:-1] + _MARKER if _is_marked(to) else tools) + b"]"
     tail = merged_object(_tail(request, to, stream))
     return b"".join([head, b',"messages":[', *joined(_wire_messages(request, rendered, to)), b"]", tail, b"}"])
 
@@ -271,6 +324,7 @@ def count_answer(data: Any) -> int:
 
 
 __all__ = [
+    "answer_from_error",
     "body",
     "count_answer",
     "count_request",

@@ -6,12 +6,12 @@ from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
-from dragoman.providers.answer import AnswerBuilder
+from dragoman.providers.answer import AnswerBuilder, Piece, ThinkTags
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
 from dragoman.values.errors import StreamBroken
 from dragoman.values.events import PromptRead, StreamEvent
-from dragoman.values.messages import Citation, FinishReason, Opaque, Response
+from dragoman.values.messages import Citation, FinishReason, Message, Opaque, Response
 from dragoman.values.usage import Usage
 
 FINISH = {
@@ -27,6 +27,15 @@ FINISH = {
     "refusal": FinishReason.REFUSAL,
 }
 _REASONING = ("reasoning_content", "reasoning")
+_DETAIL_TEXTS = ("text", "summary")
+"""The fields of `reasoning_details` that are streamed in fragments. A signature and encrypted data come whole."""
+_DONE = b"[DONE]"
+_FAILED_CALL = ("tool_use_failed", "output_parse_failed")
+"""Groq's words for a call or answer of the model that could not be read: an accident of sampling, told as an error."""
+_NATIVE_FAILED_CALL = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE")
+"""Gemini's words for the same, as OpenRouter passes them on."""
+_SHOWN_CHARS = 2_000
+"""Of a call that could not be read: enough for the model to see its mistake."""
 
 
 class _Call:
@@ -45,8 +54,12 @@ class Decoder:
     def __init__(self, to: Destination, taken: Taken) -> None:
         self._to = to
         self._answer = AnswerBuilder(taken)
+        self._tags = _tags_for(to)
+        self._details: list[dict[str, Any]] = []
         self._calls: list[_Call] = []
         self._finish = ""
+        self._native_finish = ""
+        self._failed_call = ""
         self._refused: list[str] = []
         self.ended = False
         self.unknown_events = 0
@@ -56,18 +69,20 @@ class Decoder:
         return bool(self._finish)
 
     def feed(self, name: str, data: bytes) -> list[StreamEvent] | None:
-        if data == b"[DONE]":
+        if data.startswith(_DONE):  # some servers add a blank
             self.ended = True
             return []
         chunk = jsontext.decode(data)
         if chunk.get("error") or name == "error":
-            raise error_from_event(chunk, self._to)
+            return self._fail(chunk)
         choices = chunk.get("choices")
         usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
         if choices is None and usage is None:
             self.unknown_events += 1
             return None
-        events = self._answer.start(chunk.get("id") or "", chunk.get("model") or "") if not self._answer.started else []
+        response_id, model = chunk.get("id") or "", chunk.get("model") or ""
+        # Azure's first chunk says what its filters found, and has neither.
+        events = self._answer.start(response_id, model) if response_id or model or choices else []
         if progress := chunk.get("prompt_progress"):  # llama.cpp
             events.append(PromptRead(progress.get("processed") or 0, progress.get("total") or 0))
         for choice in choices or ():
@@ -77,23 +92,41 @@ class Decoder:
         return events
 
     def close(self) -> list[StreamEvent]:
-        if not self._finish:
+        if not self._finish and not (self.ended and self._answer.started):
             raise StreamBroken(say("providers.broke_off"), provider=self._to.deployment.name)
-        events: list[StreamEvent] = []
+        events = [event for piece in self._tags.close() for event in _add(self._answer, piece)]
+        if self._failed_call:
+            _keep_details(self._answer, self._details, self._to)
+            return [*events, *self._answer.close(FinishReason.MALFORMED_TOOL_CALL, self._finish, self._failed_call)]
         for call in self._calls:
             if not call.call_id:
                 events += self._begin(call)
             events += self._answer.end_call(call.call_id, call.name, "".join(call.pieces))
-        reason = FinishReason.REFUSAL if self._refused else FINISH.get(self._finish, FinishReason.OTHER)
-        return [*events, *self._answer.close(reason, self._finish, "".join(self._refused))]
+        _keep_details(self._answer, self._details, self._to)
+        refusal = "".join(self._refused)
+        reason = _finish_reason(self._finish, self._native_finish, refusal, self._to)
+        return [*events, *self._answer.close(reason, self._finish, refusal)]
+
+    def _fail(self, chunk: Any) -> list[StreamEvent]:
+        self._failed_call = failed_call(chunk)
+        if not self._failed_call:
+            raise error_from_event(chunk, self._to)
+        self._finish = _FAILED_CALL[0]
+        self.ended = True
+        return []
 
     def _choice(self, choice: dict[str, Any]) -> list[StreamEvent]:
+        if choice.get("error"):
+            return self._fail(choice)
         delta = choice.get("delta") or {}
+        details = delta.get("reasoning_details") or []
+        _merge_details(self._details, details)
         events: list[StreamEvent] = []
-        if thinking := delta.get(_REASONING[0]) or delta.get(_REASONING[1]):
+        if thinking := _thinking(delta, details):
+            self._tags.leave_text_alone()
             events += self._answer.add_thought(thinking)
-        if content := delta.get("content"):
-            events += self._content(content)
+        for piece in _parted(delta.get("content"), self._tags):
+            events += _add(self._answer, piece)
         if refusal := delta.get("refusal"):
             self._refused.append(refusal)
             events += self._answer.add_text(refusal)
@@ -104,12 +137,8 @@ class Decoder:
         if usage := choice.get("usage"):  # Kimi
             events += self._answer.set_usage(read_usage(usage))
         self._finish = choice.get("finish_reason") or self._finish
+        self._native_finish = choice.get("native_finish_reason") or self._native_finish
         return events
-
-    def _content(self, content: Any) -> list[StreamEvent]:
-        if isinstance(content, str):
-            return self._answer.add_text(content)
-        return [event for kind, text in content_pieces(content) for event in getattr(self._answer, f"add_{kind}")(text)]
 
     def _call_delta(self, piece: dict[str, Any]) -> list[StreamEvent]:
         function = piece.get("function") or {}
@@ -200,14 +229,14 @@ def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
     answer.start(data.get("id") or "", data.get("model") or "")
     answer.set_usage(read_usage(data.get("usage") or {}))
     choice = data["choices"][0]
-    message = choice.get("message") or {}
-    if thinking := message.get(_REASONING[0]) or message.get(_REASONING[1]):
-        answer.add_thought(thinking)
-    content = message.get("content")
-    for kind, text in content_pieces(content) if isinstance(content, list) else [("text", content or "")]:
-        if text:
-            getattr(answer, f"add_{kind}")(text)
-    if refusal := message.get("refusal"):
+    message, finish = choice.get("message") or {}, choice.get("finish_reason") or ""
+    if choice.get("error"):
+        raise error_from_event(choice, to)
+    if not message and not finish:
+        raise StreamBroken(say("providers.no_finish_reason"), provider=to.deployment.name)
+    _read_content(answer, message, to)
+    refusal = message.get("refusal") or ""
+    if refusal:
         answer.add_text(refusal)
     for annotation in message.get("annotations") or ():
         _cite(answer, annotation, to)
@@ -216,36 +245,156 @@ def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else jsontext.dumps(arguments or {})
         answer.add_call(call.get("id") or "", function.get("name") or "", text)
-    finish = choice.get("finish_reason") or ""
+    _keep_details(answer, message.get("reasoning_details") or [], to)
+    reason = _finish_reason(finish, choice.get("native_finish_reason") or "", refusal, to)
+    return answer.finish(reason, finish, refusal).response
+
+
+def _read_content(answer: AnswerBuilder, message: dict[str, Any], to: Destination) -> None:
+    tags = _tags_for(to)
+    if thinking := _thinking(message, message.get("reasoning_details") or []):
+        answer.add_thought(thinking)
+        tags.leave_text_alone()
+    for piece in (*_parted(message.get("content"), tags), *tags.close()):
+        _add(answer, piece)
+
+
+def answer_from_error(status: int, body: bytes) -> Response | None:
+    """The answer that an error status stands for: Groq refuses its own model's unreadable call with 400."""
+    if status != 400:
+        return None
+    try:
+        detail = failed_call(jsontext.decode(body))
+    except jsontext.NotJSON:
+        return None
+    return Response(Message("assistant", ()), FinishReason.MALFORMED_TOOL_CALL, _FAILED_CALL[0], detail=detail) if detail else None
+
+
+def failed_call(event: Any) -> str:
+    """What is wrong with the model's call, if that is all an error tells; else empty."""
+    error = event.get("error") if isinstance(event, dict) else None
+    if not isinstance(error, dict) or error.get("code") not in _FAILED_CALL:
+        return ""
+    said = str(error.get("message") or error["code"])
+    written = str(error.get("failed_generation") or "").strip()
+    return f"{said} It was: {written[:_SHOWN_CHARS]}" if written else said
+
+
+def _finish_reason(finish: str, native: str, refusal: str, to: Destination) -> FinishReason:
+    if refusal:
+        return FinishReason.REFUSAL
     if not finish:
-        raise StreamBroken(say("providers.no_finish_reason"), provider=to.deployment.name)
-    reason = FinishReason.REFUSAL if refusal else FINISH.get(finish, FinishReason.OTHER)
-    return answer.finish(reason, finish, refusal or "").response
+        return FinishReason.STOP  # the answer is whole, whether or not the service says why it ended
+    if finish == "error":
+        if native in _NATIVE_FAILED_CALL:
+            return FinishReason.MALFORMED_TOOL_CALL
+        raise error_from_event({}, to)
+    return FINISH.get(finish, FinishReason.OTHER)
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:
-    details = usage.get("prompt_tokens_details") or {}
+    details, written = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
+    prompt, output = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     read = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens") or 0
-    return Usage.from_total(
-        usage.get("prompt_tokens") or 0,
-        cache_read=read,
-        cache_write=details.get("cache_write_tokens") or details.get("cache_creation_input_tokens") or 0,
-        output=usage.get("completion_tokens") or 0,
-        thought=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
-    )
+    write = details.get("cache_write_tokens") or details.get("cache_creation_input_tokens") or 0
+    thought = written.get("reasoning_tokens") or 0
+    total = usage.get("total_tokens") or 0
+    outside = total - prompt - output
+    if outside > 0:  # what the total has beyond the two: input of another kind, else thinking (xAI, Gemini)
+        if outside != thought and outside in (details.get("audio_tokens"), read + write):
+            prompt += outside
+        else:
+            output += outside
+            thought = thought or outside
+    if total:  # the prompt is whole: some services count more cached tokens than it has, or the same ones as read and written
+        read = min(read, prompt)
+        write = min(write, prompt - read)
+    return Usage.from_total(prompt, cache_read=read, cache_write=write, output=output, thought=thought)
 
 
-def content_pieces(content: list[Any]) -> list[tuple[str, str]]:
-    """Content in blocks (Mistral): text, and thinking that itself consists of blocks."""
-    pieces: list[tuple[str, str]] = []
-    for block in content:
+def _parted(content: Any, tags: ThinkTags) -> list[Piece]:
+    """Content as thinking and text, with the thinking between tags taken out of the text."""
+    pieces: list[Piece] = []
+    for piece in content_pieces(content):
+        if piece[0] == "thought":
+            tags.leave_text_alone()
+            pieces.append(piece)
+        else:
+            pieces += tags.feed(piece[1])
+    return pieces
+
+
+def _add(answer: AnswerBuilder, piece: Piece) -> list[StreamEvent]:
+    kind, text = piece
+    return answer.add_thought(text) if kind == "thought" else answer.add_text(text)
+
+
+def content_pieces(content: Any) -> list[Piece]:
+    """Content as text, or in blocks (Mistral): text, and thinking that itself consists of blocks."""
+    if isinstance(content, str):
+        return [("text", content)] if content else []
+    pieces: list[Piece] = []
+    for block in content or ():
         if block.get("type") == "thinking":
             inner = block.get("thinking")
             text = inner if isinstance(inner, str) else "".join(item.get("text") or "" for item in inner or ())
             pieces.append(("thought", text))
         elif block.get("text"):
             pieces.append(("text", block["text"]))
-    return [(kind, text) for kind, text in pieces if text]
+    return [piece for piece in pieces if piece[1]]
+
+
+def _thinking(message: dict[str, Any], details: list[Any]) -> str:
+    """The thinking in a field of its own: as text, else as far as `reasoning_details` can be read."""
+    texts = (message.get(field) for field in _REASONING)
+    return next((text for text in texts if isinstance(text, str) and text), "") or _details_text(details)
+
+
+def _merge_details(details: list[dict[str, Any]], fragments: list[Any]) -> None:
+    """Add the fragments of a delta to the `reasoning_details` so far, so that they become what the unstreamed answer would have."""
+    for fragment in fragments:
+        if not isinstance(fragment, dict):
+            continue
+        entry = _entry_for(details, fragment)
+        if entry is None:
+            details.append(dict(fragment))
+            continue
+        for field, value in fragment.items():
+            if field in _DETAIL_TEXTS and isinstance(value, str):
+                entry[field] = (entry.get(field) or "") + value
+            elif value or field not in entry:
+                entry[field] = value
+
+
+def _details_text(details: list[Any]) -> str:
+    """The thinking that can be read, for services that send it nowhere else."""
+    texts = [str(each.get(field) or "") for each in details if isinstance(each, dict) for field in _DETAIL_TEXTS]
+    return "".join(texts)
+
+
+def _entry_for(details: list[dict[str, Any]], fragment: dict[str, Any]) -> dict[str, Any] | None:
+    """The entry a fragment continues: of its type, index and id, and not signed yet. Encrypted entries come whole."""
+    if fragment.get("type") == "reasoning.encrypted":
+        return None
+    for entry in reversed(details):
+        if entry.get("type") != fragment.get("type") or entry.get("index") != fragment.get("index"):
+            continue
+        other = entry.get("id") and fragment.get("id") and entry["id"] != fragment["id"]
+        return None if other or entry.get("signature") else entry
+    return None
+
+
+def _keep_details(answer: AnswerBuilder, details: list[Any], to: Destination) -> None:
+    """Keep `reasoning_details` whole, signatures and encrypted data included, to send them back unchanged."""
+    if details:
+        answer.attach_to_thinking(Opaque(to.deployment.name, jsontext.dumps(details), to.model))
+
+
+def _tags_for(to: Destination) -> ThinkTags:
+    tags = ThinkTags(opened=to.profile.opens_thinking)
+    if to.profile.tools == "text":
+        tags.leave_text_alone()  # whoever reads the calls out of the text reads the thinking too
+    return tags
 
 
 def _cite(answer: AnswerBuilder, annotation: dict[str, Any], to: Destination) -> list[StreamEvent]:

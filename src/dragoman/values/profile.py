@@ -87,13 +87,23 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     else the next stronger one; max is the strongest, off is `none`."""
     thinking_off: bool = True
     """Whether thinking can be turned off altogether."""
-    thinking_switch: Literal["", "enable_thinking", "thinking.type", "chat_template_kwargs", "reasoning"] = ""
-    """The field that switches a `switch` model (Qwen, GLM/Kimi/DeepSeek, vLLM and llama.cpp, OpenRouter)."""
+    thinking_switch: Literal[
+        "",
+        "enable_thinking",
+        "thinking.type",
+        "chat_template_kwargs",
+        "reasoning",
+        "reasoning.enabled",
+        "reasoning_effort",
+    ] = ""
+    """The field that switches a `switch` model (Qwen, GLM/Kimi/DeepSeek, vLLM and llama.cpp, OpenRouter with a word of `efforts`,
+    Together). `reasoning_effort` turns thinking off and is else left out, because Ollama refuses an effort for models that do not think."""
     reasoning_field: str = ""
     """OpenAI Chat: the field in which thinking is sent back (`reasoning_content`, `reasoning`: as text; `reasoning_details`: as the
     service sent it, unchanged); empty: it is not sent back."""
-    reasoning_back: Literal["never", "calls", "always"] = "never"
-    """OpenAI Chat: which assistant messages must have the field: none, those with tool calls, all."""
+    reasoning_back: Literal["never", "calls", "always", "given"] = "never"
+    """OpenAI Chat: which assistant messages have the field: none, those with tool calls, all (both with a placeholder where there was no
+    thinking), or those that have thinking. given: the service is also asked to keep the thinking of earlier turns (GLM)."""
 
     # --- quirks of the wire
     thinking_bound: bool = False
@@ -103,9 +113,12 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     forced_tool_choice: bool = True
     """False if a tool call cannot be forced."""
     strict_template: bool = False
-    """OpenAI Chat: user and assistant must alternate: runs of one role are merged, and an assistant message separates tool and user."""
-    call_id: Literal["free", "mistral"] = "free"
-    """mistral: exactly nine alphanumerics."""
+    """OpenAI Chat: a chat template wants user and assistant to alternate: runs of one role are merged, arguments are JSON objects, and an
+    assistant message separates tool and user."""
+    merge_runs: bool = False
+    """OpenAI Chat: the same, but the user may follow a tool's result, as with the hosted services."""
+    call_id: Literal["free", "mistral", "kept"] = "free"
+    """mistral: exactly nine alphanumerics. kept: never shortened, because signatures refer to it."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     system_role: Literal["system", "developer"] = "system"
     thought_signatures: bool = False
