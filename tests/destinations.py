@@ -36,8 +36,9 @@ _SWITCHES = {
     "thinking.type": {"thinking"},
     "chat_template_kwargs": {"chat_template_kwargs"},
     "reasoning": {"reasoning"},
+    "reasoning.enabled": {"reasoning"},
 }
-_WORDS = {"deepseek": "deepseek", "kimi": "kimi", "llamacpp": "llama.cpp"}
+_SERVICES = ("deepseek", "kimi", "mistral", "groq", "together", "glm", "openrouter")
 
 
 def rules_of(deployment: Deployment, profile: Profile) -> Rules:
@@ -46,12 +47,12 @@ def rules_of(deployment: Deployment, profile: Profile) -> Rules:
     return Rules(
         extra_fields=frozenset(_SWITCHES.get(profile.thinking_switch, set()) | bound | set(deployment.extra_body)),
         temperature=profile.temperature,
-        efforts=profile.efforts if profile.thinking == "effort" else (),
-        service=_WORDS.get(deployment.name, ""),  # type: ignore[arg-type]
+        service="llama.cpp" if deployment.name == "llamacpp" else deployment.name if deployment.name in _SERVICES else "",  # type: ignore[arg-type]
         strict_template=profile.strict_template,
         call_id=profile.call_id,
         reasoning_field=profile.reasoning_field,
         reasoning_back=profile.reasoning_back,
+        efforts=profile.efforts if profile.thinking == "effort" and profile.effort_with_tools else (),
         empty_text_refused=True,
         max_tokens_field=profile.max_tokens_field if deployment.protocol == "openai_chat" else "",
         thought_signatures=profile.thought_signatures,

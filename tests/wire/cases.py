@@ -166,7 +166,17 @@ GEMINI_THOUGHT = {"thought": True, "text": "Let me look.", "thoughtSignature": "
 GEMINI_ALONE = {"text": "", "thoughtSignature": "Q2dBQWxvbmU="}
 GEMINI_CODE = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
 GEMINI_RAN = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
-HOMES = {"anthropic": "claude-opus-5", "responses": "gpt-6.1-sol", "gemini": "gemini-3.8-flash", "elsewhere": "another-1"}
+DETAILS = [
+    {"type": "reasoning.text", "text": "Let me look.", "signature": "RXZzQ2lkZQ==", "format": "anthropic-claude-v1", "index": 0},
+    {"type": "reasoning.encrypted", "data": "ZW5jcnlwdGVk", "id": "call_1", "format": "anthropic-claude-v1", "index": 1},
+]
+HOMES = {
+    "anthropic": "claude-opus-5",
+    "responses": "gpt-6.1-sol",
+    "gemini": "gemini-3.8-flash",
+    "openrouter": "anthropic/claude-sonnet-5.5",
+    "elsewhere": "another-1",
+}
 """Which model of which deployment made the payloads."""
 
 
@@ -415,6 +425,12 @@ case("responses_reasoning_last", [user("Hi."), assistant("Hello.", Thought("", b
 case("responses_reasoning_alone", [user("Think."), assistant(Thought("Looking.", by("responses", REASONING))), user("And?")])
 case("responses_phase", answered(call(), before=(Text("I will look.", by("responses", {"phase": "commentary"})),)), tools=TOOLS)
 case("responses_search_in_history", [user("Weather?"), assistant(Thought("", by("responses", SEARCHED)), "Sunny."), user("Thanks.")])
+case("openrouter_details_and_call", answered(call(), before=(Thought("Let me look.", by("openrouter", DETAILS)),)), tools=TOOLS)
+case(
+    "openrouter_details_encrypted",
+    [user("Hi."), assistant(Thought("", by("openrouter", DETAILS[1:])), "Hello."), user("Bye.")],
+)
+case("openrouter_details_alone", [user("Think."), assistant(Thought("", by("openrouter", DETAILS))), user("And?")])
 case(
     "another_provider_in_mid_loop",
     [

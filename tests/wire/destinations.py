@@ -89,6 +89,14 @@ OTHERS = (
     Destination("kimi", "kimi/kimi-k3.1-pro", "openai"),
     Destination("kimi-switch", "kimi/kimi-k2.6", "kimi"),
     Destination("openrouter", "openrouter/moonshotai/kimi-k3.1-pro", "kimi"),
+    Destination("openrouter-claude", "openrouter/anthropic/claude-sonnet-5.5", "openrouter"),
+    Destination("openrouter-gemini", "openrouter/google/gemini-4-argon", "openrouter"),
+    Destination("openrouter-stranger", "openrouter/somebody/a-model", "openrouter"),
+    Destination("glm-effort", "glm/glm-5.3", "glm"),
+    Destination("groq", "groq/openai/gpt-oss-120b", "vllm"),
+    Destination("groq-qwen", "groq/qwen/qwen3.8-27b", "groq"),
+    Destination("together", "together/deepseek-ai/DeepSeek-V4-Pro-0813", "vllm"),
+    Destination("lmstudio", "lmstudio/local", "ollama"),
     Destination("responses-other-model", "responses/gpt-5.4", "responses"),
     Destination("xai", "xai/grok-4.7", "responses"),
     Destination("gemini-2.5", "gemini/gemini-2.5-pro", "gemini"),
@@ -107,14 +115,15 @@ def _warm(to: Destination) -> Connection:
 _SIGNED = {
     "anthropic": {fingerprint(each) for each in (cases.ANTHROPIC_THINKING, cases.ANTHROPIC_AGAIN, cases.ANTHROPIC_REDACTED)},
     "responses": {cases.REASONING["encrypted_content"], cases.REASONING_AGAIN["encrypted_content"]},
+    "openrouter": {cases.DETAILS[0]["signature"], cases.DETAILS[1]["data"]},
     "gemini": {cases.GEMINI_SIGNATURE, cases.GEMINI_THOUGHT["thoughtSignature"], cases.GEMINI_ALONE["thoughtSignature"]},
 }
-"""What each deployment has signed. To any other, and over Responses to any other model, it is a forgery."""
+"""What each deployment has signed. To any other, and over Responses and OpenRouter to any other model, it is a forgery."""
 
 
 @cache
 def _rules(to: Destination) -> Rules:
     """The validator's rules that fit a destination, read from its profile."""
-    own = to.protocol != "openai_responses" or to.row[1] == cases.HOMES.get(to.deployment.name)
+    own = to.deployment.name not in ("responses", "openrouter") or to.row[1] == cases.HOMES.get(to.deployment.name)
     signed = frozenset(_SIGNED.get(to.deployment.name, ()) if own else ())
     return msgspec.structs.replace(rules_of(to.deployment, to.profile), known_signatures=signed)

@@ -10,12 +10,14 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 
 from dragoman.providers import anthropic, gemini, openai_chat, openai_responses
+from dragoman.providers.openai_chat import BRIDGE
 from dragoman.providers.wire import Destination as WireDestination
 from dragoman.providers.wire_calls import mistral_id, wire_id
 from dragoman.testing.mock.validate import Rules, Violation, validate
@@ -228,6 +230,29 @@ def test_line_08_at_most_four_blocks_are_marked_for_the_cache() -> None:
     refused(ANTHROPIC, "full_featured_request", an_hour_late, 8, late)
 
 
+def test_line_08_claude_behind_openrouter_is_marked_for_the_cache_too() -> None:
+    """docs/wire.md, rule 8: without marks nothing is cached there."""
+    claude = BY_NAME["openrouter-claude"]
+    for to, name, body in sent("openai_chat"):
+        count = len(list(marks(body)))
+        assert 1 <= count <= 4 if to is claude else not count, f"{to.name} {name}"
+    body = claude.body(CASES["full_featured_request"])
+    assert "cache_control" in body["tools"][-1]
+    system, *messages = body["messages"]
+    assert system["role"] == "system"
+    assert "cache_control" in system["content"][-1]
+    assert "cache_control" in messages[0]["content"][-1]
+    assert "cache_control" in messages[-1]["content"][-1]
+    after_tool = claude.body(CASES["one_call"])["messages"][-1]
+    assert after_tool["role"] == "tool"
+    assert "cache_control" in after_tool["content"][-1]
+
+    def one_more(body: Json) -> None:
+        body["tools"][0]["cache_control"] = {"type": "ephemeral"}
+
+    refused(claude, "full_featured_request", one_more, 8, "A maximum of 4 blocks with cache_control may be provided. Found 5.")
+
+
 def test_line_09_system_is_a_field_of_its_own() -> None:
     """docs/wire.md, rule 9."""
     for to, name, body in sent("anthropic"):
@@ -258,13 +283,9 @@ def test_line_10_tool_messages_follow_their_calls_in_order() -> None:
             expected = [call["id"] for call in message.get("tool_calls", [])]
         assert not expected, f"{to.name} {name}"
 
-    def swap(body: Json) -> None:
-        body["messages"][2:4] = body["messages"][3:1:-1]
-
     unanswered = "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
     orphan = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'"
     refused(OPENAI, "parallel_calls_of_one_tool", lambda body: body["messages"].pop(), 10, unanswered)
-    refused(OPENAI, "parallel_calls_of_one_tool", swap, 10, "must be in the order of the calls")
     refused(OPENAI, "one_call", lambda body: body["messages"].pop(1), 10, orphan)
     refused(OPENAI, "one_call", lambda body: body["messages"].insert(2, {"role": "user", "content": "Wait."}), 10, unanswered)
 
@@ -273,7 +294,8 @@ def test_line_11_ids_have_at_most_40_characters() -> None:
     """docs/wire.md, rule 11."""
     for to, name, body in sent("openai_chat"):
         made = [call["id"] for message in body["messages"] for call in message.get("tool_calls", [])]
-        assert all(1 <= len(each) <= 40 for each in made), f"{to.name} {name}"
+        longest = 256 if to.profile.call_id == "kept" else 40
+        assert all(1 <= len(each) <= longest for each in made), f"{to.name} {name}"
         assert len(set(made)) == len(made), f"{to.name} {name}"
 
     def lengthen(body: Json) -> None:
@@ -290,9 +312,15 @@ def test_line_12_reasoning_goes_back_where_the_profile_says_so() -> None:
         for message in body["messages"]:
             if message["role"] == "assistant":
                 due = back == "always" or (back == "calls" and "tool_calls" in message)
+                if field == "reasoning_details" or back == "given":
+                    continue  # sent where there is some
                 assert bool(message.get(field or "reasoning_content")) == due, f"{to.name} {name}"
     said = BY_NAME["deepseek"].body(CASES["thoughts_unsigned"])["messages"]
     assert [message["reasoning_content"] for message in said if message["role"] == "assistant"] == ["Let me look.", "Done."]
+    kept = BY_NAME["glm"].body(CASES["thoughts_unsigned"])["messages"]
+    assert [message.get("reasoning_content") for message in kept if message["role"] == "assistant"] == ["Let me look.", "Done."]
+    plain = BY_NAME["glm"].body(CASES["multi_turn"])["messages"]
+    assert not [message for message in plain if "reasoning_content" in message], "no placeholder where there was no thinking"
 
     def forget(body: Json) -> None:
         del body["messages"][1]["reasoning_content"]
@@ -307,10 +335,33 @@ def test_line_12_reasoning_goes_back_where_the_profile_says_so() -> None:
     refused(OPENAI, "thoughts_unsigned", mention, 12, "Unknown parameter: 'messages[1].reasoning_content'")
 
 
+def test_line_12_reasoning_details_go_back_unchanged_to_the_model_that_made_them() -> None:
+    """docs/wire.md, rule 12: Gemini refuses a tool result behind OpenRouter without them, and Claude loses its thinking."""
+    claude, gemini = BY_NAME["openrouter-claude"], BY_NAME["openrouter-gemini"]
+    called = claude.body(CASES["openrouter_details_and_call"])["messages"][1]
+    assert called["reasoning_details"] == cases.DETAILS
+    assert called["tool_calls"]
+    assert claude.body(CASES["openrouter_details_encrypted"])["messages"][1]["reasoning_details"] == cases.DETAILS[1:]
+    assert claude.body(CASES["openrouter_details_alone"])["messages"][1] == {
+        "role": "assistant",
+        "reasoning_details": cases.DETAILS,
+        "content": None,
+    }
+    for other in (gemini, OPENAI, BY_NAME["vllm"]):
+        assert "reasoning_details" not in str(other.body(CASES["openrouter_details_and_call"])), other.name
+
+    def forge(body: Json) -> None:
+        body["messages"][1]["reasoning_details"][0]["signature"] = "Rm9yZ2Vk"
+
+    refused(claude, "openrouter_details_and_call", forge, 12, "Invalid `signature`")
+
+
 def test_line_13_strict_templates_get_one_system_message_and_turns_that_alternate() -> None:
     """docs/wire.md, rule 13."""
     checked = 0
     for to, name, body in sent("openai_chat"):
+        if to.profile.merge_runs:
+            _check_merged(to, name, body)
         if not to.profile.strict_template:
             continue
         roles = [message["role"] for message in body["messages"]]
@@ -322,9 +373,8 @@ def test_line_13_strict_templates_get_one_system_message_and_turns_that_alternat
         for message in body["messages"]:
             for call in message.get("tool_calls", []):
                 assert isinstance(json.loads(call["function"]["arguments"]), dict), f"{to.name} {name}"
-                assert to.profile.call_id != "mistral" or re.fullmatch(r"[a-zA-Z0-9]{9}", call["id"]), f"{to.name} {name}"
         checked += 1
-    assert checked > 1_000
+    assert checked > 400
     alternate = "After the optional system message, conversation roles must alternate user and assistant roles"
     vllm, mistral = BY_NAME["vllm"], BY_NAME["mistral"]
 
@@ -341,6 +391,19 @@ def test_line_13_strict_templates_get_one_system_message_and_turns_that_alternat
     refused(mistral, "one_call", foreign_id, 13, "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.")
 
 
+def _check_merged(to: Destination, name: str, body: Json) -> None:
+    """Hosted services: runs of one role are merged and arguments are objects, but nothing is put between a tool's result and the user."""
+    said = [message for message in body["messages"] if message["role"] in ("user", "assistant")]
+    assert not [message for message in said if message["content"] == BRIDGE], f"{to.name} {name}"
+    for first, second in pairwise(body["messages"]):
+        is_run = first["role"] == second["role"] != "tool" and "tool_calls" not in first
+        assert not is_run or "reasoning_details" in first or "reasoning_details" in second, f"{to.name} {name}"
+    for message in said:
+        for call in message.get("tool_calls", []):
+            assert isinstance(json.loads(call["function"]["arguments"]), dict), f"{to.name} {name}"
+            assert to.profile.call_id != "mistral" or re.fullmatch(r"[a-zA-Z0-9]{9}", call["id"]), f"{to.name} {name}"
+
+
 def test_line_14_no_text_is_empty_and_silence_says_so() -> None:
     """docs/wire.md, rule 14."""
     for to, name, body in sent("openai_chat"):
@@ -348,7 +411,7 @@ def test_line_14_no_text_is_empty_and_silence_says_so() -> None:
             content = message["content"]
             said = [part["text"] for part in content if part["type"] == "text"] if isinstance(content, list) else [content]
             assert all(text is None or text.strip() for text in said), f"{to.name} {name}"
-            assert content is not None or message.get("tool_calls"), f"{to.name} {name}"
+            assert content is not None or message.get("tool_calls") or message.get("reasoning_details"), f"{to.name} {name}"
     tool = [message["content"] for message in OPENAI.body(CASES["silent_result"])["messages"] if message["role"] == "tool"]
     assert tool == ["(no output)", "(no output)"]
 

@@ -60,6 +60,7 @@ def test_the_opaque_of_one_provider_is_sent_to_no_other() -> None:
         "anthropic": [cases.ANTHROPIC_THINKING["signature"], cases.ANTHROPIC_REDACTED["data"], "srvtoolu_01"],
         "responses": ["gAAAAABfirst", "gAAAAABsecond", "ws_1", "commentary"],
         "gemini": [cases.GEMINI_SIGNATURE, cases.GEMINI_THOUGHT["thoughtSignature"], "executableCode"],
+        "openrouter": [cases.DETAILS[0]["signature"], cases.DETAILS[1]["data"]],
         "elsewhere": ["secret"],
     }
     for to in DESTINATIONS:

@@ -41,23 +41,31 @@ def effort_word(asked: str, profile: Profile) -> str | None:
 def chat_thinking(thinking: Thinking | None, has_tools: bool, profile: Profile) -> dict[str, object]:
     if has_tools and not profile.effort_with_tools:
         return {"reasoning_effort": "none"}
+    is_on = thinking is None or thinking.effort != "off" or not profile.thinking_off
+    switch: dict[str, object] = {"type": "enabled" if is_on else "disabled"}
+    kept: dict[str, object] = {}
+    if profile.thinking_switch == "thinking.type" and profile.reasoning_back == "given":
+        kept = {"thinking": {**switch, "clear_thinking": False}}  # GLM forgets earlier thinking unless every request says otherwise
     if (level := effort(thinking, profile)) is not None:
-        return {"reasoning_effort": level}
+        return {**kept, "reasoning_effort": level}
     if thinking is None or profile.thinking != "switch":
-        return {}
-    on = thinking.effort != "off" or not profile.thinking_off
+        return kept
     match profile.thinking_switch:
         case "enable_thinking":
-            budget: dict[str, object] = {"thinking_budget": thinking.budget_tokens} if on and thinking.budget_tokens else {}
-            return {"enable_thinking": on, **budget}
+            budget: dict[str, object] = {"thinking_budget": thinking.budget_tokens} if is_on and thinking.budget_tokens else {}
+            return {"enable_thinking": is_on, **budget}
         case "thinking.type":
-            return {"thinking": {"type": "enabled" if on else "disabled"}}
+            return kept or {"thinking": switch}
         case "chat_template_kwargs":
-            return {"chat_template_kwargs": {"enable_thinking": on}}
+            return {"chat_template_kwargs": {"enable_thinking": is_on}}
         case "reasoning":
-            return {"reasoning": {"effort": effort_word(thinking.effort, profile)} if thinking.effort != "off" else {"enabled": on}}
+            return {"reasoning": {"effort": effort_word(thinking.effort, profile)}}
+        case "reasoning.enabled":
+            return {"reasoning": {"enabled": is_on}}
+        case "reasoning_effort":
+            return {} if is_on else {"reasoning_effort": "none"}
         case _:
-            return {}
+            return kept
 
 
 def response_format(settings: Settings, profile: Profile) -> dict[str, object] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable
 
@@ -18,6 +19,7 @@ from dragoman.testing.mock.violation import (
     is_base64,
     listing,
     lone_surrogate_at,
+    sniff_image,
 )
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -161,14 +163,15 @@ def name_violation(name: str, path: str) -> Violation | None:
     return too_long(name, path, _MAX_NAME)
 
 
-def function_violation(function: Json, path: str) -> Violation | None:
-    """A function's name and parameters."""
+def function_violation(function: Json, path: str, *, is_checked: bool = True) -> Violation | None:
+    """A function's name and parameters. `is_checked`: a strict schema must keep the rules of one."""
     name, parameters = function["name"], function.get("parameters")
     if found := name_violation(name, f"{path}.name"):
         return found
     if parameters is None:
         return None
-    return schema_violation(parameters, f"function '{name}'", "invalid_function_parameters", strict=bool(function.get("strict")))
+    strict = is_checked and bool(function.get("strict"))
+    return schema_violation(parameters, f"function '{name}'", "invalid_function_parameters", strict=strict)
 
 
 def schema_violation(schema: Json, owner: str, code: str, *, strict: bool) -> Violation | None:
@@ -180,12 +183,13 @@ def schema_violation(schema: Json, owner: str, code: str, *, strict: bool) -> Vi
     return Violation(0, f"Invalid schema for {owner}: {wording}", code=code) if wording else None
 
 
-def format_violation(form: Json, path: str) -> Violation | None:
-    """A named response schema."""
+def format_violation(form: Json, path: str, *, is_checked: bool = True) -> Violation | None:
+    """A named response schema. `is_checked`: a strict one must keep the rules of one."""
     if found := name_violation(form["name"], f"{path}.name"):
         return found
     owner = f"response_format '{form['name']}'"
-    return schema_violation(form.get("schema", {"type": "object"}), owner, "invalid_json_schema", strict=bool(form.get("strict")))
+    strict = is_checked and bool(form.get("strict"))
+    return schema_violation(form.get("schema", {"type": "object"}), owner, "invalid_json_schema", strict=strict)
 
 
 def choice_violation(body: Json, declared: list[str], chosen: str | None, *, elsewhere: bool = False) -> Violation | None:
@@ -212,11 +216,11 @@ def image_url_violation(url: str, path: str) -> Violation | None:
     media_type, data = parts.groups()
     if not media_type.startswith("image/"):
         return Violation(0, "Invalid MIME type. Only image types are supported.", code="invalid_image_format")
-    if media_type not in (*IMAGE_TYPES, "image/jpg"):
-        wording = "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
-        return Violation(0, f"{wording}['png', 'jpeg', 'gif', 'webp'].", code="invalid_image_format")
     if not is_base64(data):
         return Violation(0, f"Invalid '{path}'. The image data is not valid base64.", paraphrase=True, code="invalid_base64")
+    if media_type not in (*IMAGE_TYPES, "image/jpg") or not sniff_image(base64.b64decode(data[:24])):
+        wording = "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
+        return Violation(0, f"{wording}['png', 'jpeg', 'gif', 'webp'].", code="invalid_image_format")
     return None
 
 
@@ -225,9 +229,14 @@ def _schema_flaw(schema: object, context: tuple[str, ...]) -> str:
         return ""
     if schema.get("type") == "array" and "items" not in schema and "prefixItems" not in schema:
         return f"In context={context}, array schema missing items."
-    properties = schema.get("properties")
-    for name, each in properties.items() if isinstance(properties, dict) else ():
-        if wording := _schema_flaw(each, (*context, "properties", name)):
+    for keyword in ("properties", "$defs", "definitions"):
+        named = schema.get(keyword)
+        for name, each in named.items() if isinstance(named, dict) else ():
+            if wording := _schema_flaw(each, (*context, keyword, name)):
+                return wording
+    choices = schema.get("anyOf")
+    for number, each in enumerate(choices if isinstance(choices, list) else ()):
+        if wording := _schema_flaw(each, (*context, "anyOf", str(number))):
             return wording
     return _schema_flaw(schema.get("items"), (*context, "items"))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+import msgspec
+
+from dragoman.testing.mock.accents import accent_of, audio_violation, details_violation, marks_violation, model_settings
 from dragoman.testing.mock.openai_shapes import (
     CACHE_BREAKPOINT,
     EFFORTS,
@@ -24,13 +27,26 @@ from dragoman.testing.mock.openai_shapes import (
     wrong_type,
     wrong_value,
 )
-from dragoman.testing.mock.violation import BodyShape, Json, Kind, Rules, Violation, estimate_tokens, find_fault, first_violation, is_base64
+from dragoman.testing.mock.violation import (
+    BodyShape,
+    Json,
+    Kind,
+    Rules,
+    Violation,
+    estimate_tokens,
+    find_fault,
+    first_violation,
+    fits,
+    is_base64,
+)
 
 _TOP = BodyShape(
     {"model": "string", "messages": "array"},
     {
         "audio": "object?",
         "frequency_penalty": "number?",
+        "function_call": "string|object",
+        "functions": "array",
         "logit_bias": "object?",
         "logprobs": "bool?",
         "max_completion_tokens": "int?",
@@ -56,7 +72,7 @@ _TOP = BodyShape(
         "stream_options": "object?",
         "temperature": "number?",
         "tool_choice": "string|object",
-        "tools": "array",
+        "tools": "array?",
         "top_logprobs": "int?",
         "top_p": "number?",
         "user": "string",
@@ -75,6 +91,8 @@ _MESSAGES = {
     "tool": BodyShape({"role": "string", "content": "string|array", "tool_call_id": "string"}, {"name": "string"}),
 }
 _ASSISTANT: dict[str, Kind] = {
+    "annotations": "array?",
+    "parsed": "any",
     "content": "string?|array",
     "name": "string",
     "refusal": "string?",
@@ -93,18 +111,20 @@ _ROLE_PARTS = {"user": ("text", "image_url", "input_audio", "file"), "assistant"
 _IMAGE_URL = BodyShape({"url": "string"}, {"detail": ("auto", "low", "high", "original")})
 _AUDIO = BodyShape({"data": "string", "format": ("wav", "mp3")})
 _FILE = BodyShape({}, {"file_data": "string", "file_id": "string", "filename": "string"})
-_CALL = BodyShape({"id": "string", "type": ("function", "custom")}, {"function": "object", "custom": "object"})
-_CALLED = BodyShape({"name": "string", "arguments": "string"})
+_CALL = BodyShape({"id": "string", "type": ("function", "custom")}, {"index": "int", "function": "object", "custom": "object"})
+_CALLED = BodyShape({"name": "string", "arguments": "string"}, {"parsed_arguments": "any"})
 _TOOL = BodyShape({"type": ("function", "custom")}, {"function": "object", "custom": "object"})
 _FUNCTION = BodyShape({"name": "string"}, {"description": "string", "parameters": "object", "strict": "bool?"})
 _JSON_SCHEMA = BodyShape({"name": "string"}, {"description": "string", "schema": "object", "strict": "bool?"})
 _MAX_ID = 40
+_MAX_KEPT_ID = 1_000
 _MAX_TOOLS = 128
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
 def validate_chat(body: Json, rules: Rules) -> Violation | None:
     """The first violation in a Chat Completions request, or None."""
+    rules = msgspec.structs.replace(rules, extra_fields=rules.extra_fields | accent_of(rules).fields)
     return first_violation(_CHECKS, body, rules)
 
 
@@ -127,13 +147,19 @@ def _limits(body: Json, rules: Rules) -> Violation | None:
     if body.get(old) is not None and body.get(new) is not None:
         wording = f"Setting '{old}' and '{new}' at the same time is not supported."
         return Violation(0, wording, code="invalid_parameter_combination")
-    refused = {old: new, new: old}.get(rules.max_tokens_field, "")
+    accent = accent_of(rules)
+    refused = {old: new, new: old}.get(rules.max_tokens_field, "") if not accent.either_limit else ""
     if refused and body.get(refused) is not None:
         wording = f"Unsupported parameter: '{refused}' is not supported with this model. Use '{rules.max_tokens_field}' instead."
         return Violation(0, wording, code="unsupported_parameter")
-    if body.get("reasoning_effort") not in (None, *EFFORTS):
-        return wrong_value(body["reasoning_effort"], EFFORTS)
-    return None
+    efforts = accent.efforts or EFFORTS
+    words = tuple(word for word in rules.efforts if word in efforts) or efforts
+    if body.get("reasoning_effort") not in (None, *words):
+        return wrong_value(body["reasoning_effort"], words)
+    inner = body.get("reasoning")
+    if isinstance(inner, dict) and inner.get("effort") not in (None, *words):
+        return wrong_value(inner["effort"], words)
+    return model_settings(body)
 
 
 def _format(body: Json, rules: Rules) -> Violation | None:
@@ -147,7 +173,8 @@ def _format(body: Json, rules: Rules) -> Violation | None:
         if "json_schema" not in form:
             return Violation(0, "Missing required parameter: 'response_format.json_schema'.", code="missing_required_parameter")
         path = "response_format.json_schema"
-        return shape_violation(form["json_schema"], _JSON_SCHEMA, path, rules) or format_violation(form["json_schema"], path)
+        found = shape_violation(form["json_schema"], _JSON_SCHEMA, path, rules)
+        return found or format_violation(form["json_schema"], path, is_checked=_is_strict_checked(body, rules))
     if kind == "json_object" and "json" not in json.dumps(body["messages"]).lower():
         wording = "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
         return Violation(0, wording)
@@ -162,8 +189,13 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
         wording = f"Expected an array with maximum length {_MAX_TOOLS}, but got an array with length {len(tools)} instead."
         return Violation(0, f"Invalid 'tools': array too long. {wording}", code="array_above_max_length")
     declared: list[str] = []
+    accent = accent_of(rules)
     for index, tool in enumerate(tools or []):
         path = f"tools[{index}]"
+        if isinstance(tool, dict) and accent.server_tools and str(tool.get("type")).startswith(accent.server_tools):
+            continue
+        if isinstance(tool, dict) and accent.untyped_tools:
+            tool = {"type": "function", **tool}
         if found := shape_violation(tool, _TOOL, path, rules):
             return found
         if tool["type"] not in tool:
@@ -172,12 +204,14 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
             declared.append(str(tool["custom"].get("name")))
             continue
         path, function = f"{path}.function", tool["function"]
-        if found := shape_violation(function, _FUNCTION, path, rules) or function_violation(function, path):
+        found = shape_violation(function, _FUNCTION, path, rules)
+        if found := found or function_violation(function, path, is_checked=_is_strict_checked(body, rules)):
             return found
         declared.append(function["name"])
     choice = body.get("tool_choice")
-    if isinstance(choice, str) and choice not in ("none", "auto", "required"):
-        return wrong_value(choice, ("none", "auto", "required"))
+    words = ("none", "auto", "required", *accent.choices)
+    if isinstance(choice, str) and choice not in words:
+        return wrong_value(choice, words)
     chosen = None
     if isinstance(choice, dict) and choice.get("type") not in ("function", "custom", "allowed_tools"):
         return wrong_value(choice.get("type"), ("function", "custom", "allowed_tools"))
@@ -186,7 +220,7 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
         if not isinstance(named, dict) or not isinstance(named.get("name"), str):
             return Violation(0, f"Missing required parameter: 'tool_choice.{choice['type']}'.", code="missing_required_parameter")
         chosen = named["name"]
-    return choice_violation(body, declared, chosen)
+    return choice_violation(body, declared, chosen) if tools or not accent.choices else None
 
 
 def _messages(body: Json, rules: Rules) -> Violation | None:
@@ -200,22 +234,29 @@ def _messages(body: Json, rules: Rules) -> Violation | None:
         if role not in _ROLES:
             return wrong_value(role, _ROLES)
         check = _assistant(message, path, rules) if role == "assistant" else shape_violation(message, _MESSAGES[role], path, rules)
-        if found := check or _content(message, path, rules):
+        if found := check or _content(message, path, rules) or audio_violation(message, path, body["model"]):
             return found
     return None
+
+
+def _is_strict_checked(body: Json, rules: Rules) -> bool:
+    return body["model"].startswith(accent_of(rules).strict_models)
 
 
 def _assistant(message: Json, path: str, rules: Rules) -> Violation | None:
     optional = _ASSISTANT
     if rules.reasoning_field and rules.reasoning_back != "never":
-        optional = {**_ASSISTANT, rules.reasoning_field: "string?"}
+        optional = {**_ASSISTANT, "reasoning_content": "string?", "reasoning": "string?"}
+    if found := details_violation(message.get("reasoning_details"), path, rules.known_signatures):
+        return found
     if found := shape_violation(message, BodyShape({"role": "string"}, optional), path, rules):
         reasoning = found.code == "unknown_parameter" and found.message.endswith(("reasoning_content'.", ".reasoning'."))
         return Violation(12, found.message, code=found.code) if reasoning else found
     calls = message.get("tool_calls")
-    if calls == []:
+    if calls == [] and not accent_of(rules).empty_lists:
         return empty_array(f"{path}.tool_calls")
-    if not calls and message.get("content") is None and not any(message.get(each) for each in ("refusal", "audio", "function_call")):
+    instead = ("refusal", "audio", "function_call", "reasoning_details")
+    if not calls and message.get("content") is None and not any(message.get(each) for each in instead):
         return wrong_type(f"{path}.content", "string|array", None)
     for index, call in enumerate(calls or []):
         if found := _call(call, f"{path}.tool_calls[{index}]", rules):
@@ -223,8 +264,14 @@ def _assistant(message: Json, path: str, rules: Rules) -> Violation | None:
     return None
 
 
+def _max_id(rules: Rules) -> int:
+    return _MAX_KEPT_ID if rules.call_id == "kept" else _MAX_ID
+
+
 def _call(call: Json, path: str, rules: Rules) -> Violation | None:
-    if found := shape_violation(call, _CALL, path, rules) or id_violation(call["id"], f"{path}.id", _MAX_ID, 11):
+    if isinstance(call, dict) and accent_of(rules).untyped_tools:
+        call = {"type": "function", **call}
+    if found := shape_violation(call, _CALL, path, rules) or id_violation(call["id"], f"{path}.id", _max_id(rules), 11):
         return found
     if rules.call_id == "mistral" and not _MISTRAL_ID.fullmatch(call["id"]):
         return _not_mistral(call["id"])
@@ -242,10 +289,12 @@ def _call(call: Json, path: str, rules: Rules) -> Violation | None:
 
 def _content(message: Json, path: str, rules: Rules) -> Violation | None:
     content, role = message.get("content"), message["role"]
-    if role == "tool" and (found := id_violation(message["tool_call_id"], f"{path}.tool_call_id", _MAX_ID, 11)):
+    if role == "tool" and (found := id_violation(message["tool_call_id"], f"{path}.tool_call_id", _max_id(rules), 11)):
         return found
-    if content == [] or (content == "" and rules.empty_text_refused):
-        return empty_array(f"{path}.content") if content == [] else Violation(14, "text content is empty")
+    if content == [] and not accent_of(rules).empty_lists:
+        return empty_array(f"{path}.content")
+    if content == "" and rules.empty_text_refused and not message.get("tool_calls"):
+        return Violation(14, "text content is empty")
     for index, part in enumerate(content if isinstance(content, list) else []):
         if found := _part(part, role, f"{path}.content[{index}]", rules):
             return found
@@ -255,14 +304,18 @@ def _content(message: Json, path: str, rules: Rules) -> Violation | None:
 def _part(part: object, role: str, path: str, rules: Rules) -> Violation | None:
     if not isinstance(part, dict):
         return wrong_type(path, "object", part)
-    kind, allowed = part.get("type"), _ROLE_PARTS.get(role, ("text",))
-    if kind == "image_url" and role != "user":
+    accent = accent_of(rules)
+    seen = ("image_url",) if role in accent.image_roles else ()
+    kind, allowed = part.get("type"), (*_ROLE_PARTS.get(role, ("text",)), *accent.parts, *seen)
+    if kind == "image_url" and role != "user" and role not in accent.image_roles:
         message = path.partition(".")[0]
         wording = f"Image URLs are only allowed for messages with role 'user', but this message with role '{role}' contains an image URL."
         return Violation(0, f"Invalid '{message}'. {wording}", code="invalid_value")
     if not isinstance(kind, str) or kind not in allowed:
         return wrong_value(kind, allowed)
-    if found := shape_violation(part, _PARTS[kind], path, rules):
+    if kind == "image_url" and isinstance(part.get("image_url"), str) and fits("", accent.image_urls):
+        return image_url_violation(part["image_url"], f"{path}.image_url")
+    if found := shape_violation(part, accent.parts.get(kind) or _PARTS[kind], path, rules):
         return found
     match kind:
         case "text" if not part["text"] and rules.empty_text_refused:
@@ -299,7 +352,7 @@ def _call_pairs(body: Json, _rules: Rules) -> Violation | None:
         if message["role"] == "tool":
             if found := _answer(message["tool_call_id"], index, group, pending, known):
                 return found
-            pending.pop(0)
+            pending.remove(message["tool_call_id"])
             known[message["tool_call_id"]] = index
             continue
         if pending:
@@ -325,16 +378,13 @@ def _answer(call: str, index: int, group: list[str], pending: list[str], known: 
     if call not in pending:
         wording = f"Duplicate value for 'tool_call_id' of '{call}', in messages[{known[call]}] and messages[{index}]."
         return Violation(10, f"Invalid parameter: {wording}")
-    if call != pending[0]:
-        wording = f"messages[{index}]: tool messages must be in the order of the calls: expected '{pending[0]}'."
-        return Violation(10, wording, paraphrase=True)
     return None
 
 
 def _reasoning(body: Json, rules: Rules) -> Violation | None:
     switched_off = isinstance(body.get("thinking"), dict) and body["thinking"].get("type") == "disabled"
-    if not rules.reasoning_field or rules.reasoning_back == "never" or switched_off:
-        return None
+    if rules.service not in ("deepseek", "kimi") or rules.reasoning_back == "never" or switched_off:
+        return None  # all others take what they are given
     for index, message in enumerate(body["messages"]):
         if message["role"] != "assistant" or (rules.reasoning_back == "calls" and not message.get("tool_calls")):
             continue
@@ -342,20 +392,16 @@ def _reasoning(body: Json, rules: Rules) -> Violation | None:
         # Kimi accepts an empty string as missing; DeepSeek does not.
         if given or (given == "" and rules.service != "kimi"):
             continue
-        match rules.service:
-            case "deepseek":
-                return Violation(12, f"The `{rules.reasoning_field}` in the thinking mode must be passed back to the API.")
-            case "kimi":
-                where = f"in assistant tool call message at index {index}"
-                return Violation(12, f"thinking is enabled but {rules.reasoning_field} is missing {where}")
-            case _:
-                return Violation(12, f"messages[{index}]: {rules.reasoning_field} must be passed back", paraphrase=True)
+        if rules.service == "deepseek":
+            return Violation(12, f"The `{rules.reasoning_field}` in the thinking mode must be passed back to the API.")
+        where = f"in assistant tool call message at index {index}"
+        return Violation(12, f"thinking is enabled but {rules.reasoning_field} is missing {where}")
     return None
 
 
 def _template(body: Json, rules: Rules) -> Violation | None:
     messages = body["messages"]
-    if rules.call_id == "mistral" and messages[-1]["role"] == "assistant":
+    if rules.call_id == "mistral" and messages[-1]["role"] == "assistant" and not messages[-1].get("prefix"):
         return Violation(13, "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant")
     if not rules.strict_template:
         return None
@@ -396,4 +442,16 @@ def _is_object(text: str) -> bool:
         return False
 
 
-_CHECKS = (unicode_violation, _fields, model_violation, _messages, _tools, _format, _call_pairs, _reasoning, _template, _window)
+_CHECKS = (
+    unicode_violation,
+    _fields,
+    model_violation,
+    _messages,
+    _tools,
+    _format,
+    _call_pairs,
+    _reasoning,
+    _template,
+    marks_violation,
+    _window,
+)

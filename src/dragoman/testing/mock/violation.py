@@ -56,15 +56,15 @@ class Rules(msgspec.Struct, frozen=True):
     """What the service has signed: `fingerprint` of each Anthropic thinking block, OpenAI's encrypted content, Gemini's signatures."""
 
     # --- OpenAI Chat
-    service: Literal["", "deepseek", "kimi", "llama.cpp"] = ""
-    """Whose error messages to use."""
+    service: Literal["", "deepseek", "kimi", "llama.cpp", "mistral", "groq", "together", "glm", "openrouter"] = ""
+    """Whose accent (see `accents`) and error messages to use."""
     strict_template: bool = False
     """One system message, first; user and assistant alternate; arguments are JSON objects."""
-    call_id: Literal["free", "mistral"] = "free"
-    """mistral: exactly nine alphanumerics."""
+    call_id: Literal["free", "mistral", "kept"] = "free"
+    """mistral: exactly nine alphanumerics. kept: of any length."""
     reasoning_field: str = ""
-    reasoning_back: Literal["never", "calls", "always"] = "never"
-    """Which assistant messages must have reasoning_field."""
+    reasoning_back: Literal["never", "calls", "always", "given"] = "never"
+    """Which assistant messages must have reasoning_field. given: none must, any may."""
     empty_text_refused: bool = False
     max_tokens_field: Literal["", "max_tokens", "max_completion_tokens"] = ""
     """The only one of the two that the model accepts; empty: either."""
