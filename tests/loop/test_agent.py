@@ -19,13 +19,15 @@ from destinations import MAIN, connection, violation_in
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import NOT_RUN, History
 from dragoman.loop.options import Limits
+from dragoman.providers.connect import connect
 from dragoman.testing.journal import MemoryJournal
 from dragoman.testing.mock.server import MockServer
+from dragoman.testing.mock.validate import Rules
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.function import tool
 from dragoman.values.errors import ConfigError, InputError, ServerError
 from dragoman.values.events import ErrorRaised, TextDelta, ToolCallFinished, TurnFinished
-from dragoman.values.messages import FinishReason, Message, Response, Settings, Text, ToolCall, assistant, user
+from dragoman.values.messages import FinishReason, Message, Response, Settings, Text, Thinking, ToolCall, assistant, user
 from dragoman.values.notes import GREETING
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.profile import Profile
@@ -528,6 +530,52 @@ def test_the_model_is_changed_between_services_with_calls_in_the_history(order: 
             check_record(agent.history)
             for each in (first, *others):
                 await each.aclose()
+
+    play(go)
+
+
+@pytest.mark.parametrize("model", ["google/gemini-4-argon", "anthropic/claude-sonnet-5.5"])
+def test_a_tool_loop_behind_openrouter_keeps_the_reasoning_of_the_model(model: str) -> None:
+    """The service knows its signatures and refuses any other; each request brings back those of all earlier steps."""
+    steps = [
+        'thought signature="b25l" piece=3: Let me look.\ncall id=c1: look {"what": "a"}',
+        'thought signature="dHdv":\ncall id=c2: look {"what": "b"}',
+        "text: Seen.",
+    ]
+    rules = Rules(
+        service="openrouter",
+        reasoning_field="reasoning_details",
+        reasoning_back="always",
+        empty_text_refused=True,
+        known_signatures=frozenset({"b25l", "dHdv"}),
+    )
+
+    async def go() -> None:
+        async with MockServer("\n---\n".join(steps), rules=rules) as server:
+            provider = connect(f"openrouter/{model}", key="k", env={}, base_url=f"{server.url}/v1")
+            agent = agent_for(provider, PlainTool(), settings=Settings(thinking=Thinking("high")))
+            assert (await agent.run("Look.")).text == "Seen."
+            assert [exchange.violation for exchange in server.requests] == [None] * 3
+            said = [message for message in server.requests[-1].body["messages"] if message["role"] == "assistant"]
+            signed = [[each.get("signature") or each["data"] for each in message["reasoning_details"]] for message in said]
+            assert signed == [["b25l"], ["dHdv"]]
+            assert said[0]["reasoning_details"][0]["text"] == "Let me look."
+            await provider.aclose()
+
+    play(go)
+
+
+def test_a_call_that_groq_refuses_does_not_end_the_run() -> None:
+    """The model is told what was wrong, and calls again."""
+    script = 'error: 400 code=tool_use_failed "Tool call validation failed"\n---\ncall: look {"what": "a"}\n---\ntext: Seen.'
+
+    async def go() -> None:
+        async with MockServer(script, rules=Rules(service="groq")) as server:
+            provider = connect("groq/openai/gpt-oss-120b", key="k", env={}, base_url=f"{server.url}/v1")
+            agent = agent_for(provider, PlainTool())
+            assert (await agent.run("Look.")).text == "Seen."
+            assert "Tool call validation failed" in str(server.requests[1].body["messages"][-1])
+            await provider.aclose()
 
     play(go)
 

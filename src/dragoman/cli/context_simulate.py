@@ -18,7 +18,9 @@ from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import PruneSettings
 from dragoman.context.trace import TracedCall, trace_calls
 from dragoman.context.view import View
+from dragoman.providers.catalog import profile_for
 from dragoman.values.errors import InputError
+from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
@@ -100,7 +102,8 @@ def _tariffs(command: ContextCommand, view: View) -> list[Tariff]:
     for name in OTHERS:
         row = command.catalog.deployments.get(name)
         if row is not None and row.default_model and (prices := command.prices(name, row.default_model)) is not None:
-            tariff = Tariff(name, f"{name}/{row.default_model}", prices, falls_back=row.cache == "breakpoints")
+            profile = profile_for(row, row.default_model)
+            tariff = Tariff(name, f"{name}/{row.default_model}", prices, falls_back=_falls_back(row, profile))
             found.append(tariff)
             if prices.cache_write_1h is not None:
                 found.append(msgspec.structs.replace(tariff, name=f"{name} 1h", ttl_ms=HOUR_MS))
@@ -111,7 +114,11 @@ def _own_tariff(command: ContextCommand, view: View) -> Tariff | None:
     row, profile = command.find_model(view.deployment, view.model)
     if row is None or profile.prices is None:
         return None
-    return Tariff(say("simulate_own"), f"{row.name}/{view.model}", profile.prices, falls_back=row.cache == "breakpoints", is_own=True)
+    return Tariff(say("simulate_own"), f"{row.name}/{view.model}", profile.prices, falls_back=_falls_back(row, profile), is_own=True)
+
+
+def _falls_back(row: Deployment, profile: Profile) -> bool:
+    return (profile.cache or row.cache) == "breakpoints"
 
 
 # --- the table

@@ -21,7 +21,10 @@ _FINISH = {FinishReason.SAFETY: "content_filter", FinishReason.RECITATION: "cont
 
 
 class ChatEncoder:
-    """One answer as a chat completion. Thinking goes in `reasoning_content`, as with DeepSeek, Qwen and most servers."""
+    """One answer as a chat completion. Thinking goes in `reasoning_content`, as with DeepSeek, Qwen and most servers.
+
+    Signed thinking goes in `reasoning_details` if the request asks for reasoning as OpenRouter's clients do.
+    """
 
     def __init__(self, answer: ScriptedAnswer, request: ModelRequest) -> None:
         self._request = request
@@ -31,6 +34,7 @@ class ChatEncoder:
         self._text = self._reasoning = self._refusal = ""
         self._calls: list[dict[str, Any]] = []
         self._annotations: list[dict[str, Any]] = []
+        self._details: list[dict[str, Any]] = []
         self._finish: str | None = None
 
     def start(self) -> list[Event]:
@@ -41,8 +45,24 @@ class ChatEncoder:
         return [self._chunk({"content": piece})]
 
     def think(self, step: Think) -> list[Event]:
+        if step.signature and isinstance(self._request.body.get("reasoning"), dict):
+            return self._sign(step)
         self._reasoning += step.text
         return [self._chunk({"content": None, "reasoning_content": piece}) for piece in pieces(step.text, step.piece_chars) if piece]
+
+    def _sign(self, step: Think) -> list[Event]:
+        """OpenRouter: the text in fragments and the signature behind it, all under one index; redacted thinking whole."""
+        index = len(self._details)
+        if step.redacted or not step.text:
+            self._details.append({"type": "reasoning.encrypted", "data": step.signature, "format": "mock-v1", "index": index})
+            return [self._chunk({"reasoning": None, "reasoning_details": self._details[-1:]})]
+        same = {"type": "reasoning.text", "format": "mock-v1", "index": index}
+        self._reasoning += step.text
+        self._details.append({**same, "text": step.text, "signature": step.signature})
+        told = [
+            {"reasoning": piece, "reasoning_details": [{**same, "text": piece}]} for piece in pieces(step.text, step.piece_chars) if piece
+        ]
+        return [*map(self._chunk, told), self._chunk({"reasoning_details": [{**same, "signature": step.signature}]})]
 
     def call(self, calls: Sequence[CallStep]) -> list[Event]:
         first = len(self._calls)
@@ -109,7 +129,9 @@ class ChatEncoder:
         message: dict[str, Any] = {"role": "assistant", "content": self._text or None, "refusal": self._refusal or None}
         message["annotations"] = self._annotations
         if self._reasoning:
-            message["reasoning_content"] = self._reasoning
+            message["reasoning" if self._details else "reasoning_content"] = self._reasoning
+        if self._details:
+            message["reasoning_details"] = self._details
         if self._calls:
             message["tool_calls"] = self._calls
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._finish}
