@@ -11,7 +11,6 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.providers.anthropic_stream import Decoder, EventsOrDocument, read_answer
-from dragoman.providers.openai_settings import effort_word
 from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, base64, blob_data, image_type, media_placeholder, user_pieces
@@ -268,7 +267,7 @@ def _generation(request: Request, thinking: dict[str, object] | None, to: Destin
     if thinking is not None:
         out["thinking"] = thinking
         if thinking["type"] == "adaptive" and settings.thinking is not None:
-            output["effort"] = effort_word(settings.thinking.effort, to.profile)
+            output["effort"] = to.profile.effort_word(settings.thinking.effort)
     if to.profile.temperature and (thinking is None or thinking["type"] == "disabled"):
         out.update(_sampling(settings))
     if choice := _tool_choice(settings.tool_choice, _is_forced(settings, to)) if request.tools else _no_choice(request):

@@ -13,7 +13,6 @@ from dragoman.base.words import say
 from dragoman.http.sse import SSEDecoder
 from dragoman.providers.gemini_schema import reduce_schema
 from dragoman.providers.gemini_stream import CONTINUATION, Decoder, read_answer
-from dragoman.providers.openai_settings import effort_word
 from dragoman.providers.wire import Destination, Taken, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
 from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, media_placeholder, result_text, user_pieces
@@ -166,7 +165,7 @@ def _declaration(name: str, description: str, parameters: str, to: Destination) 
         return head + b',"parametersJsonSchema":' + tool_schema(parameters) + b"}"
     schema = reduce_schema(jsontext.decode(tool_schema(parameters)))
     if not schema.get("properties"):
-        return head + b"}"  # an object without properties is rejected; leaving `parameters` out is not
+        return head + b"}"  # an object without properties was once rejected; leaving `parameters` out never was
     return head + b',"parameters":' + jsontext.encode(schema) + b"}"
 
 
@@ -214,9 +213,7 @@ def _generation(request: Request, to: Destination) -> dict[str, object]:
 def _thinking(asked: Thinking, to: Destination) -> dict[str, object] | None:
     match to.profile.thinking:
         case "level":
-            word = effort_word(asked.effort, to.profile)
-            level = "low" if word in (None, "none") else word  # no level turns thinking off
-            return {"includeThoughts": asked.effort != "off", "thinkingLevel": level}
+            return {"includeThoughts": asked.effort != "off", "thinkingLevel": to.profile.effort_word(asked.effort) or "low"}
         case "budget" if asked.effort == "off":
             return {"thinkingBudget": 0} if to.profile.thinking_off else {"includeThoughts": False, "thinkingBudget": 128}
         case "budget":

@@ -10,8 +10,6 @@ from dragoman.providers.wire import Destination
 from dragoman.values.messages import Settings, Thinking
 from dragoman.values.profile import Profile
 
-_STRENGTH = {word: strength for strength, word in enumerate(("none", "minimal", "low", "medium", "high", "xhigh", "max"))}
-
 
 def sampling(settings: Settings, profile: Profile) -> dict[str, object]:
     if not profile.temperature and effort(settings.thinking, profile) != "none":  # OpenAI's models take them while they do not think
@@ -24,18 +22,7 @@ def effort(thinking: Thinking | None, profile: Profile) -> str | None:
     """The value of `reasoning_effort`; None to leave it out."""
     if thinking is None or profile.thinking != "effort":
         return None
-    return effort_word(thinking.effort, profile)
-
-
-def effort_word(asked: str, profile: Profile) -> str | None:
-    """Our word for effort in one the model takes; None if it takes none at all."""
-    words = [word for word in profile.efforts if profile.thinking_off or word != "none"]
-    if asked == "off":
-        return words[0] if words else None
-    if asked == "max":
-        return words[-1] if words else None
-    stronger = (word for word in words if _STRENGTH.get(word, 0) >= _STRENGTH[asked])
-    return next(stronger, words[-1] if words else None)
+    return profile.effort_word(thinking.effort)
 
 
 def chat_thinking(thinking: Thinking | None, has_tools: bool, profile: Profile) -> dict[str, object]:
@@ -59,7 +46,7 @@ def chat_thinking(thinking: Thinking | None, has_tools: bool, profile: Profile) 
         case "chat_template_kwargs":
             return {"chat_template_kwargs": {"enable_thinking": is_on}}
         case "reasoning":
-            return {"reasoning": {"effort": effort_word(thinking.effort, profile)}}
+            return {"reasoning": {"effort": profile.effort_word(thinking.effort)}}
         case "reasoning.enabled":
             return {"reasoning": {"enabled": is_on}}
         case "reasoning_effort":

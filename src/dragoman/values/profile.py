@@ -17,6 +17,9 @@ UNKNOWN_CONTEXT_WINDOW = 128_000
 UNKNOWN_OUTPUT_LIMIT = 8_192
 
 
+_STRENGTH = {word: strength for strength, word in enumerate(("none", "minimal", "low", "medium", "high", "xhigh", "max"))}
+
+
 class SmallModel(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Help for models too small to follow long instructions. Read by `loop/small_model.py` and `text_tools/wrapper.py`."""
 
@@ -131,6 +134,14 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     # --- waiting, on events and not on bytes
     first_event_s: float = 60.0
     between_events_s: float = 120.0
+
+    def effort_word(self, asked: str) -> str | None:
+        """Our word for effort (off, low, medium, high, max) in one the model takes; None if it takes none at all."""
+        words = [word for word in self.efforts if self.thinking_off or word != "none"]
+        if asked in ("off", "max"):
+            return words[0 if asked == "off" else -1] if words else None
+        stronger = (word for word in words if _STRENGTH.get(word, 0) >= _STRENGTH[asked])
+        return next(stronger, words[-1] if words else None)
 
     @property
     def prompt_window(self) -> int:
