@@ -32,7 +32,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-quick check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash many lock clean
+.PHONY: help run test test-quick recorded check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -49,6 +49,9 @@ QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/pro
 
 test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
 	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(ARGS)
+
+recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'
+	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(RECORDINGS)') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)
 
 check: check-fast test ## Everything that must pass before a commit: format, lint, types, tests
 
