@@ -11,8 +11,9 @@ from dragoman.values.errors import DragomanError
 from recorded.comparison import Difference, compare_answer, compare_error
 from recorded.exchanges import Exchange
 from recorded.not_asked import why_not_asked
-from recorded.plain_reading import Reading, read_plainly
+from recorded.plain_reading import read_plainly
 from recorded.playing import Played, play, stage
+from recorded.reading import Reading
 from recorded.sending_back import compare_sent_back
 
 Verdict = Literal["ok", "error as meant", "differs", "refused", "crash", "not asked"]

@@ -11,7 +11,7 @@ from dragoman.values.errors import DragomanError
 from dragoman.values.events import StreamEvent, TextDelta, ToolCallDelta
 from dragoman.values.messages import Citation, Response, Text, Thought
 from recorded.exchanges import Exchange
-from recorded.plain_reading import PlainUsage, Reading
+from recorded.reading import PlainUsage, Reading
 
 _OVERFLOW = ("maximum context length", "prompt is too long", "exceeds the context window", "exceeds the maximum number of tokens")
 _BAD_KEY = ("api key not valid", "incorrect api key", "invalid api key", "invalid x-api-key")

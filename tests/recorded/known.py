@@ -13,7 +13,7 @@ from typing import NamedTuple
 from recorded.answers import Answer
 from recorded.comparison import Difference
 from recorded.exchanges import Exchange
-from recorded.plain_reading import Reading
+from recorded.reading import Reading
 from recorded.validation import Asked
 
 MOST_ANSWERS = 40
@@ -49,9 +49,9 @@ ANSWERS = (
         lambda exchange, reading: reading.usage.total != reading.usage.input + reading.usage.output,
     ),
     AnswerRule(
-        "Gemini without finishReason: the answer may have been cut",
+        "nothing says that the answer has ended (Gemini without finishReason, a stream that was cut)",
         frozenset({"refused"}),
-        lambda exchange, reading: exchange.protocol == "gemini" and not reading.raw_finish,
+        lambda exchange, reading: not reading.finish,
     ),
     AnswerRule(
         "a call of a custom tool, which we never declare",

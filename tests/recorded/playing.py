@@ -12,13 +12,15 @@ from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.errors import DragomanError
 from dragoman.values.events import ResponseFinished, StreamEvent
-from dragoman.values.messages import Request, Response, user
+from dragoman.values.messages import Request, Response, Settings, user
 from loopback_http import LAST_CHUNK, Received, chunk, serving
 from recorded.exchanges import Exchange
 from recorded.services import deployment_of
 
 _PIECES = (1777, 1, 64, 2, 4096, 3, 509, 7, 8191, 16384)
 """Sizes of the pieces of a stream in bytes: single bytes and odd sizes cut through lines, escapes and characters."""
+_SETTINGS = Settings(max_output_tokens=1000)
+"""Few, because answers that may be long are streamed even where nobody watches."""
 _KEPT_HEADERS = ("retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id")
 _ENV = {"GOOGLE_CLOUD_PROJECT": "project", "AZURE_OPENAI_ENDPOINT": "http://127.0.0.1:9"}
 
@@ -66,7 +68,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 async def play(exchange: Exchange, connection: Connection) -> Played:
     """Ask, in the way the recorded program asked, and read the answer."""
-    request = Request(connection.model, (user("hi"),))
+    request = Request(connection.model, (user("hi"),), settings=_SETTINGS)
     played = Played()
     try:
         if exchange.stream:

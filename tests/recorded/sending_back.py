@@ -12,7 +12,7 @@ from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Request, Response, ToolSpec, tool_result, user
 from recorded.comparison import Difference
 from recorded.exchanges import Exchange
-from recorded.plain_reading import Reading
+from recorded.reading import Reading
 from recorded.services import rules_for
 
 Json = dict[str, Any]
@@ -93,7 +93,7 @@ def _compare_message(reading: Reading, body: Json) -> list[Difference]:
 
 
 def _compare_items(reading: Reading, body: Json) -> list[Difference]:
-    """OpenAI Responses: the same items in the same order. Reasoning that is not encrypted exists only on the service's side."""
+    """OpenAI Responses: the same items in the same order. Reasoning of which only a summary came exists on the service's side alone."""
     expected = [item["type"] for item in reading.blocks if _can_go_back(item)]
     ours = [item for item in body["input"] if item.get("role") != "user" and item.get("type") != "function_call_output"]
     sent = [item.get("type") or "message" for item in ours]
@@ -103,7 +103,7 @@ def _compare_items(reading: Reading, body: Json) -> list[Difference]:
 def _can_go_back(item: Json) -> bool:
     match item["type"]:
         case "reasoning":
-            return bool(item.get("encrypted_content"))
+            return bool(item.get("encrypted_content") or item.get("content"))
         case "message":
             return any(block.get("text") or block.get("refusal") for block in item["content"])
     return True

@@ -19,8 +19,9 @@ from recorded import known
 from recorded.answers import Answer, judge_answers
 from recorded.comparison import compare_answer
 from recorded.exchanges import Exchange, read_exchanges
-from recorded.plain_reading import Call, PlainUsage, Reading, read_plainly
+from recorded.plain_reading import read_plainly
 from recorded.playing import play, stage
+from recorded.reading import Call, PlainUsage, Reading
 from recorded.unsent import refused_fields
 from recorded.validation import judge_requests
 
@@ -141,7 +142,7 @@ def test_a_refused_answer_is_known_by_a_rule_alone() -> None:
     """Without its finishReason, nobody knows whether the answer was cut."""
     judged = judge(exchange("gemini", [{"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]}]))
     assert judged.verdict == "refused"
-    assert known.why_misread(judged) == ["Gemini without finishReason: the answer may have been cut"]
+    assert known.why_misread(judged) == ["nothing says that the answer has ended (Gemini without finishReason, a stream that was cut)"]
     assert known.why_misread(replace(judged, verdict="crash")) == []
 
 
@@ -167,6 +168,7 @@ def test_an_end_without_a_reason_is_an_end_in_chat_alone() -> None:
     chunk = {"id": "c-1", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **call}]}, "finish_reason": ""}]}
     assert read_plainly(exchange("openai_chat", [chunk, "[DONE] "])).finish == "tool_calls"
     assert read_plainly(exchange("openai_chat", chat({"content": "Hi."}, None))).finish == "stop"
+    assert read_plainly(exchange("openai_chat", [chunk])).finish == ""
     assert read_plainly(exchange("gemini", {"candidates": [{"content": {"parts": [{"text": "Hi."}]}}]})).finish == ""
 
 
@@ -247,9 +249,10 @@ def test_the_command_fails_where_something_is_unexplained(tmp_path: Path) -> Non
     assert (run.returncode, run.stderr) == (0, "")
     assert json.loads((tmp_path / "details").read_text())["verdict"] == "ok"
 
-    cut = exchange("anthropic", [{"type": "message_start", "message": {"id": "m-1", "content": []}}], source="cut#0")
-    write(tmp_path, fine, cut)
+    two = chat({"content": "Hi."})
+    two["choices"] *= 2  # we never ask for two
+    write(tmp_path, fine, exchange("openai_chat", two, source="two#0"))
     run = run_command(tmp_path)
     assert run.returncode == 1
     assert "1 answers that nobody can explain" in run.stdout
-    assert "cut#0" in run.stdout
+    assert "two#0" in run.stdout
