@@ -6,6 +6,8 @@ are in our words (`stop`, `length`, ...), so that the two can be compared.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from recorded.exchanges import Exchange
 from recorded.plain_anthropic import read_anthropic
 from recorded.plain_chat import read_chat
@@ -33,4 +35,4 @@ def read_plainly(exchange: Exchange) -> Reading:
 
 def _malformed_call(reading: Reading) -> Reading:
     """Groq reports a call that the model wrote wrongly as an error: a sampling accident, not a fault of the request."""
-    return Reading(finish="malformed_tool_call", raw_finish="tool_use_failed", response_id=reading.response_id)
+    return replace(reading, error=None, calls=[], finish="malformed_tool_call", raw_finish="tool_use_failed")

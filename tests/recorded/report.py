@@ -26,8 +26,6 @@ class AnswerReport:
     reasons: Reasons = field(default_factory=Counter)
     unexplained: list[str] = field(default_factory=list)
     """A line for each answer that is read otherwise and nobody knows why."""
-    needless: list[str] = field(default_factory=list)
-    """Names in the list of known answers that are read well."""
     changed: Reasons = field(default_factory=Counter)
     """What goes back otherwise than it came."""
     unexplained_changes: list[str] = field(default_factory=list)
@@ -56,18 +54,11 @@ def report_answers(protocol: ProtocolName, folder: Path = FOLDER) -> AnswerRepor
 
 def _count_answer(answer: Answer, report: AnswerReport) -> None:
     report.verdicts[answer.verdict] += 1
-    source = answer.exchange.source
-    if answer.verdict == "not asked":
-        report.reasons[answer.verdict, answer.reason] += 1
-        return
-    if answer.verdict not in answers.BAD:
-        report.needless += [source] if source in known.NAMES else []
-        return
-    reasons = known.why_misread(answer)
+    reasons = [answer.reason] if answer.verdict == "not asked" else known.why_misread(answer)
     report.reasons.update((answer.verdict, reason) for reason in reasons)
-    if not reasons:
-        wrong = "; ".join(_brief(each.kind, each.service, each.ours) for each in answer.differences)
-        report.unexplained.append(f"{answer.verdict}: {wrong or answer.reason[-300:]} [{source}]")
+    if answer.verdict in answers.BAD and not reasons:
+        wrong = "; ".join(_brief(*found) for found in answer.differences) or answer.reason[-300:]
+        report.unexplained.append(f"{answer.verdict}: {wrong} [{answer.exchange.source}]")
 
 
 def _count_changes(answer: Answer, report: AnswerReport) -> None:
@@ -101,7 +92,7 @@ def answer_details(report: AnswerReport) -> Iterator[dict[str, object]]:
             "host": answer.exchange.host,
             "model": answer.exchange.model,
             "verdict": answer.verdict,
-            "reasons": [answer.reason] if answer.reason else known.why_misread(answer) if answer.differences else [],
+            "reasons": known.why_misread(answer) or [answer.reason],
             "differences": [tuple(map(str, found)) for found in answer.differences],
             "sent_back": [tuple(map(str, found)) for found in answer.sent_back],
         }

@@ -29,7 +29,7 @@ def compare_sent_back(exchange: Exchange, reading: Reading, response: Response, 
     """Put the answer and results for its calls into a next request, and compare."""
     found = _compare_next(exchange, reading, response, connection)
     strange = _never_asked_for(exchange, reading)
-    return [Difference("never asked for", strange, found[0])] if found and strange else found
+    return [Difference("never asked for", strange, found[0].kind)] if found and strange else found
 
 
 def _compare_next(exchange: Exchange, reading: Reading, response: Response, connection: Connection) -> list[Difference]:
@@ -93,18 +93,18 @@ def _compare_message(reading: Reading, body: Json) -> list[Difference]:
 
 
 def _compare_items(reading: Reading, body: Json) -> list[Difference]:
-    """OpenAI Responses: the same items in the same order. Reasoning of which only a summary came exists on the service's side alone."""
-    expected = [item["type"] for item in reading.blocks if _can_go_back(item)]
+    """OpenAI Responses: the same items in the same order."""
     ours = [item for item in body["input"] if item.get("role") != "user" and item.get("type") != "function_call_output"]
-    sent = [item.get("type") or "message" for item in ours]
+    expected, sent = ([item.get("type") or "message" for item in items if _must_go_back(item)] for items in (reading.blocks, ours))
     return [] if sent == expected else [Difference("order", expected, sent)]
 
 
-def _can_go_back(item: Json) -> bool:
-    match item["type"]:
+def _must_go_back(item: Json) -> bool:
+    """Reasoning that is not encrypted need not, nor can it: the service alone has it. A message without a word says nothing."""
+    match item.get("type"):
         case "reasoning":
-            return bool(item.get("encrypted_content") or item.get("content"))
-        case "message":
+            return bool(item.get("encrypted_content"))
+        case "message" if isinstance(item["content"], list):
             return any(block.get("text") or block.get("refusal") for block in item["content"])
     return True
 
