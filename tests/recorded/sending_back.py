@@ -72,7 +72,8 @@ def _compare_blocks(reading: Reading, body: Json) -> list[Difference]:
         return [Difference("order", *types)]
     found = []
     for old, new in zip(expected, sent, strict=True):
-        changed = [key for key in {**old, **new} if key != "cache_control" and old.get(key) != new.get(key)]
+        cut = {"input"} if isinstance(old.get("input"), str) else set()  # such a call is never carried out
+        changed = [key for key in {**old, **new} if key not in {"cache_control", *cut} and old.get(key) != new.get(key)]
         found += [Difference(f"{old['type']}.{key}", old.get(key), new.get(key)) for key in changed]
     return found
 

@@ -160,6 +160,19 @@ def test_what_we_never_ask_for_is_left_out() -> None:
     assert (judge(several).verdict, judge(several).reason) == ("not asked", "several choices (n > 1)")
 
 
+def test_a_call_that_the_output_limit_cut_is_no_broken_stream() -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "write", "input": {}}
+    events: list[Json] = [
+        {"type": "message_start", "message": {"id": "m-1", "content": [], "usage": {"input_tokens": 5, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": call},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"lines": ["a'}},
+        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 9}},
+        {"type": "message_stop"},
+    ]
+    judged = judge(exchange("anthropic", events))
+    assert (judged.verdict, judged.reading.finish, judged.differences, judged.sent_back) == ("ok", "length", [], [])
+
+
 # --- the plain reading -----------------------------------------------------------------------------------------------------
 
 

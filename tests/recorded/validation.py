@@ -70,10 +70,11 @@ def _validate(exchange: Exchange, rules: Rules) -> tuple[Violation | None, tuple
         except Exception:
             violation = Violation(0, f"the validator crashed: {traceback.format_exc(limit=-1)}")
         fields = refused_fields(violation.message) if violation else []
-        if not fields or sent.intersection(fields):
+        rest = without_fields(body, fields)
+        if sent.intersection(fields) or rest == body:
             return violation, tuple(unsent)
         unsent += fields
-        body = without_fields(body, fields)
+        body = rest
 
 
 def _error(exchange: Exchange) -> str:
