@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,13 +58,21 @@ def are_there(folder: Path = FOLDER) -> bool:
 
 def read_exchanges(protocol: ProtocolName, folder: Path = FOLDER) -> Iterator[Exchange]:
     """Every exchange of a protocol, in the order of the files' names."""
-    decode = msgspec.json.Decoder(Exchange).decode
     for path in _files(folder):
         # A file that is named for another protocol need not be unpacked.
         if any(path.name.startswith(other + ".") for other in PROTOCOLS if other != protocol):
             continue
         with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as lines:
-            yield from (exchange for line in lines if line.strip() and (exchange := decode(line)).protocol == protocol)
+            yield from (exchange for exchange in _decode(lines, path) if exchange.protocol == protocol)
+
+
+def _decode(lines: Iterable[bytes], path: Path) -> Iterator[Exchange]:
+    decode = msgspec.json.Decoder(Exchange).decode
+    for number, line in enumerate(lines, 1):
+        try:
+            yield decode(line)
+        except msgspec.MsgspecError as error:
+            raise ValueError(f"{path}, line {number} is not a recorded exchange: {error}") from error
 
 
 def _files(folder: Path) -> list[Path]:

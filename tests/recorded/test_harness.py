@@ -244,6 +244,14 @@ def test_a_folder_may_hold_plain_and_packed_files(tmp_path: Path) -> None:
     assert [each.source for each in read_exchanges("gemini", tmp_path)] == ["a/b#0", "a/b#1"]
 
 
+def test_a_line_that_is_no_exchange_is_named(tmp_path: Path) -> None:
+    write(tmp_path, exchange("gemini", WELL_READ["gemini"]))
+    with (tmp_path / "one.jsonl").open("a") as file:
+        file.write('{"id": 1}\n')
+    with pytest.raises(ValueError, match=r"one\.jsonl, line 2"):
+        list(read_exchanges("gemini", tmp_path))
+
+
 def run_command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     here = Path(__file__).resolve().parents[1]
     env = {**os.environ, "PYTHONPATH": str(here), "DRAGOMAN_RECORDINGS": str(folder)}
