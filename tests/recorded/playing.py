@@ -49,7 +49,7 @@ class Stage:
         return connect(name, key="key-for-tests", env=_ENV, base_url=f"{self.url}/{exchange.id}", retry=RetryPolicy(attempts=1))
 
     async def answer(self, request: Received, writer: asyncio.StreamWriter) -> None:
-        exchange = self._exchanges.pop(request.target.split("/")[1])
+        exchange = self._exchanges[request.target.split("/")[1]]
         body = exchange.body.encode("utf-8", "surrogatepass")
         writer.write(_head(exchange))
         for piece in _cut(body) if exchange.stream else [body]:
