@@ -14,6 +14,7 @@ from recorded.exchanges import Exchange
 from recorded.reading import PlainUsage, Reading
 
 _OVERFLOW = ("maximum context length", "prompt is too long", "exceeds the context window", "exceeds the maximum number of tokens")
+_FILTERED = ("responsible ai", "content management policy", "content_filter")
 _BAD_KEY = ("api key not valid", "incorrect api key", "invalid api key", "invalid x-api-key")
 
 
@@ -108,6 +109,8 @@ def _error_class(exchange: Exchange, said: str) -> tuple[type[DragomanError], ..
     low = said.lower()
     if any(words in low for words in _OVERFLOW):
         return (errors.ContextOverflow,)
+    if any(words in low for words in _FILTERED):
+        return (errors.Refused,)
     if any(words in low for words in _BAD_KEY) or exchange.status in (401, 403):
         return errors.Unauthorized, errors.Forbidden
     if exchange.status == 404 or "model_not_found" in low:

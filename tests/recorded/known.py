@@ -33,18 +33,17 @@ class AnswerRule(NamedTuple):
 class ChangeRule(NamedTuple):
     reason: str
     protocol: ProtocolName
-    kind: str
-    """Of the difference."""
-    pattern: str = ""
-    """Found in what we send."""
+    pattern: str
+    """Found in `kind: what came → what goes back`."""
 
 
 class RequestRule(NamedTuple):
     reason: str
-    service: str
-    """A protocol, or `protocol host` where one service is meant."""
+    shown_by: ProtocolName
     pattern: str
     """Found in what we say against the request or, for one that the service refused, in what the service says."""
+    host: str = ""
+    """The only service it holds for; empty: all."""
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------------
@@ -101,33 +100,62 @@ def why_misread(answer: Answer) -> list[str]:
 
 # --- what goes back --------------------------------------------------------------------------------------------------------
 
-CHANGES: tuple[ChangeRule, ...] = (
-    ChangeRule("it came of a tool or mode that we never use", "anthropic", "never asked for"),
-    ChangeRule("it came of a tool or mode that we never use", "openai_responses", "never asked for"),
+CHANGES = (
+    ChangeRule("it came of a tool or mode that we never use", "anthropic", r"^never asked for:"),
+    ChangeRule("it came of a tool or mode that we never use", "openai_responses", r"^never asked for:"),
+    ChangeRule("the result of a search that an earlier answer began", "anthropic", r"^order: \['web_search_tool_result'"),
+    ChangeRule("a field that the service does not have, in a fixture", "anthropic", r"^refused: .*\.snippet: Extra inputs"),
+    ChangeRule("an id that not every service takes goes back as a digest", "openai_chat", r"^call ids: .* → \['(dx-\w+|\w{9})'"),
+    ChangeRule("an answer of blanks alone says nothing", "gemini", r"^order: \['text'\] → \[\]$"),
 )
 
 
 def why_changed(answer: Answer, found: Difference) -> str:
     """Why something goes back otherwise than it came; empty if nobody knows."""
-    rules = [rule for rule in CHANGES if (rule.protocol, rule.kind) == (answer.exchange.protocol, found.kind)]
-    return next((rule.reason for rule in rules if re.search(rule.pattern, str(found.ours))), "")
+    change = f"{found.kind}: {found.service} → {found.ours}"
+    rules = [rule for rule in CHANGES if rule.protocol == answer.exchange.protocol]
+    return next((rule.reason for rule in rules if re.search(rule.pattern, change)), "")
 
 
 # --- requests --------------------------------------------------------------------------------------------------------------
 
 UNSENT = "only fields that we never send to this service (betas, options of other programs)"
 
-REFUSED_BY_US: tuple[RequestRule, ...] = ()
-"""Requests that a service accepted and our validators refuse."""
+REFUSED_BY_US = (
+    RequestRule("our rule: no empty text", "openai_chat", r"^text content is empty"),
+    RequestRule("our rule: roles alternate, for the templates of local models", "openai_chat", r"roles must alternate", "ollama.com"),
+    RequestRule("a null in a message of the user", "openai_chat", r"^Unknown parameter: 'messages\[\d+\]\.tool_calls'"),
+    RequestRule("xAI takes the same reasoning twice", "openai_responses", r"^Duplicate item found", "api.x.ai"),
+    RequestRule("our rule: no sampling parameters where the model ignores them", "gemini", r"^Sampling parameters are not supported"),
+)
+"""Requests that a service accepted and our validators refuse. A rule holds for the protocol that shows it."""
 
-LET_PASS: tuple[RequestRule, ...] = ()
-"""Requests that a service refused and our validators accept."""
+LET_PASS = (
+    RequestRule(
+        "longer than the window, in tokens that only the service can count",
+        "gemini",
+        r"prompt is too long|maximum context length|context_length_exceeded|exceeds the maximum number of tokens",
+    ),
+    RequestRule(
+        "a picture or file that the service could not fetch or read",
+        "gemini",
+        r"Cannot fetch content|invalid_image_url|Error while downloading",
+    ),
+    RequestRule("a wrong key", "gemini", r"API key not valid|Incorrect API key|invalid_api_key"),
+    RequestRule("a model that does not exist", "openai_responses", r"model_not_found"),
+    RequestRule("a call that the model wrote wrongly", "openai_chat", r"tool_use_failed"),
+)
+"""Requests that a service refused and our validators accept: nothing that a validator could know, whatever the protocol."""
 
 
 def why_judged(asked: Asked) -> str:
     """Why our validator and the service disagree; empty if nobody knows."""
     if asked.unsent and not asked.said:
         return UNSENT
-    rules = {"refused by us": REFUSED_BY_US, "lets pass": LET_PASS}.get(asked.verdict, ())
-    services = asked.exchange.protocol, f"{asked.exchange.protocol} {asked.exchange.host}"
-    return next((rule.reason for rule in rules if rule.service in services and re.search(rule.pattern, asked.said)), "")
+    protocol, host = asked.exchange.protocol, asked.exchange.host
+    rules: tuple[RequestRule, ...] = ()
+    if asked.verdict == "refused by us":
+        rules = tuple(rule for rule in REFUSED_BY_US if rule.shown_by == protocol and rule.host in ("", host))
+    elif asked.verdict == "lets pass":
+        rules = LET_PASS
+    return next((rule.reason for rule in rules if re.search(rule.pattern, asked.said)), "")

@@ -56,7 +56,7 @@ def rules_for(exchange: Exchange) -> Rules | None:
         # What the service demands of a model without a row goes by its generation, and v1beta1 of Vertex takes ids where v1 does not.
         signed = bool(re.match(r"gemini-[3-9]", exchange.model or ""))
         call_ids = rules.call_ids or exchange.path.startswith("/v1beta")
-        rules = msgspec.structs.replace(rules, thought_signatures=signed, call_ids=call_ids)
+        rules = msgspec.structs.replace(rules, thought_signatures=signed, call_ids=call_ids, our_results=False)
     if not profile.known:
         # Nothing is known of such a model but its service, so it is held to nothing that only some models insist on.
         rules = msgspec.structs.replace(rules, temperature=True, max_tokens_field="")

@@ -18,6 +18,6 @@ def test_validators_agree_with_the_services(protocol: ProtocolName, recordings: 
     assert report.judged
     assert not report.unexplained, "\n".join(report.unexplained)
     if IS_DEFAULT:
-        rules = [rule for rule in (*known.REFUSED_BY_US, *known.LET_PASS) if rule.service.split()[0] == protocol]
-        needless = {rule.reason for rule in rules}.difference(why for _, why in report.reasons)
+        rules = {rule.reason for rule in (*known.REFUSED_BY_US, *known.LET_PASS) if rule.shown_by == protocol}
+        needless = rules.difference(why for _, why in report.reasons)
         assert not needless, "take it out of known.py"
