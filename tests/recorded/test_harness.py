@@ -220,6 +220,15 @@ def test_a_request_is_judged_once_by_what_the_service_did_with_it() -> None:
     assert [each.verdict for each in judge_requests(judged)] == ["pass", "refused by us", "both refuse", "lets pass", "not asked"]
 
 
+def test_a_field_that_we_never_send_is_a_reason_and_hides_nothing() -> None:
+    body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}], "frobnicate": True}
+    wrong = {**body, "temperature": "hot"}
+    alone, beside = judge_requests([exchange("openai_chat", chat({"content": "Hi."}), request=each) for each in (body, wrong)])
+    assert (alone.verdict, alone.said, alone.unsent, known.why_judged(alone)) == ("refused by us", "", ("frobnicate",), known.UNSENT)
+    assert (beside.verdict, beside.unsent, known.why_judged(beside)) == ("refused by us", ("frobnicate",), "")
+    assert "temperature" in beside.said
+
+
 def test_refused_fields_are_found_in_the_words_of_every_service() -> None:
     assert refused_fields("output_config.task_budget: Extra inputs are not permitted") == ["task_budget"]
     assert refused_fields("Unrecognized request arguments supplied: models, provider") == ["models", "provider"]
