@@ -123,6 +123,16 @@ class HttpProvider(Provider):
 
         return Omitting(request, self._refused, lambda request: self._prepared(request, stream=stream).body)
 
+    def _leave_out(self, error: BadRequest, omitting: Omitting | None, request: Request, *, stream: bool) -> Omitting:
+        """What to send next, without what the error names; raises the error if it names nothing that can be left out."""
+        if omitting is None:
+            omitting = self._omitting(request, stream=stream)
+            if omitting.news:  # another request has learned it in the meantime
+                return omitting
+        if not omitting.leave_out(error):
+            raise error
+        return omitting
+
     def _post(self, path: str, body: bytes, to: Destination) -> HttpRequest:
         headers = {
             "content-type": "application/json",
@@ -151,9 +161,7 @@ class HttpProvider(Provider):
             try:
                 response = await self._generate_once(omitting.request if omitting else request)
             except BadRequest as error:
-                omitting = omitting or self._omitting(request, stream=False)
-                if not omitting.leave_out(error):
-                    raise
+                omitting = self._leave_out(error, omitting, request, stream=False)
             else:
                 if omitting is not None:
                     omitting.keep()
@@ -175,9 +183,9 @@ class HttpProvider(Provider):
                         yield event
                 return
             except BadRequest as error:
-                omitting = omitting or self._omitting(request, stream=True)
-                if is_answering or not omitting.leave_out(error):
+                if is_answering:
                     raise
+                omitting = self._leave_out(error, omitting, request, stream=True)
 
     async def _generate_once(self, request: Request) -> Response:
         to = self._to(request.model)
