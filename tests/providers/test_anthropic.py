@@ -255,3 +255,13 @@ def test_what_cannot_be_constrained_is_asked_for_in_words(schema: Json) -> None:
 
 def test_json_without_a_schema_is_asked_for_in_words() -> None:
     assert "JSON" in body_for("claude-sonnet-5-5", settings=Settings(response_mime="application/json"))["system"][-1]["text"]
+
+
+def test_a_model_with_a_budget_thinks_first_or_not_at_all() -> None:
+    """What another model thought in the middle of its answer would be taken for a changed block."""
+    late = (user("Go."), assistant("One.", kept(THOUGHT), "Two."), user("And?"))
+    budget = Settings(thinking=Thinking("high"))
+    assert kinds(body_for("claude-haiku-4-5", *late, settings=budget), 1) == ["text", "text"]
+    assert kinds(body_for("claude-opus-5", *late, settings=budget), 1) == ["text", "thinking", "text"]
+    run = (user("Go."), assistant("One."), assistant(kept(THOUGHT), "Two."), user("And?"))
+    assert kinds(body_for("claude-haiku-4-5", *run, settings=budget), 1) == ["text", "text"]

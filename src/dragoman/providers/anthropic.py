@@ -86,8 +86,17 @@ def _assistant_blocks(message: Message, to: Destination) -> tuple[Block, ...]:
                 blocks.append(Block(_call_block(part, to), "tool_use"))
             case _:
                 pass
-    is_said = any(block.kind not in ("thinking", "blank") for block in blocks)
-    return tuple(blocks) if is_said else ()  # an answer of thinking alone cannot be sent back
+    if not any(block.kind not in ("thinking", "blank") for block in blocks):
+        return ()  # an answer of thinking alone cannot be sent back
+    return tuple(_without_late_thinking(blocks) if to.profile.thinking == "budget" else blocks)
+
+
+def _without_late_thinking(blocks: Sequence[Block]) -> list[Block]:
+    """Models with a budget think first, and again only once one of the service's own tools has answered: elsewhere, thinking is from
+    another model, and taken for a change."""
+    first_words = next((index for index, block in enumerate(blocks) if block.kind != "thinking"), len(blocks))
+    first_found = next((index for index, block in enumerate(blocks) if block.kind == "server_result"), len(blocks))
+    return [block for index, block in enumerate(blocks) if block.kind != "thinking" or not first_words < index < first_found]
 
 
 def _own_block(own: str) -> Block:
@@ -156,7 +165,7 @@ def _prompt(request: Request, rendered: Sequence[Rendered], thinking: dict[str, 
         head += b',"system":[' + b",".join(system) + b"]"
     # With thinking off, old thinking is of no use, and where it is checked the request cannot ask for what fails to be dropped.
     with_thinking = thinking is None or thinking["type"] != "disabled"
-    return [head, b',"messages":[', *_turns(rendered, marked, with_thinking), b"]"]
+    return [head, b',"messages":[', *_turns(rendered, marked, with_thinking, to), b"]"]
 
 
 def _system(request: Request, marked: bool, to: Destination) -> list[bytes]:
@@ -187,12 +196,15 @@ def _tools(request: Request, marked: bool) -> bytes:
     return b",".join(tools)
 
 
-def _turns(rendered: Sequence[Rendered], marked: bool, with_thinking: bool) -> list[bytes]:
-    """Consecutive messages of one role become one turn. (8) Cache markers: after the first message and after the user's last."""
+def _turns(rendered: Sequence[Rendered], marked: bool, with_thinking: bool, to: Destination) -> list[bytes]:
+    """Consecutive messages of one role become one turn. (8) Cache markers: after the first message and the last, if it is the user's; where
+    the service is to go on with a search, after the user's last."""
     sent = [item for item in rendered if item.blocks]
     searches = set[str]() if all(item.is_plain for item in sent) else _sendable_searches(sent)
-    last_user = next((index for index in reversed(range(len(sent))) if sent[index].role == "user"), -1)
-    breakpoints = {0, last_user} if marked else set[int]()
+    last = len(sent) - 1
+    while searches and last > 0 and sent[last].role != "user":
+        last -= 1
+    breakpoints = {0, last} if marked else set[int]()
     pieces: list[bytes] = []
     role, begin = "", 0
     while begin < len(sent):
@@ -202,7 +214,9 @@ def _turns(rendered: Sequence[Rendered], marked: bool, with_thinking: bool) -> l
         elif end - begin == 1 and item.is_plain and with_thinking:
             run = item.pieces
         else:
-            run = joined(_answer_blocks(sent[begin:end], searches, is_last=end == len(sent), with_thinking=with_thinking))
+            blocks = [block for each in sent[begin:end] for block in each.blocks if with_thinking or block.kind != "thinking"]
+            blocks = _without_late_thinking(blocks) if to.profile.thinking == "budget" else blocks
+            run = joined(_sendable_blocks(blocks, searches, is_last=end == len(sent)))
         if run:
             pieces.append(b"," if item.role == role else (_NEXT_TURN if role else _FIRST_TURN)[item.role])
             pieces += run
@@ -245,11 +259,9 @@ def _is_results(turn: Sequence[Block]) -> bool:
     return all(block.kind == "results" for block in turn)
 
 
-def _answer_blocks(items: Sequence[Rendered], searches: set[str], *, is_last: bool, with_thinking: bool) -> list[bytes]:
+def _sendable_blocks(blocks: Sequence[Block], searches: set[str], *, is_last: bool) -> list[bytes]:
     """What can be sent of the answers of one turn. If it is the last, the model is to go on with it."""
-    taken = [block for item in items for block in item.blocks if not block.id or block.id in searches]
-    if not with_thinking:
-        taken = [block for block in taken if block.kind != "thinking"]
+    taken = [block for block in blocks if not block.id or block.id in searches]
     while taken and taken[-1].kind == "thinking":
         taken.pop()  # (6) a message may not end with thinking
     is_said = is_last or any(block.kind in ("text", "tool_use") for block in taken)
