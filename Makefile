@@ -32,7 +32,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-quick recorded check check-fast fmt catalog bench bench-context bench-text-tools bench-local crash many lock clean
+.PHONY: help run test test-quick recorded check check-fast fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -67,6 +67,17 @@ fmt: $(DEV) ## Format the code and mend what the linter can mend
 catalog: $(DEV) ## Make catalog.json from catalog.toml
 	$(BIN)/python -m dragoman.providers.catalog
 
+# The newest SDKs, whatever they are: this is about the services of today. So they are neither pinned nor part of the set-up.
+SDKS := openai anthropic google-genai mistralai groq together openrouter zai-sdk
+
+wire-check: ## Check what is sent to every deployment against the newest official SDKs, and write the table in docs/wire.md
+	$(PYTHON) -m venv $(VENV)-checks
+	$(VENV)-checks/bin/python -m pip install --quiet --upgrade --editable . $(SDKS)
+	$(VENV)-checks/bin/python -m checks.wire
+
+catalog-check: $(DEV) ## Compare prices, windows and limits with the newest table that a registry package holds
+	$(BIN)/python -m checks.catalog
+
 bench: $(DEV) ## Run the benchmarks: make bench ARGS='name'
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -93,8 +104,8 @@ lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE
 	$(COMPILE) --group setup --output-file requirements/uv.txt
 
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf $(VENV) $(VENV)-checks build dist .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks checks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BASE): requirements/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

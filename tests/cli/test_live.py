@@ -37,7 +37,7 @@ from terminals import terminal
 Serve = Callable[..., Loopback]
 MODEL = "anthropic/claude-opus-5"
 ALWAYS = {"plain", "stream", "limit", "tools", "schema"}
-BEFORE_MENDED = {"schema"}
+BEFORE_MENDED: set[str] = set()
 """What the validators of OpenAI's protocols refuse as long as a schema with a map is called strict."""
 
 

@@ -453,6 +453,7 @@ def set_to(name: str, content: Content | Iterable[Content] = "Hello.", tools: tu
 
 set_to("sampling", temperature=0.0, top_p=0.9, top_k=40)
 set_to("temperature_above_one", temperature=1.5)
+set_to("stop_texts", stop=("END", "STOP"))
 set_to("max_tokens", max_output_tokens=1_000)
 set_to("max_tokens_very_small", max_output_tokens=1)
 set_to("max_tokens_beyond_the_model", max_output_tokens=10_000_000)

@@ -181,7 +181,6 @@ class _StreamedResponse:
             yield b"data: " + chunk + b"\n\n"
             chunk = await self._queue.get()
         self._done.result()
-        yield b"data: [DONE]\n\n"
 
 
 def _error_status(chunk: bytes) -> int:

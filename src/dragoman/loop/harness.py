@@ -140,7 +140,7 @@ class Harness:
     def tell_left_out(self, emit: Emit) -> None:
         """Tell the user which of their settings the model is not sent, once for each model."""
         settings = self.settings
-        if not (settings.temperature is settings.top_p is settings.top_k is settings.thinking is None):
+        if settings.stop or not (settings.temperature is settings.top_p is settings.top_k is settings.thinking is None):
             from dragoman.loop.left_out import left_out
 
             for name, message in left_out(self.session.model, settings, self.session.history.view.tools):

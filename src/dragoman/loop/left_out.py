@@ -9,7 +9,7 @@ from dragoman.loop.model import Model
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Request, Settings, Thinking, ToolSpec, user
 
-_SAMPLING = ("temperature", "top_p", "top_k")
+_UNSET: dict[str, object] = {"temperature": None, "top_p": None, "top_k": None, "stop": ()}
 
 
 def left_out(model: Model, settings: Settings, tools: tuple[ToolSpec, ...]) -> list[tuple[str, str]]:
@@ -18,7 +18,11 @@ def left_out(model: Model, settings: Settings, tools: tuple[ToolSpec, ...]) -> l
         return []  # a provider of somebody's own: what it makes of settings is not known
     probe = _Probe(model, settings, tools)
     try:
-        found = [(name, _why(model, name)) for name in _SAMPLING if getattr(settings, name) is not None and probe.is_same(**{name: None})]
+        found = [
+            (name, _why(model, name))
+            for name, unset in _UNSET.items()
+            if getattr(settings, name) != unset and probe.is_same(**{name: unset})
+        ]
         if settings.thinking is not None and (why := _other_effort(probe, settings.thinking.effort)):
             found.append(("thinking", why))
     except DragomanError:

@@ -282,6 +282,8 @@ def _generation(request: Request, thinking: dict[str, object] | None, to: Destin
             output["effort"] = to.profile.effort_word(settings.thinking.effort)
     if to.profile.temperature and (thinking is None or thinking["type"] == "disabled"):
         out.update(_sampling(settings))
+    if settings.stop:
+        out["stop_sequences"] = list(settings.stop)
     if choice := _tool_choice(settings.tool_choice, _is_forced(settings, to)) if request.tools else _no_choice(request):
         out["tool_choice"] = choice
     if settings.response_schema:

@@ -197,6 +197,8 @@ def _generation(request: Request, to: Destination) -> dict[str, object]:
         config.update({key: value for key, value in sampling.items() if value is not None})
     if settings.max_output_tokens:
         config["maxOutputTokens"] = settings.max_output_tokens
+    if settings.stop:
+        config["stopSequences"] = list(settings.stop)
     if settings.response_mime or settings.response_schema:
         config["responseMimeType"] = settings.response_mime or "application/json"
         if request.tools and config["responseMimeType"] == "application/json" and not to.profile.thought_signatures:

@@ -52,6 +52,8 @@ class Rendered(msgspec.Struct, frozen=True):
     details: bytes = b""
     """The items of `reasoning_details` joined by commas, as the service sent them. They replace `reasoning`."""
     calls: bytes = b""
+    text_end: int = 0
+    """Where the last text block of `content` ends: only a text block takes a cache marker. 0 if there is none."""
 
     @property
     def is_empty(self) -> bool:
@@ -68,7 +70,8 @@ def render(message: Message, to: Destination) -> Rendered:
     said = [piece for part in message.parts for piece in user_pieces(part, lambda text: _text(text, to), lambda media: _media(media, to))]
     shown = [piece for result in results for part in attachments(result) for piece in _attachment(part, result, to)]
     content = shown + said or ([] if results else [_text(EMPTY_MESSAGE, to)])
-    return Rendered("user", b",".join(_result_message(result, to) for result in results), _join_pieces(content, to))
+    answers = b",".join(_result_message(result, to) for result in results)
+    return Rendered("user", answers, _join_pieces(content, to), text_end=_text_end(content) if _is_marked(to) else 0)
 
 
 def _render_assistant(message: Message, to: Destination) -> Rendered:
@@ -160,6 +163,11 @@ def _join_pieces(pieces: list[bytes], to: Destination) -> bytes:
     return (b"," if _uses_blocks(to) else b"\\n\\n").join(pieces)
 
 
+def _text_end(blocks: list[bytes]) -> int:
+    last = max((number for number, block in enumerate(blocks, 1) if block.startswith(b'{"type":"text"')), default=0)
+    return len(b",".join(blocks[:last]))
+
+
 def _escape(text: str) -> bytes:
     return jsontext.encode(text)[1:-1]
 
@@ -200,7 +208,9 @@ def _mark_items(items: Sequence[Rendered]) -> list[Rendered]:
     for index in {*users[:1], *users[-1:]}:
         item = items[index]
         if item.content:
-            marked[index] = msgspec.structs.replace(item, content=item.content[:-1] + _MARKER)
+            end = item.text_end
+            content = item.content[: end - 1] + _MARKER + item.content[end:] if end else item.content
+            marked[index] = msgspec.structs.replace(item, content=content)
         else:  # the end of the last tool message: its block, its content, itself
             marked[index] = msgspec.structs.replace(item, results=item.results[:-3] + _MARKER + b"]}")
     return marked
@@ -250,7 +260,8 @@ def _merge_two(first: Rendered, second: Rendered, to: Destination) -> Rendered:
     thoughts = [piece for piece in (first.reasoning, second.reasoning) if piece is not None]
     kept = [piece for piece in thoughts if piece != _escape(NO_REASONING)] or thoughts[:1]
     reasoning = b"\\n\\n".join(kept) if thoughts else None
-    return Rendered(first.role, first.results, content, reasoning, calls=second.calls)
+    text_end = len(content) - len(second.content) + second.text_end if second.text_end else first.text_end
+    return Rendered(first.role, first.results, content, reasoning, calls=second.calls, text_end=text_end)
 
 
 # --- request → body ---------------------------------------------------------------------------------------------------------------
@@ -277,6 +288,8 @@ def _tail(request: Request, to: Destination, stream: bool) -> dict[str, object]:
     if settings.max_output_tokens:
         tail[to.profile.max_tokens_field] = settings.max_output_tokens
     tail.update(sampling(settings, to.profile))
+    if settings.stop and to.profile.temperature:  # OpenAI's reasoning models refuse it as they refuse sampling
+        tail["stop"] = list(settings.stop)
     tail.update(chat_thinking(settings.thinking, bool(request.tools), to.profile))
     if request.tools and settings.tool_choice != "auto":
         named = settings.tool_choice not in ("none", "required")

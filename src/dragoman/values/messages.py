@@ -177,6 +177,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """JSON Schema the answer must fit, as JSON text."""
     search: bool = False
     """Let the service search the web by itself, if it can."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the answer ends, where the model has such."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
