@@ -45,7 +45,7 @@ run: $(RUN) $(LOCAL) ## Ask about a small folder, without a key too; with ARGS, 
 test: $(DEV) ## Run the whole test suite: make test ARGS='-k sse'
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
-QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers tests/streams $(wildcard tests/test_*.py)
+QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers $(wildcard tests/test_*.py)
 
 test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
 	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(ARGS)

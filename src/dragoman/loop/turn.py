@@ -100,12 +100,14 @@ class Turn:
             finished: Response | None = None
             async with aclosing(self._attempt(is_bound=unreadable > UNREADABLE_TRIES)) as events:
                 async for event in events:
-                    if isinstance(event, ResponseFinished):
+                    if isinstance(event, TextDelta):
+                        yield event
+                    elif isinstance(event, ResponseFinished):
                         finished = event.response
                     elif isinstance(event, FieldOmitted):
                         if history.refuse_field(event) is not None:
                             yield event
-                    elif isinstance(event, _SHOWN) and not (pieces and isinstance(event, ResponseStarted)):
+                    elif isinstance(event, _SHOWN) and not (isinstance(event, ResponseStarted) and pieces):
                         yield event
                         if isinstance(event, Retrying) and pieces:
                             yield TextDelta(pieces.text)

@@ -226,6 +226,11 @@ class ThinkTags:
         """What may be the beginning of a tag."""
         self._state: Literal["start", "opened", "thinking", "gap", "text"] = "start"
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer itself has begun: from here on all text is text."""
+        return self._state == "text"
+
     def leave_text_alone(self) -> None:
         """The service reads the thinking itself, and sends it in a field of its own."""
         if self._state == "start":

@@ -209,5 +209,5 @@ if __name__ == "__main__":
     from pathlib import Path
 
     written = Path(_HERE, "catalog.toml").read_text(encoding="utf-8")
-    encoded = msgspec.json.format(msgspec.json.encode(from_toml(written).deployments), indent=1)
-    Path(_HERE, "catalog.json").write_bytes(encoded + b"\n")
+    lines = [msgspec.json.encode(name) + b":" + msgspec.json.encode(row) for name, row in from_toml(written).deployments.items()]
+    Path(_HERE, "catalog.json").write_bytes(b"{" + b",\n".join(lines) + b"}\n")

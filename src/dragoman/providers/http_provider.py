@@ -173,19 +173,29 @@ class HttpProvider(Provider):
         is_answering = False
         while True:
             try:
-                async with aclosing(self._stream_once(omitting.request if omitting else request)) as events:
+                async with self._streaming(omitting.request if omitting else request) as events:
                     async for event in events:
-                        if omitting is not None and not is_answering:
-                            omitting.keep()
-                            for field, reason in omitting.news.items():
-                                yield FieldOmitted(self.name, request.model, field, reason)
-                        is_answering = True
+                        if not is_answering:
+                            is_answering = True
+                            for omitted in self._told_left_out(omitting):
+                                yield omitted
                         yield event
                 return
             except BadRequest as error:
                 if is_answering:
                     raise
                 omitting = self._leave_out(error, omitting, request, stream=True)
+            except _AnswerInError as found:
+                for event in _told(found.response):
+                    yield event
+                return
+
+    def _told_left_out(self, omitting: Omitting | None) -> list[StreamEvent]:
+        """The service has answered: what it refused is kept, and told if it is news."""
+        if omitting is None:
+            return []
+        omitting.keep()
+        return [FieldOmitted(self.name, omitting.request.model, field, reason) for field, reason in omitting.news.items()]
 
     async def _generate_once(self, request: Request) -> Response:
         to = self._to(request.model)
@@ -195,33 +205,25 @@ class HttpProvider(Provider):
             return found.response
         return self._whole_answer(data, request, to)
 
-    async def _stream_once(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        try:
-            async with aclosing(self._streamed(request)) as events:
-                async for event in events:
-                    yield event
-        except _AnswerInError as found:
-            for event in _told(found.response):
-                yield event
-
-    async def _streamed(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    @asynccontextmanager
+    async def _streaming(self, request: Request) -> AsyncGenerator[AsyncGenerator[StreamEvent, None], None]:
+        """The events of an answer. A context and not one more generator: every layer of those costs on every piece of text."""
         to = self._to(request.model)
         prepared = self._prepared(request, stream=True)
-        decoder = self._wire.decoder(to, lambda: _used_ids(request))
         timeout_s = to.profile.first_event_s if "stream" not in request.omit else _whole_answer_s(to.profile)
         async with self._answered(prepared, timeout_s) as (answer, deadline):
             if answer.headers.get("content-type", "").startswith("application/json"):
-                async for event in self._unstreamed(answer, request, to):
-                    yield event
-                return
-            try:
-                async with aclosing(_decoded(answer, decoder, self._wire.framing(), to.profile, deadline)) as events:
-                    async for event in events:
-                        yield event
-            except ProviderError as error:
-                error.provider = error.provider or self.name
-                self._take_secrets_out(error)
-                raise
+                events = self._unstreamed(answer, request, to)
+            else:
+                decoder = self._wire.decoder(to, lambda: _used_ids(request))
+                events = _decoded(answer, decoder, self._wire.framing(), to.profile, deadline)
+            async with aclosing(events):
+                try:
+                    yield events
+                except ProviderError as error:
+                    error.provider = error.provider or self.name
+                    self._take_secrets_out(error)
+                    raise
 
     async def count_tokens(self, request: Request) -> int:
         to = self._to(request.model)

@@ -26,6 +26,8 @@ FINISH = {
     "sensitive": FinishReason.SAFETY,
     "refusal": FinishReason.REFUSAL,
 }
+_PLAIN_DELTA = frozenset(("content", "role"))
+_PLAIN_CHOICE = frozenset(("index", "delta", "finish_reason", "logprobs"))
 _REASONING = ("reasoning_content", "reasoning")
 _DETAIL_TEXTS = ("text", "summary")
 """The fields of `reasoning_details` that are streamed in fragments. A signature and encrypted data come whole."""
@@ -80,9 +82,11 @@ class Decoder:
         if choices is None and usage is None:
             self.unknown_events += 1
             return None
-        response_id, model = chunk.get("id") or "", chunk.get("model") or ""
-        # Azure's first chunk says what its filters found, and has neither.
-        events = self._answer.start(response_id, model) if response_id or model or choices else []
+        answer, events = self._answer, list[StreamEvent]()
+        if not (answer.started and answer.response_id and answer.model_version):
+            # Azure's first chunk says what its filters found, and has neither.
+            response_id, model = chunk.get("id") or "", chunk.get("model") or ""
+            events = answer.start(response_id, model) if response_id or model or choices else []
         if progress := chunk.get("prompt_progress"):  # llama.cpp
             events.append(PromptRead(progress.get("processed") or 0, progress.get("total") or 0))
         for choice in choices or ():
@@ -116,9 +120,11 @@ class Decoder:
         return []
 
     def _choice(self, choice: dict[str, Any]) -> list[StreamEvent]:
+        delta = choice.get("delta") or {}
+        if self._tags.is_over and _is_plain(choice, delta):
+            return self._answer.add_text(delta["content"])
         if choice.get("error"):
             return self._fail(choice)
-        delta = choice.get("delta") or {}
         details = delta.get("reasoning_details") or []
         _merge_details(self._details, details)
         events: list[StreamEvent] = []
@@ -310,6 +316,12 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         read = min(read, prompt)
         write = min(write, prompt - read)
     return Usage.from_total(prompt, cache_read=read, cache_write=write, output=output, thought=thought)
+
+
+def _is_plain(choice: dict[str, Any], delta: dict[str, Any]) -> bool:
+    """Whether it says a piece of text and nothing else, as nearly every chunk does."""
+    is_text = delta.keys() <= _PLAIN_DELTA and isinstance(delta.get("content"), str)
+    return is_text and choice.keys() <= _PLAIN_CHOICE and not choice.get("finish_reason")
 
 
 def _parted(content: Any, tags: ThinkTags) -> list[Piece]:
