@@ -319,6 +319,19 @@ def test_even_what_runs_unasked_is_put_before_a_person_then(tmp_path: Path) -> N
     assert len(ended.failed) == 1, "nobody is there to confirm it"
 
 
+FENCED = {"run_shell": "run_shell(command='touch made.txt')", "read_file": "read_file(file_path='a.txt')"}
+
+
+@pytest.mark.parametrize("tool", FENCED)
+def test_a_call_in_a_fence_beside_words_runs_unasked_only_where_it_reads(tool: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the content of a.txt", encoding="utf-8")
+    script = [answer(f"I will do this:\n\n```python\n{FENCED[tool]}\n```"), answer("Done.")]
+    ended = run(tmp_path, "anthropic", script, Wrap("hermes"), approval="yolo")
+    assert [name for name, _ in ended.calls] == [tool]
+    assert bool(ended.failed) == (tool == "run_shell"), "nobody is there to confirm it"
+    assert not (tmp_path / "made.txt").exists()
+
+
 # --- a service that should know tools
 
 

@@ -271,6 +271,8 @@ CASES: list[tuple[str, str, list[tuple[str, dict[str, Any]]]]] = [
     ("cline", "I read it.\n<read_file>\n<path>a.py</path>\n<content>\n" + CODE[1]["content"] + "\n</content>\n</read_file>", [CODE]),
     ("cline", "<now></now> and <get_weather><city>Paris</city></get_weather>", [NOW, PARIS]),
     # code
+    ("gorilla", "<<function>>get_weather(city='Paris')<<function>>now()", [PARIS, NOW]),
+    ("gorilla", 'I look.\n<<function>>get_weather(city="Oslo", days=3)', [OSLO]),
     ("pythonic", "[get_weather(city='Paris'), now()]", [PARIS, NOW]),
     (
         "pythonic",

@@ -106,6 +106,7 @@ def test_reasons_that_are_no_fault_are_those_the_reader_gives() -> None:
     given_reasons = {each.reason for text in (BARE_END, EXAMPLE, INVENTED, OTHER) for each in parse(text, LIST, dialect="hermes").rejected}
     bare = '{"name": "read_file", "arguments": {"file_path": "a"}}\nThat was an example.'
     given_reasons |= {each.reason for each in parse(f"Look:\n{bare}", LIST).rejected}
+    given_reasons |= {each.reason for each in parse("You could call read_file(file_path='a').", LIST).rejected}
     assert given_reasons == BENIGN_REASONS
 
 

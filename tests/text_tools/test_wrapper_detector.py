@@ -83,10 +83,20 @@ def test_where_the_service_makes_calls_itself_text_is_text() -> None:
     assert not provider.found_dialect
 
 
+def test_a_model_that_has_called_natively_is_not_read_for_text_calls() -> None:
+    provider = detector(NativeCall("read_file", '{"file_path":"b"}', id="own"), CALL)
+    streamed(provider)
+    _, response = streamed(provider)
+    assert response.message == assistant(CALL)
+    assert not provider.found_dialect
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "Just words.",
+        "Here it is:\n```python\nread_file(file_path='a.txt')\n```",
+        "read_file(file_path='a.txt') reads it.",
         f"In Markdown:\n```\n{CALL}\n```",
         f"Hermes would write {CALL} in such a case.",
         '<tool_call>\n{"name": "nope", "arguments": {}}\n</tool_call>',

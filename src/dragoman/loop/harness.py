@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
 from dragoman.context.settings import ContextSettings
-from dragoman.loop.model import Models, is_echo
+from dragoman.loop.model import Models, is_doubtful
 from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions
 from dragoman.loop.result import Bill
 from dragoman.loop.session import Session
@@ -79,7 +79,7 @@ class Harness:
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
         self.approvals = Approvals(
-            self.registry.get, approval.mode, approval.ask, grants=approval.grants, trusted=_is_own_function, doubted=is_echo
+            self.registry.get, approval.mode, approval.ask, grants=approval.grants, trusted=_is_own_function, doubted=is_doubtful
         )
         self.orientation = Orientation(workspace.memory) if workspace.describe else None
         self.has_new_directories = False

@@ -14,7 +14,7 @@ from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import connect
 from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError
-from dragoman.values.messages import ToolCall
+from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.values.profile import Profile
 
 if TYPE_CHECKING:
@@ -158,11 +158,12 @@ def _kept_prompts() -> str:
     return find_places().prompts
 
 
-def is_echo(call: ToolCall) -> bool:
-    """Whether a call that was read out of text stands in what a tool returned: somebody else may have written it."""
+def is_doubtful(call: ToolCall, spec: ToolSpec) -> bool:
+    """Whether a call that was read out of text needs a person's word: it stands in what a tool returned, so that somebody else may have
+    written it; or it stands in a code fence beside other text, so that it may be an example, and does more than read."""
     if call.opaque is None:
         return False
     from dragoman.text_tools.call_note import read_note
 
     note = read_note(call)
-    return note is not None and bool(note.echo_of)
+    return note is not None and (bool(note.echo_of) or (note.trust == "fenced" and not spec.read_only))

@@ -8,7 +8,7 @@ from dragoman.base import jsontext
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode, MustAsk, grant_key, judge
 from dragoman.values.contracts import Allow, Ask, Deny, Intent, Tool
-from dragoman.values.messages import ToolCall
+from dragoman.values.messages import ToolCall, ToolSpec
 
 NO_ONE_TO_ASK = (
     "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what you would have done."
@@ -27,7 +27,7 @@ class Approvals:
         *,
         grants: Grants | None = None,
         trusted: Callable[[Tool], bool] = lambda tool: False,
-        doubted: Callable[[ToolCall], bool] = lambda call: False,
+        doubted: Callable[[ToolCall, ToolSpec], bool] = lambda call, spec: False,
     ) -> None:
         self.mode: Mode = mode
         self.ask = ask
@@ -40,7 +40,7 @@ class Approvals:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
-        is_doubted = self._doubted(call)
+        is_doubted = self._doubted(call, tool.spec)
         if self._trusted(tool) and not is_doubted:
             return Allow()
         intent = tool.intend(jsontext.decode_object(call.arguments) or {})

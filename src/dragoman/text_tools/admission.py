@@ -50,6 +50,8 @@ class Admission:
         is_strict: bool = False,
     ) -> None:
         self._is_strict = is_strict or dialect is not None
+        self._were_requested = not is_strict
+        """Whether calls as text were requested at all."""
         self._tools = tools
         self._dialect = dialect
         self._only = tool_choice if tool_choice not in ("auto", "required", "any", "none", "") else ""
@@ -64,8 +66,9 @@ class Admission:
             return marker in dialect.openers
         return dialect.is_bare or dialect.in_fence or raw.form == "elements"
 
-    def admit(self, raw: RawCall, marker: str, *, at_line_start: bool, is_bare: bool) -> Call | CallRefusal:
-        """`marker` is the marker the call began with; empty if only its shape makes it a call."""
+    def admit(self, raw: RawCall, marker: str, *, at_line_start: bool, is_bare: bool, beside_text: bool = False) -> Call | CallRefusal:
+        """`marker` is the marker the call began with; empty if only its shape makes it a call. `beside_text`: it stands in a code fence
+        beside other text."""
         name = raw.name.strip()
         if not name or len(name) > 200 or (_NO_NAME.search(name) and (self._tools is None or name not in self._tools)):
             return CallRefusal("it names no tool")
@@ -80,6 +83,12 @@ class Admission:
         if isinstance(aligned, UnknownTool):
             return CallRefusal(aligned.reason, name, aligned.suggestions)
         trust: Trust = "negotiated" if self.is_negotiated(marker, raw) else "bare" if is_bare else "recognised"
+        if beside_text and not self._were_requested:
+            return CallRefusal("it stands in a code fence beside other text", name)
+        if beside_text:
+            trust = "fenced"
+        if aligned.problems and (trust == "fenced" or (trust == "bare" and raw.form == "code")):
+            return CallRefusal(f"its arguments do not fit: {aligned.problems[0]}", name)
         if self._is_strict and trust == "recognised":
             if not at_line_start:
                 return CallRefusal("it is written in another dialect, within a line", name)
@@ -107,6 +116,8 @@ class Admission:
         properties = schema.get("properties") if schema else None
         declared: Mapping[str, Any] = properties if isinstance(properties, dict) else {}
         args = dict(raw.args)
+        if not args and len(raw.positional) == 1 and _holds_all(raw.positional[0], declared):
+            return dict(raw.positional[0])
         free = [key for key in declared if key not in args]
         args |= dict(zip(free, raw.positional, strict=False))
         if not raw.is_raw:
@@ -117,10 +128,19 @@ class Admission:
         """The dialect the call is written in, or "" if unknown."""
         if self.is_negotiated(marker, raw) and self._dialect is not None:
             return self._dialect.name
-        for dialect in dialect_table().values():
-            if raw.form in dialect.forms and (marker in dialect.openers if marker else dialect.is_bare or dialect.in_fence):
-                return dialect.name
-        return ""
+        fitting = [
+            dialect
+            for dialect in dialect_table().values()
+            if raw.form in dialect.forms and (marker in dialect.openers if marker else dialect.is_bare or dialect.in_fence)
+        ]
+        if raw.form == "code":  # `[f()]` is pythonic, though others take it too
+            fitting.sort(key=lambda dialect: dialect.family != "code")
+        return fitting[0].name if fitting else ""
+
+
+def _holds_all(value: Any, declared: Mapping[str, Any]) -> bool:
+    """Whether one object is all the arguments: `name({"key": value})`."""
+    return isinstance(value, dict) and bool(value) and all(key in declared for key in value)
 
 
 def _candidate_names(name: str) -> Iterator[str]:

@@ -134,7 +134,7 @@ class _Aligner:
     def run(self, args: dict[str, Any], *, raw: bool) -> dict[str, Any]:
         named = self._coerce(self._rename(args, (self._mapped, self._same)), raw=raw)
         self.problems = problems(self._schema, named)
-        if not self.problems:
+        if not self.problems and not self._is_wrapped(named):
             return named
         if self._renames and (plain := self._under_given_names(args, raw=raw)) is not None:
             return plain
@@ -163,6 +163,14 @@ class _Aligner:
             if read is not value:
                 changed[name] = read
         return {**args, **changed} if changed else args
+
+    def _is_wrapped(self, args: dict[str, Any]) -> bool:
+        """Whether one undeclared key holds an object of declared ones: a schema may allow undeclared fields, but that is not meant."""
+        if len(args) != 1 or not self._shape.fields:
+            return False
+        ((key, value),) = args.items()
+        is_whole = isinstance(value, dict) and bool(value) and all(name in self._shape.fields for name in value)
+        return is_whole and key not in self._shape.fields and fold(key) in WRAPPERS
 
     def _unwrap(self, args: dict[str, Any]) -> dict[str, Any] | None:
         """The arguments inside a key that wraps them all, if they then fit."""

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.text_tools import json_text
 from dragoman.text_tools.brace_reader import read_braces
-from dragoman.text_tools.code_reader import Code, parse_arguments, read_parentheses
+from dragoman.text_tools.code_reader import Code, UnreadableArguments, parse_arguments, read_parentheses
 from dragoman.text_tools.envelope import calls_in
 from dragoman.text_tools.json_reader import read_value
 from dragoman.text_tools.lexer import LexerSource, NotACall, finder, has_more, match_literal, match_pattern, take_space, take_until
@@ -152,10 +152,10 @@ class BlockReader:
         """Read a JSON value that contains calls."""
         source = self._source
         value = yield from read_value(source, stops)
-        found, repairs = _decode(value.text)
         was_cut = value.is_open and source.is_empty and source.closed
         if was_cut and not value.is_settled:
             raise NotACall("it breaks off")
+        found, repairs = _decode(value.text)
         calls = calls_in(found, name_as_key=name_as_key, is_bare=is_bare)
         if isinstance(calls, str):
             raise NotACall(calls)
@@ -265,10 +265,10 @@ class BlockReader:
     def _read_json_args(self, start: int, name: str, stops: tuple[str, ...]) -> Generator[None, None, CallBlock]:
         source = self._source
         value = yield from read_value(source, stops)
-        args, repairs = _decode(value.text)
         was_cut = value.is_open and source.is_empty and source.closed
         if was_cut and not value.is_settled:
             raise NotACall("it breaks off")
+        args, repairs = _decode(value.text)
         return CallBlock((_object_call(name, args, start, source.offset, repairs),), not was_cut, was_cut)
 
     def read_arguments(self, name: str, stops: tuple[str, ...]) -> Generator[None, None, CallBlock]:
@@ -328,17 +328,24 @@ class BlockReader:
         source = self._source
         source.take(source.position + 1)
         calls: list[RawCall] = []
+        faults: list[str] = []
         while True:
             yield from self._take_separators()
             if (yield from match_literal(source, ("]",))):
                 source.take(source.position + 1)
-                return CallBlock(tuple(calls), True)
+                if faults and not calls:
+                    raise NotACall(faults[0])
+                return CallBlock(tuple(calls), True, faults=tuple(faults))
             if not (yield from has_more(source)) or len(calls) > MAX_CALLS_IN_BLOCK:
                 raise NotACall("it breaks off")
             at = source.offset
             name = yield from self._read_name()
-            read = yield from self._read_code_call(at, name)
-            calls += read.calls
+            try:
+                read = yield from self._read_code_call(at, name)
+            except UnreadableArguments as fault:  # its neighbours may be good
+                faults.append(fault.reason)
+            else:
+                calls += read.calls
 
     def _read_code_call(self, start: int, name: str) -> Generator[None, None, CallBlock]:
         source = self._source
@@ -346,7 +353,8 @@ class BlockReader:
         if not (yield from match_literal(source, ("(",))):
             raise NotACall("it is no call")
         self._on_name(name)
-        code: Code = parse_arguments((yield from read_parentheses(source)))
+        inside = yield from read_parentheses(source)
+        code: Code = parse_arguments(inside)
         call = RawCall(name, code.args, "code", start, source.offset, repairs=code.repairs, positional=code.positional)
         return CallBlock((call,), True)
 

@@ -9,9 +9,9 @@ import msgspec
 Span = tuple[int, int]
 """A range of the answer in characters: start, and end (exclusive)."""
 
-Trust = Literal["negotiated", "recognised", "bare"]
-"""Why a call is trusted: it is in the requested dialect; in another one with an unmistakable marker; or only because its shape, its
-place and a tool's name allow no other reading."""
+Trust = Literal["negotiated", "recognised", "bare", "fenced"]
+"""Why a call is trusted: it is in the requested dialect; in another one with an unmistakable marker; only because its shape, its
+place and a tool's name allow no other reading; or it fills a code fence beside other text, and may be an example."""
 
 
 class Call(msgspec.Struct, frozen=True):

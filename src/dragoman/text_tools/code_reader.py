@@ -14,12 +14,15 @@ from dragoman.text_tools.lexer import LexerSource, NotACall
 
 MAX_DEPTH = 60
 MAX_ARGS = 500
+MAX_NUMBER = 10**18
 LOOSE_QUOTES = "quotes inside a string"
 LINE_BREAKS = "line breaks inside a string"
 BARE_WORD = "a word without quotes"
+SUM = "a sum worked out"
 LEADING_ZEROS = "zeros before a number"
 
 _PLAIN = re.compile(r"""[^"'()\[\]{}]*""")
+_PLAIN_ESCAPED = re.compile(r"""[^"'()\[\]{}\\]*""")
 _IN_STRING = {
     '"': re.compile(r'(?:[^"\\]++|\\.|"(?=\s{0,32}[^\s,)\]}:"]))*+', re.DOTALL),
     "'": re.compile(r"(?:[^'\\]++|\\.|'(?=\s{0,32}[^\s,)\]}:']))*+", re.DOTALL),
@@ -30,7 +33,12 @@ _WINDOW = 64
 _NAMES: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None, "True": True, "False": False, "None": None}
 _KEY = re.compile(r"\s*([^\W\d][\w-]*)\s*=(?!=)")
 _ZEROS = re.compile(r"(-?)0+(\d+)")
-_WORD = re.compile(r"[^\W\d][\w.\- ]*")
+_WORDS = re.compile(r"[^\W_][^\"'()\[\]{}=<>\n]{0,200}")
+"""Words without quotes: `location=San Diego`. Whether text is wanted there is the schema's matter."""
+
+
+class UnreadableArguments(NotACall):
+    """A call that is well formed as far as its brackets go. What stands beside it may be read."""
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -39,10 +47,10 @@ class Code(msgspec.Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-def read_parentheses(source: LexerSource) -> Generator[None, None, str]:
-    """Take the text between this parenthesis and the one that closes it."""
+def read_parentheses(source: LexerSource, *, is_escaped: bool = False) -> Generator[None, None, str]:
+    """Take the text between this parenthesis and the one that closes it. `is_escaped`: the call stands in quotes, which it may escape."""
     text: list[str] = []
-    scanner = _Scanner(text)
+    scanner = _Scanner(text, is_escaped=is_escaped)
     while True:
         done, end = scanner.scan(source.buffer, source.position, is_last=source.closed)
         if end > source.position:
@@ -57,10 +65,11 @@ def read_parentheses(source: LexerSource) -> Generator[None, None, str]:
 class _Scanner:
     """Distinguishes Python brackets and strings in a stream."""
 
-    def __init__(self, text: list[str]) -> None:
+    def __init__(self, text: list[str], *, is_escaped: bool = False) -> None:
         self._quote = ""
         self._depth = 0
         self._text = text
+        self._plain = _PLAIN_ESCAPED if is_escaped else _PLAIN
 
     def scan(self, text: str, at: int, *, is_last: bool) -> tuple[bool, int]:
         """Whether the parenthesis closes, and the position reached."""
@@ -71,12 +80,18 @@ class _Scanner:
                     return False, ~step
                 at = step
                 continue
-            match = _PLAIN.match(text, at)
+            match = self._plain.match(text, at)
             at = match.end() if match else at
             if at >= len(text):
                 break
             mark = text[at]
-            if mark in "\"'":
+            if mark == "\\":
+                if at + 1 >= len(text) and not is_last:
+                    return False, at
+                if text[at + 1 : at + 2] in ("'", '"'):
+                    self._quote = text[at : at + 2]
+                at += 2
+            elif mark in "\"'":
                 if len(text) - at < 3 and not is_last and text[at:] == mark * (len(text) - at):
                     return False, at
                 self._quote = mark * 3 if text.startswith(mark * 3, at) else mark
@@ -96,6 +111,12 @@ class _Scanner:
     def _in_string(self, text: str, at: int, *, is_last: bool) -> int:
         """The position reached in a string; its complement (~) if more text is needed."""
         quote = self._quote
+        if quote[0] == "\\":
+            end = text.find(quote, at)
+            if end < 0:
+                return len(text) if is_last or text[-1] != "\\" else ~(len(text) - 1)
+            self._quote = ""
+            return end + 2
         match = (_IN_STRING if len(quote) == 1 else _IN_TRIPLE)[quote[0]].match(text, at)
         at = match.end() if match else at
         if at >= len(text):
@@ -125,11 +146,11 @@ def parse_arguments(inside: str) -> Code:
         if not part.strip():
             continue
         if len(args) + len(positional) >= MAX_ARGS:
-            raise NotACall("it has too many arguments")
+            raise UnreadableArguments("it has too many arguments")
         if part.lstrip().startswith("**"):
             spread = _value(part.lstrip()[2:], repairs)
             if not isinstance(spread, dict):
-                raise NotACall("its arguments are no values")
+                raise UnreadableArguments("its arguments are no values")
             args.update(spread)
         elif key := _KEY.match(part):
             args[key[1]] = _value(part[key.end() :], repairs)
@@ -185,7 +206,10 @@ def _value(text: str, repairs: dict[str, None]) -> Any:
     if zeros := _ZEROS.fullmatch(text):
         repairs[LEADING_ZEROS] = None
         return int(zeros[1] + zeros[2])
-    raise NotACall("its arguments are no values")
+    if _WORDS.fullmatch(text):
+        repairs[BARE_WORD] = None
+        return text
+    raise UnreadableArguments("its arguments are no values")
 
 
 def _parse_expression(text: str) -> ast.expr | None:
@@ -209,12 +233,40 @@ def _literal(node: ast.expr, repairs: dict[str, None]) -> Any:
             return -number
         case ast.UnaryOp(op=ast.UAdd(), operand=ast.Constant(value=int() | float() as number)) if not isinstance(number, bool):
             return number
+        case ast.BinOp():
+            repairs[SUM] = None
+            return _work_out(node, 0)
         case ast.Name(id=name):
             if name not in _NAMES:
                 repairs[BARE_WORD] = None
             return _NAMES.get(name, name)
         case _:
-            raise NotACall("its arguments are no values")
+            raise UnreadableArguments("its arguments are no values")
+
+
+def _work_out(node: ast.expr, depth: int) -> int | float:
+    """The value of a sum of numbers, such as `60 * 60`. Nothing but numbers and four signs, so it is one value and no program."""
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool) and abs(number) < MAX_NUMBER:
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=inner) if depth < MAX_DEPTH:
+            return -_work_out(inner, depth + 1)
+        case ast.BinOp(left=left, op=op, right=right) if depth < MAX_DEPTH:
+            one, other = _work_out(left, depth + 1), _work_out(right, depth + 1)
+            match op:
+                case ast.Add():
+                    return one + other
+                case ast.Sub():
+                    return one - other
+                case ast.Mult() if abs(one * other) < MAX_NUMBER:
+                    return one * other
+                case ast.Div() if other:
+                    return one / other
+                case _:
+                    pass
+        case _:
+            pass
+    raise UnreadableArguments("its arguments are no values")
 
 
 def _key(node: ast.expr | None) -> str:
@@ -226,7 +278,7 @@ def _key(node: ast.expr | None) -> str:
         case ast.Constant(value=int() | float() as key):
             return str(key)
         case _:
-            raise NotACall("its arguments are no values")
+            raise UnreadableArguments("its arguments are no values")
 
 
 def _loose_string(text: str, repairs: dict[str, None]) -> str:

@@ -29,13 +29,15 @@ class Detector(WrappingProvider):
         super().__init__(provider)
         self.found_dialect = ""
         self._on_found = on_found
+        self._calls_natively = False
+        """Whether the model has made a native call: its server reads its dialect, so what it writes as text is text."""
 
     async def generate(self, request: Request) -> Response:
         response = await self.provider.generate(request)
-        return response if self.found_dialect else self._note_dialect(self._reader_for(request).read_response(response))
+        return self._note_dialect(self._reader_for(request).read_response(response)) if self._is_watching else response
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        is_watching, passed, reader = not self.found_dialect, list[StreamEvent](), None
+        is_watching, passed, reader = self._is_watching, list[StreamEvent](), None
         async with aclosing(self.provider.stream(request)) as events:
             async for event in events:
                 if isinstance(event, Retrying):
@@ -48,12 +50,18 @@ class Detector(WrappingProvider):
                 if reader is None:
                     if is_watching:
                         passed.append(event)
+                    if isinstance(event, ResponseFinished):
+                        self._note_dialect(event.response)
                     yield event
                     continue
                 for out in reader.read_event(event):
                     if isinstance(out, ResponseFinished):
                         self._note_dialect(out.response)
                     yield out
+
+    @property
+    def _is_watching(self) -> bool:
+        return not self.found_dialect and not self._calls_natively
 
     def _reader_for(self, request: Request) -> AnswerReader:
         from dragoman.text_tools.answering import AnswerReader, ReaderOptions
@@ -65,9 +73,13 @@ class Detector(WrappingProvider):
         return AnswerReader(ReaderOptions(request, tools, "auto", is_native=True), StreamParser(tools, tool_choice=choice, is_strict=True))
 
     def _note_dialect(self, response: Response) -> Response:
+        if not response.message.calls:
+            return response
         from dragoman.text_tools.call_note import read_note
 
-        note = next((note for call in response.message.calls if (note := read_note(call)) is not None), None)
+        notes = [read_note(call) for call in response.message.calls]
+        self._calls_natively = self._calls_natively or None in notes
+        note = next((note for note in notes if note is not None), None)
         if note is not None and not self.found_dialect:
             self.found_dialect = note.dialect
             if self._on_found is not None:

@@ -16,7 +16,17 @@ CODE: tuple[Dialect, ...] = (
         layout="code_list",
         forms=_CODE,
         is_bare=True,
-        aliases=("llama32_pythonic", "toolace", "gemma3_pythonic"),
+        aliases=("llama32_pythonic", "toolace", "gemma3_pythonic", "raven", "nexusraven", "arctic", "deepseek_coder"),
+    ),
+    Dialect(
+        name="gorilla",
+        family="code",
+        layout="code_lines",
+        forms=_CODE,
+        openers=("<<function>>",),
+        aliases=("gorilla_openfunctions",),
+        call=("<<function>>", ""),
+        between="",
     ),
     Dialect(
         name="llama4",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,12 +29,21 @@ class Named(msgspec.Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-def calls_in(value: Any, *, name_as_key: bool = False, is_bare: bool = False) -> list[Named] | str:
-    """The calls in a value, or the reason why there are none. `is_bare`: there is no marker, so the value must be exact."""
+def calls_in(
+    value: Any, *, name_as_key: bool = False, is_bare: bool = False, is_tool: Callable[[str], bool] | None = None
+) -> list[Named] | str:
+    """The calls in a value, or the reason why there are none. `is_bare`: there is no marker, so the value must be exact. `is_tool`: an
+    object whose keys are all tools' names holds a call of each."""
     found: list[Named] = []
     for item in _items(value, 0):
         if len(found) >= MAX_CALLS_IN_VALUE:
             return "it holds too many calls"
+        if is_tool is not None and isinstance(item, dict) and item and all(map(is_tool, item)):
+            each = [_with_args(name, args) for name, args in item.items()]
+            if faults := [fault for fault in each if isinstance(fault, str)]:
+                return faults[0]
+            found += [call for call in each if isinstance(call, Named)]
+            continue
         read = _from_single_key(item) if name_as_key and not _has_name(item) else _from_object(item, is_bare=is_bare)
         if isinstance(read, str):
             return read

@@ -15,6 +15,7 @@ from dragoman.base import jsontext
 from dragoman.base.text import closest
 from dragoman.text_tools.align import AlignedCall, UnknownTool, align
 from dragoman.text_tools.calls import Call, Parsed, Rejected
+from dragoman.text_tools.ledger import MENTIONED
 from dragoman.text_tools.openers import OPENERS
 from dragoman.text_tools.parser import parse
 from dragoman.text_tools.render import render_calls
@@ -35,11 +36,15 @@ BENIGN_REASONS = frozenset(
         "it stands behind a tool result that the model made up",
         "it is written in another dialect, within a line",
         "text follows it",
+        MENTIONED,
     )
 )
 """Reasons for rejecting something that was not intended as a call; the model gets no feedback on these."""
 
 _OPENERS = tuple(sorted(OPENERS, key=len, reverse=True))
+_DECORATION = " \t\r\n\"'`[-*•"
+_NAMED = re.compile(r"[\s\"'`\[\-*•]*(?:`{3,}[\w+#.\-]*\s*)?[^\W\d](?:\\?[\w.\-])*\s?\(")
+"""An answer that begins with a call without a marker meant it."""
 _FENCE = re.compile(r"`{3,}[\w-]*$")
 _WRAPPED = re.compile(r"(?:`{3,}[\w-]*\s*)?\{\s*[\"']tool_calls?[\"']\s*:")
 MAX_REPORTED = 3
@@ -66,6 +71,8 @@ def _is_intended(parsed: Parsed, start: int, end: int) -> bool:
     if any(piece.kind == "call" and piece.start <= start < piece.end for piece in parsed.pieces):
         return True
     text = parsed.original_text
+    if not text[:start].strip(_DECORATION) and _NAMED.match(text, start):
+        return True
     opening = _opening(text, start)
     line = text[text.rfind("\n", 0, opening) + 1 : opening]
     head = text[opening : min(end, opening + 200)]

@@ -12,6 +12,7 @@ TRAILING_COMMA = "a comma too many"
 MISSING_COMMA = "a comma missing"
 PYTHON_LITERAL = "Python's True, False or None"
 SINGLE_QUOTES = "single quotes"
+NO_NUMBER = "a number that JSON does not have, read as text"
 BARE_KEY = "a key without quotes"
 RAW_CONTROL = "line breaks inside a string"
 UNKNOWN_ESCAPE = "an escape JSON does not have"
@@ -26,6 +27,8 @@ _WORDS: dict[str, tuple[Any, str]] = {
     "True": (True, PYTHON_LITERAL),
     "False": (False, PYTHON_LITERAL),
     "None": (None, PYTHON_LITERAL),
+    "NaN": ("NaN", NO_NUMBER),
+    "Infinity": ("Infinity", NO_NUMBER),
 }
 _SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")

@@ -12,10 +12,15 @@ from dragoman.text_tools.lexer import LexerSource
 from dragoman.text_tools.openers import OPENERS
 from dragoman.text_tools.place import Place
 from dragoman.text_tools.raw_calls import CallBlock
+from dragoman.text_tools.toolset import Toolset
 
 MAX_CALLS = 128
 """Calls in one answer. More are rejected."""
 _BETWEEN = " \t\r\n;,"
+MAX_SEEN_CHARS = 20_000
+"""How far an answer in which nothing was read is searched for the mention of a call. What is longer is a text, and no call."""
+_IN_NAME = ("_", ".", "-", "\\")
+MENTIONED = "it stands within other text"
 CUT_SHORT = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete"))
 
 
@@ -28,6 +33,10 @@ class _HeldCall(msgspec.Struct, frozen=True):
     """The text between the previous call and this one."""
     text: str
     begins_line: bool
+    beside_text: bool = False
+    """Whether it is a code fence behind other text: all of it must then fit."""
+    may_precede: bool = False
+    """Whether it counts, as one beside text, even if text follows."""
 
 
 class CallLedger:
@@ -135,8 +144,9 @@ class CallLedger:
         self._emit_text(text)
         return text
 
-    def hold(self, block: CallBlock, start: int, begins_line: bool) -> None:
-        self._held.append(_HeldCall(block, start, "".join(self._gap), "".join(self._source.kept), begins_line))
+    def hold(self, block: CallBlock, start: int, begins_line: bool, *, beside_text: bool = False, may_precede: bool = False) -> None:
+        written = "".join(self._source.kept)
+        self._held.append(_HeldCall(block, start, "".join(self._gap), written, begins_line, beside_text, may_precede))
         self._begun = None
         self._gap.clear()
 
@@ -149,25 +159,42 @@ class CallLedger:
         self._gap.clear()
         for each in held:
             self._emit_text(each.gap)
-            if accept:
+            if accept or each.may_precede:
                 self._source.kept = [each.text]
-                self.conclude(each.block, each.start, each.begins_line, is_bare=True)
+                beside_text = each.beside_text or not accept
+                self.conclude(each.block, each.start, each.begins_line, is_bare=True, beside_text=beside_text)
             else:
                 self._emit_text(each.text)
                 self._reject((each.start, each.start + len(each.text)), CallRefusal("text follows it"))
         self._emit_text(gap)
 
+    def note_mention(self, answer: str, tools: Toolset) -> None:
+        """Say why a known tool's name with a bracket behind it was not read: it is never passed over in silence."""
+        seen = answer[:MAX_SEEN_CHARS]
+        if "(" not in seen:
+            return
+        is_escaped = "\\" in seen
+        for name in tools.names:
+            for written in (name, name.replace("_", "\\_")) if is_escaped else (name,):
+                at = _find_call(seen, written)
+                if at >= 0 and not self._is_reasoning(at):
+                    self._reject((at, at + len(written)), CallRefusal(MENTIONED, name))
+                    return
+
+    def _is_reasoning(self, at: int) -> bool:
+        return any(piece.kind == "reasoning" and piece.start <= at < piece.end for piece in self.pieces)
+
     # --- the verdict
 
-    def conclude(self, block: CallBlock, start: int, begins_line: bool, *, is_bare: bool = False) -> None:
+    def conclude(self, block: CallBlock, start: int, begins_line: bool, *, is_bare: bool = False, beside_text: bool = False) -> None:
         """Accept or refuse each call of a block; if none is accepted, the block is text."""
         end = start + sum(map(len, self._source.kept))
-        fault = self._fault(block)
+        refusal = CallRefusal(fault) if (fault := self._fault(block)) else self._unfit(block) if beside_text else None
         refused: list[tuple[Span, CallRefusal]] = [((start, end), CallRefusal(each)) for each in block.faults]
         is_accepted = False
-        for raw in block.calls if not fault else ():
+        for raw in block.calls if refusal is None else ():
             verdict = (
-                self._admission.admit(raw, block.opener, at_line_start=begins_line, is_bare=is_bare)
+                self._admission.admit(raw, block.opener, at_line_start=begins_line, is_bare=is_bare, beside_text=beside_text)
                 if len(self.calls) < MAX_CALLS
                 else CallRefusal("there are too many calls", raw.name)
             )
@@ -185,9 +212,17 @@ class CallLedger:
             self._place.advance_past_call()
         else:
             self.release()
-            refused = refused or [((start, end), CallRefusal(fault or "it holds no call"))]
+            refused = refused or [((start, end), refusal or CallRefusal("it holds no call"))]
         for span, each in refused:
             self._reject(span, each)
+
+    def _unfit(self, block: CallBlock) -> CallRefusal | None:
+        """Why a code fence beside other text is code and no calls: one of them does not fit."""
+        for raw in block.calls:
+            verdict = self._admission.admit(raw, block.opener, at_line_start=True, is_bare=True, beside_text=True)
+            if isinstance(verdict, CallRefusal):
+                return verdict
+        return CallRefusal(block.faults[0]) if block.faults else None
 
     def _fault(self, block: CallBlock) -> str:
         if self.has_invented_result:
@@ -203,3 +238,14 @@ class CallLedger:
         if len(self.rejected) < MAX_CALLS:
             self.rejected.append(Rejected(span, refused.reason, name=refused.name, suggestions=refused.suggestions))
             self.out.append(CallRejected(span, refused.reason, refused.suggestions))
+
+
+def _find_call(answer: str, name: str) -> int:
+    """Where a name stands by itself with a bracket behind it, or -1."""
+    at = answer.find(name)
+    while at >= 0:
+        before, behind = answer[at - 1 : at], answer[at + len(name) : at + len(name) + 2]
+        if behind.lstrip(" ").startswith("(") and not (before.isalnum() or before in _IN_NAME):
+            return at
+        at = answer.find(name, at + len(name))
+    return -1

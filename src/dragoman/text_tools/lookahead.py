@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from dragoman.text_tools.align import fold
@@ -29,34 +29,71 @@ _VALUE_START = r"""(?:\[?\s{0,16}(?:\{\s{0,16}(?:["'](?P<key>\w{0,16})(?:["']\s{
 _FENCE = r"`{3,16}(?!`)[ \t]{0,8}(?:(?:json\w?|JSON|tool_calls?|tool|javascript|js)\b)?[ \t]{0,8}\r?\n?\s{0,32}"
 _FENCE_START = r"`{3,16}[ \t]{0,8}\w{0,12}[ \t]{0,8}\r?\n?\s{0,32}"
 
-BESIDE = (_OBJECT_NEXT, _LIST_NEXT)
-"""Patterns of what begins, or may still begin, a call without a marker."""
+_ELEMENT_NEXT = r"<[^\W\d][\w.\-]{0,127}(?:>|\Z)"
+BESIDE = (_OBJECT_NEXT, _LIST_NEXT, _ELEMENT_NEXT)
+"""Patterns of what begins, or may still begin, a call without a marker. They name no tool, so one finder serves every set of tools."""
 
 CODE_FENCE = re.compile(rf"{_FENCE}(?P<value>{_VALUE})")
 CODE_FENCE_START = re.compile(rf"{_FENCE_START}{_VALUE_START}")
+FENCE_HEAD = re.compile(r"`{3,16}(?!`)[ \t]{0,8}(?:(?:[\w+#.\-]{1,20}[ \t]{0,8})?\r?\n)?")
+FENCE_HEAD_START = re.compile(r"`{3,16}[ \t]{0,8}(?:[\w+#.\-]{1,20}[ \t]{0,8})?\r?")
+"""A code fence of any kind, with its line."""
 _BARE, _BARE_START = re.compile(_VALUE), re.compile(_VALUE_START)
 _CODE = re.compile(r"\[\s{0,16}(?P<name>[^\W\d][\w.\-]{0,63})\(")
 _CODE_START = re.compile(r"\[\s{0,16}(?P<name>(?:[^\W\d][\w.\-]{0,63})?)")
 
 _ARROWS = re.compile(r"(>>>(?:all(?=\n)|[\w.\-]{1,128}(?=\n\s{0,8}\{)))\n?")
 _ARROWS_START = re.compile(r">>>[\w.\-]{0,128}(?:\n\s{0,8})?")
-_RECIPIENT = r"(?P<recipient>to=[^\s<]{1,120}\s{0,4}(?:<\|channel\|>\w{1,20})?<\|message\|>)"
-_RECIPIENT_START = r"t|to|to=[^\s<]{0,120}\s{0,4}(?:<\|?[a-z]{0,8}\|?(?:>\w{0,20})?(?:<\|?[a-z]{0,8}\|?)?)?"
+_TOOL = r"(?P<tool>[\w.\-]{1,128})(?:\n\s{0,8}(?=\{)|(?=\[ARGS\]))"
+_TOOL_START = r"(?P<tool>[\w.\-]{1,128})(?:\n\s{0,8}|\[[ARGS]{0,4})?"
+_CONSTRAINED = r"(?:\s{0,4}<\|constrain\|>\w{1,20})?"
+_CHANNEL = r"(?:analysis|commentary|final)(?:\s{1,4}to=[^\s<]{1,120})?"
+_RECIPIENT = rf"(?P<recipient>(?:{_CHANNEL}|to=[^\s<]{{1,120}}\s{{0,4}}(?:<\|channel\|>\w{{1,20}})?){_CONSTRAINED}<\|message\|>)"
+_TOKEN_START = r"(?:<\|?[a-z]{0,9}\|?(?:>\w{0,20}\s{0,4}(?:<\|?[a-z]{0,9}\|?(?:>\w{0,20}(?:<\|?[a-z]{0,9}\|?)?)?)?)?)?"
+_CHANNEL_START = trie_pattern(("analysis", "commentary", "final"))
+_RECIPIENT_START = (
+    rf"(?:t|to|(?:{_CHANNEL_START})(?:\s{{1,4}}(?:t|to)?)?|(?:{_CHANNEL}\s{{0,4}}|to=[^\s<]{{0,120}}\s{{0,4}}){_TOKEN_START})"
+)
+
+
+_HEADING, _HEADING_START = re.compile(rf"\s{{0,8}}{_RECIPIENT}"), re.compile(rf"\s{{0,8}}(?:{_RECIPIENT_START})?")
+_NAMED, _NAMED_START = re.compile(_TOOL), re.compile(_TOOL_START)
 
 
 class Lookahead:
-    """Lookahead for one set of tools."""
+    """Lookahead for one set of tools. Nothing is compiled for the set as a whole: a conversation may change its tools at any time."""
 
     def __init__(self, tools: Toolset | None) -> None:
         self._tools = tools
         self._folded = tuple(fold(name) for name in tools.names) if tools is not None else None
         names = tools.names if tools is not None else ()
-        self.elements: dict[str, Patterns] = {
-            f"<{name}>": _element_patterns(name, self.parameters(name)) for name in names if f"<{name}>" not in FIXED
-        }
-        self.finder = _finder(tuple(self.elements))
-        self.start: Patterns = _start_patterns(names)
+        self.elements = frozenset(tag for name in names if (tag := f"<{name}>") not in FIXED)
+        """Tags that are a tool's name."""
+        self.finder = _finder()
         self.arrows: Patterns = (_ARROWS, _ARROWS_START)
+
+    def element(self, tag: str) -> Patterns:
+        """A tool's tag followed directly by a parameter's tag or its own end tag."""
+        return _element_patterns(tag[1:-1], self.parameters(tag[1:-1]))
+
+    def may_be_element(self, beginning: str) -> bool:
+        return any(tag.startswith(beginning) for tag in self.elements)
+
+    def heading(self, source: LexerSource) -> Generator[None, None, re.Match[str] | None]:
+        """What an answer begins with if the chat template wrote the part before it: the rest of a heading, or a tool's name."""
+        names = self._tools.names if self._tools is not None else ()
+        while True:
+            rest = source.buffer[source.position : source.position + WINDOW]
+            named = _NAMED.match(rest)
+            if found := _HEADING.match(rest) or (named if named and named["tool"] in names else None):
+                return found
+            if source.closed or len(rest) == WINDOW:
+                return None
+            named = _NAMED_START.fullmatch(rest)
+            may_be_named = named is not None and any(name.startswith(named["tool"]) for name in names)
+            if not may_be_named and not _HEADING_START.fullmatch(rest):
+                return None
+            yield
 
     def parameters(self, name: str) -> tuple[str, ...]:
         schema = self._tools.schema(name) if self._tools is not None else None
@@ -90,9 +127,9 @@ def _may_be_key(beginning: str) -> bool:
 FIXED: frozenset[str] = frozenset((*OPENERS, *REASONING, *BARE_ENDS, *CHANNELS, *NOISE, *ENDINGS, *RESPONSES, "`", ">>>"))
 
 
-@lru_cache(maxsize=32)
-def _finder(elements: tuple[str, ...]) -> Finder:
-    return Finder((*FIXED, *elements), BESIDE)
+@cache
+def _finder() -> Finder:
+    return Finder(FIXED, BESIDE)
 
 
 @lru_cache(maxsize=256)
@@ -103,13 +140,3 @@ def _element_patterns(name: str, parameters: tuple[str, ...]) -> Patterns:
     longest = max(map(len, inner)) - len("<>")
     whole = "|".join(map(re.escape, inner))
     return re.compile(rf"<{tag}>\s{{0,32}}(?:{whole})"), re.compile(rf"<{tag}>\s{{0,32}}(?:<[^<>]{{0,{longest}}})?")
-
-
-@lru_cache(maxsize=32)
-def _start_patterns(names: tuple[str, ...]) -> Patterns:
-    if not names:
-        return re.compile(rf"\s{{0,8}}{_RECIPIENT}"), re.compile(rf"\s{{0,8}}(?:{_RECIPIENT_START})?")
-    any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    whole = rf"\s{{0,8}}{_RECIPIENT}|(?P<tool>{any_name})(?:\n\s{{0,8}}(?=\{{)|(?=\[ARGS\]))"
-    beginning = rf"\s{{0,8}}(?:{_RECIPIENT_START})?|(?:{trie_pattern(names)})(?:\n\s{{0,8}}|\[[ARGS]{{0,4}})?"
-    return re.compile(whole), re.compile(beginning)

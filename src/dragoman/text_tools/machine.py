@@ -12,9 +12,10 @@ from dragoman.text_tools.blocks import BlockReader
 from dragoman.text_tools.dialect import Dialect
 from dragoman.text_tools.ledger import CallLedger
 from dragoman.text_tools.lexer import LexerSource, NotACall, Reading, finder, match_literal, match_pattern, take_space, take_until
-from dragoman.text_tools.lookahead import CODE_FENCE, CODE_FENCE_START, WRAPPED, Lookahead
+from dragoman.text_tools.lookahead import CODE_FENCE, CODE_FENCE_START, FENCE_HEAD, FENCE_HEAD_START, WRAPPED, Lookahead
 from dragoman.text_tools.openers import BARE_ENDS, CHANNELS, ENDINGS, MESSAGE, MESSAGE_ENDS, NOISE, OPENERS, REASONING, RESPONSES
 from dragoman.text_tools.place import Place
+from dragoman.text_tools.plain_calls import END_OF_CALLS, PlainReader
 from dragoman.text_tools.raw_calls import CallBlock
 from dragoman.text_tools.toolset import Toolset
 
@@ -54,6 +55,9 @@ class Machine:
         self._lookahead = Lookahead(tools)
         self._find = self._lookahead.finder if takes_calls else finder(("`", *REASONING, *BARE_ENDS))
         self._reader = BlockReader(source, tools, ledger.set_name)
+        self._plain = PlainReader(source, tools, ledger.set_name) if tools is not None and takes_calls else None
+        self._may_be_plain = takes_calls
+        """Whether the answer may begin here with calls that nothing marks."""
         self._has_thought = False
         self.search = self._find.search
         self.is_idle = False
@@ -72,6 +76,9 @@ class Machine:
     def _read_text(self) -> Reading:
         source, ledger, find = self._source, self._ledger, self._find
         while True:
+            if self._may_be_plain:
+                self._may_be_plain = False
+                yield from self._read_plain()
             text = source.buffer
             match = find.search(text, source.position)
             start = match.start() if match else len(text)
@@ -86,6 +93,8 @@ class Machine:
                 yield
             elif match.group() in find.markers:
                 yield from self._read_marker(match.group())
+            elif text[start] == "<":
+                yield from self._read_tag(match)
             elif text[start] in "{[" and not self._place.is_quoted:
                 yield from self._read_bare()
             else:
@@ -110,12 +119,11 @@ class Machine:
             yield from self._read_block(marker)
         elif marker in CHANNELS:
             yield from self._read_channel(marker)
-        elif marker in self._lookahead.elements:
-            yield from self._read_elements(marker)
         elif marker == ">>>":
             yield from self._read_arrows()
         elif marker in NOISE or (marker in ENDINGS and place.follows_call):
             self._ledger.skip_marker(len(marker))
+            self._may_be_plain = place.is_first
         else:
             if marker in RESPONSES and place.begins_line:
                 self._ledger.has_invented_result = True
@@ -148,7 +156,7 @@ class Machine:
         source, ledger, was_blank = self._source, self._ledger, self._place.is_blank
         match = yield from match_pattern(source, CODE_FENCE, CODE_FENCE_START)
         if match is None or not (match["key"] in WRAPPED or self._may_be_bare()):
-            return False
+            return (yield from self._read_plain_fence(count))
         start = ledger.begin()
         source.take(match.start("value"))
         try:
@@ -163,6 +171,30 @@ class Machine:
             self._place.fence = count
             return True
         self._conclude_bare(block, start, was_blank, is_sure=match["key"] in WRAPPED)
+        return True
+
+    def _read_plain_fence(self, count: int) -> Generator[None, None, bool]:
+        """Read calls that nothing marks, if the fence begins like one; returns whether it did. They count if the fence is first or last."""
+        source, ledger, place = self._source, self._ledger, self._place
+        if self._plain is None or not place.is_blank or ledger.has_held:
+            return False
+        head = yield from match_pattern(source, FENCE_HEAD, FENCE_HEAD_START)
+        size = head.end() - source.position if head else 0
+        if not size or not (yield from self._plain.begins(size)):
+            return False
+        start, follows_text, fence = ledger.begin(), not place.is_first, "`" * count
+        source.take(source.position + size)
+        try:
+            block = yield from self._plain.read(fence)
+            if not source.is_empty:
+                source.take(source.position + count)
+        except NotACall as fault:
+            ledger.refuse(start, fault.reason)
+            place.fence = count
+            return True
+        is_code = all(call.form == "code" for call in block.calls)  # coding models explain their calls afterwards
+        may_precede = is_code and not follows_text and self._dialect is None
+        ledger.hold(block, start, begins_line=True, beside_text=follows_text, may_precede=may_precede)
         return True
 
     # --- thinking
@@ -184,6 +216,7 @@ class Machine:
         parts: list[str] = []
         end = yield from self._read_speech(ends, parts.append)
         self._has_thought = True
+        self._may_be_plain = self._place.is_first
         if end:
             ledger.skip_marker(len(end))
         elif not ledger.is_cut:
@@ -224,15 +257,15 @@ class Machine:
     def _read_beginning(self) -> Reading:
         """An answer may begin in the middle of a heading, or with a tool's name, if the chat template wrote the part before it."""
         source = self._source
-        match = yield from match_pattern(source, *self._lookahead.start)
+        match = yield from self._lookahead.heading(source)
         if match is None:
             return
         start = self._ledger.begin()
         if match.lastgroup == "recipient":
-            source.take(match.end())
-            yield from self._read_message(start, match.group(), "<|start|>")
+            source.take(source.position + match.end())
+            yield from self._read_message(start, f"<|channel|>{match.group().strip()}", "<|start|>")
         else:
-            source.take(match.end("tool"))
+            source.take(source.position + match.end("tool"))
             if (yield from match_literal(source, ("[ARGS]",))):
                 source.take(source.position + len("[ARGS]"))
             yield from self._read_arguments(start, match["tool"], (">>>",), ">>>")
@@ -304,6 +337,30 @@ class Machine:
             return
         self._ledger.conclude(msgspec.structs.replace(block, opener=marker), start, begins_line=True)
 
+    # --- calls that nothing marks
+
+    def _read_plain(self) -> Reading:
+        """Read calls that are the whole answer, if it begins like one."""
+        if self._plain is None or not self._place.is_first or self._ledger.has_held:
+            return
+        if size := (yield from self._plain.stray_heading()):
+            self._ledger.skip_marker(size)
+        if not (yield from self._plain.begins()):
+            return
+        start = self._ledger.begin()
+        try:
+            block = yield from self._plain.read(END_OF_CALLS)
+            is_ended = not self._source.is_empty
+            if is_ended:
+                self._source.take(self._source.position + len(END_OF_CALLS))
+        except NotACall as fault:
+            self._ledger.refuse(start, fault.reason)
+            return
+        if is_ended:  # what follows explains them
+            self._ledger.conclude(block, start, begins_line=True, is_bare=True)
+        else:
+            self._ledger.hold(block, start, begins_line=True)
+
     # --- calls
 
     def _read_block(self, marker: str) -> Reading:
@@ -320,10 +377,20 @@ class Machine:
             return
         self._ledger.conclude(block, start, begins_line)
 
+    def _read_tag(self, match: re.Match[str]) -> Reading:
+        """Read a tag that may be a tool's name."""
+        tag = match.group()
+        if tag in self._lookahead.elements and not self._place.is_quoted:
+            yield from self._read_elements(tag)
+        elif match.end() == len(self._source.buffer) and not self._source.closed and self._lookahead.may_be_element(tag):
+            yield
+        else:
+            self._take_text(1)
+
     def _read_elements(self, marker: str) -> Reading:
         """Read a call whose tag is the tool's name."""
         source, name, begins_line = self._source, marker[1:-1], self._place.begins_line
-        if (yield from match_pattern(source, *self._lookahead.elements[marker])) is None:
+        if (yield from match_pattern(source, *self._lookahead.element(marker))) is None:
             self._take_text(len(marker))
             return
         self._ledger.settle_held(accept=False)

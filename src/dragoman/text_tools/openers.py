@@ -85,6 +85,7 @@ _TABLE: tuple[Opener, ...] = (
     Opener("<|python_start|>", ("<|python_end|>",), is_optional=True, is_code=True),
     Opener("<|tool_call_start|>", ("<|tool_call_end|>",), is_code=True),
     Opener("<function_calls>", ("</function_calls>",), is_code=True),
+    Opener("<<function>>", ("</s>",), is_optional=True, is_code=True),
     Opener("<|tool_call>", ("<tool_call|>",)),
     Opener("<start_function_call>", ("<end_function_call>",)),
 )
@@ -131,6 +132,9 @@ NOISE: frozenset[str] = frozenset(
         *("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>", "<|end_of_msg|>"),
         *("<|message_model|>", "<|content_text|>", "<|end_message|>", "<|content_model_end_sampling|>"),
         *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|message_sep|>", "<|role_sep|>"),
+        *("<|im_start|>", "<|im_start|>assistant", "<|start_header_id|>assistant<|end_header_id|>"),
+        *("<|start_header_id|>", "<|end_header_id|>", "<|begin_of_text|>", "<|end_of_text|>", "<|endoftext|>", "<|EOT|>", "<|assistant|>"),
+        *("<start_of_turn>model", "<start_of_turn>", "<end_of_turn>", "<bot_end>"),
     )
 )
 """Control tokens without meaning, which are dropped."""

@@ -91,6 +91,9 @@ class StreamParser:
         ledger.reason = str(reason) or "stop"
         self._source.closed = True
         out = self._go_on()
+        if self._tools is not None and self._takes_calls and not ledger.calls and not ledger.rejected:
+            ledger.note_mention("".join(self._chunks), self._tools)
+            out = ledger.out
         out += [CallReady(call, call.span, call.repairs, call.trust) for call in ledger.calls]
         out.append(Done(ledger.reason))
         return out

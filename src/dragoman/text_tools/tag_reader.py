@@ -246,7 +246,9 @@ def _trim(value: str, trim: str) -> str:
     match trim:
         case "lines":
             return value.removeprefix("\n").removesuffix("\n")
-        case "space":
+        case "space" if "\n" not in value.strip():
             return value.strip()
+        case "space":  # several lines: their indentation and a last line break are part of the text
+            return value.removeprefix("\n").removesuffix("\n")
         case _:
             return value
