@@ -32,16 +32,18 @@ LEADS = ("Call", "Action", "Function call", "Function", "Tool call", "Answer", "
 """What some models write before their calls, with a colon."""
 _LEAD = rf"(?:(?:{'|'.join(LEADS)}):)"
 _DECORATION = r"""(?:[\s"'“”‘’\[;,|]|[\-*•·+]|`{1,2}(?!`)|\(?\d{1,3}[.):](?=\s))"""
-_TOKEN = r"<\|\w{1,24}\|>(?:assistant\b)?|</s>"
+_TOKEN = r"<\|\w{1,24}\|>(?:assistant)?|</s>"
+_TOKEN_NEXT = rf"</?s?|<\|\w{{0,24}}\|?|<\|\w{{1,24}}\|>(?:{trie_pattern(['assistant'])})"
 _AROUND = (
     rf"""(?:{_TOKEN}|[\s"'“”‘’\[\]();,|.]|[\-*•·+]|`{{1,2}}(?!`)|\d{{1,3}}[.):](?=\s)|#[^\n]{{0,300}}(?:\n|\Z)|//[^\n]{{0,300}}(?:\n|\Z))"""
 )
 _BEFORE = rf"{_DECORATION}{{0,32}}(?:{_LEAD}{_DECORATION}{{0,8}})?"
 _OPENING = re.compile(rf"""(?P<before>{_BEFORE})(?:(?P<name>{_NAME})\s{{0,2}}\(|\{{\s{{0,16}}["'](?P<key>{_NAME})["']\s{{0,4}}:)""")
 _WORD_NEXT = rf"(?:{_NAME})?\\?\s{{0,2}}"
-_LEAD_NEXT = rf"(?:{trie_pattern([f'{lead}:' for lead in LEADS])})(?:{_DECORATION}{{0,8}}{_WORD_NEXT})?"
 _KEY_NEXT = rf"""\{{\s{{0,16}}(?:["'](?:{_NAME})?\\?(?:["']\s{{0,4}})?)?"""
-_OPENING_START = re.compile(rf"{_DECORATION}{{0,32}}(?:\(?\d{{0,3}}[.):]?|`{{1,3}}|{_WORD_NEXT}|{_LEAD_NEXT}|{_KEY_NEXT})")
+_NEXT = rf"(?:\(?\d{{0,3}}[.):]?|`{{1,3}}|{_WORD_NEXT}|{_KEY_NEXT})"
+_LEAD_NEXT = rf"(?:{trie_pattern([f'{lead}:' for lead in LEADS])})(?:{_DECORATION}{{0,8}}{_NEXT})?"
+_OPENING_START = re.compile(rf"{_DECORATION}{{0,32}}(?:{_NEXT}|{_LEAD_NEXT})")
 _CALL = re.compile(rf"(?P<name>{_NAME})\s{{0,2}}(?=\()")
 _CALL_START = re.compile(rf"(?:{_NAME})?\\?\s{{0,2}}")
 _QUOTES = frozenset("\"'")
@@ -167,4 +169,4 @@ _FIRST = re.compile(_BEFORE)
 _HEADING = re.compile(r"\s{0,4}assistant<\|end_header_id\|>")
 _HEADING_START = re.compile(rf"\s{{0,4}}(?:{trie_pattern(['assistant<|end_header_id|>'])})?")
 _BETWEEN = re.compile(rf"{_AROUND}{{0,64}}")
-_BETWEEN_START = re.compile(rf"{_AROUND}{{0,64}}(?:\(?\d{{0,3}}[.):]?|`{{1,3}}|</?s?|<\|\w{{0,24}}\|?|/|#[^\n]{{0,300}}|//[^\n]{{0,300}})")
+_BETWEEN_START = re.compile(rf"{_AROUND}{{0,64}}(?:\(?\d{{0,3}}[.):]?|`{{1,3}}|{_TOKEN_NEXT}|/|#[^\n]{{0,300}}|//[^\n]{{0,300}})")
