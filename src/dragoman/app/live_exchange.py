@@ -12,7 +12,7 @@ import msgspec
 from dragoman.base.words import say
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import BadRequest, TimedOut
-from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, TextDelta
+from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, StreamEvent, TextDelta
 from dragoman.values.messages import FinishReason, Message, Request, Response, Settings, user
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Usage
@@ -152,7 +152,6 @@ def _note_on(event: StreamEvent) -> str:
     """What the user should know of an event besides the answer."""
     if isinstance(event, Retrying):
         return say("live_retried", reason=event.reason)
-    # By name, so that nothing else has to know of it: a field that the service refused and that was left out.
-    if type(event).__name__ == "FieldOmitted":
-        return say("live_omitted", field=getattr(event, "field", ""), reason=getattr(event, "reason", ""))
+    if isinstance(event, FieldOmitted):
+        return say("live_omitted", field=event.field, reason=event.reason)
     return ""

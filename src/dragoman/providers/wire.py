@@ -71,7 +71,10 @@ Taken = Callable[[], set[str]]
 
 
 class Wire(Protocol):
-    """A protocol, as a module provides it. All functions are pure."""
+    """A protocol, as a module provides it. All functions are pure.
+
+    A module may also have `answer_from_error(status, body)`: the answer that the body of an error holds, or None.
+    """
 
     def render(self, message: Message, to: Destination) -> Any: ...
 
