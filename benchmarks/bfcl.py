@@ -26,6 +26,7 @@ import msgspec
 
 from benchmarks.table import Table
 from dragoman.loop.model import Models, find_weights
+from dragoman.loop.options import Connector
 from dragoman.providers.catalog import Catalog, builtin_catalog
 from dragoman.providers.connect import connect
 from dragoman.text_tools.options import TextOptions
@@ -83,7 +84,7 @@ def model_in(way: str, name: str) -> Any:
         return connect(model, catalog=catalog, blobs=blobs, weights=find_weights)
 
     calling = way if way in ("native", "auto") else "text"
-    models = Models(connect_local, MemoryBlobs(), calling, TextOptions(way) if calling == "text" else None)  # type: ignore[arg-type]
+    models = Models(Connector(connect_local, catalog=catalog), MemoryBlobs(), calling, TextOptions(way) if calling == "text" else None)  # type: ignore[arg-type]
     return models.use(f"local/{name}")
 
 

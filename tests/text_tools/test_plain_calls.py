@@ -137,6 +137,7 @@ def test_a_tool_named_with_a_bracket_is_never_passed_over_in_silence() -> None:
     ("text", "reason"),
     [
         ("get_weather(days=3)", "its arguments do not fit: city is required"),
+        ('<tool_call>\n{"name": "get_weather", "arguments": {"days": 3}}\n</tool_call>', "its arguments do not fit: city is required"),
         ("get_weather(city=lookup(1))", "its arguments are no values"),
         ("get_weather(city='Paris')\n\nThis asks for the weather.", "text stands beside it"),
         ("get_weather(city='Par", "it breaks off"),

@@ -87,7 +87,9 @@ class Admission:
             return CallRefusal("it stands in a code fence beside other text", name)
         if beside_text:
             trust = "fenced"
-        if aligned.problems and (trust == "fenced" or (trust == "bare" and raw.form == "code")):
+        if aligned.problems and (
+            trust == "fenced" or (trust == "bare" and raw.form == "code") or self._lacks_some(tool, aligned.args, raw, trust)
+        ):
             return CallRefusal(f"its arguments do not fit: {aligned.problems[0]}", name)
         if self._is_strict and trust == "recognised":
             if not at_line_start:
@@ -98,6 +100,14 @@ class Admission:
         repairs = tuple(dict.fromkeys((*raw.repairs, *((POSITIONAL,) if raw.positional else ()), *renamed, *aligned.repairs)))
         args = {str(key): _drop_declared_type(value) for key, value in aligned.args.items()}
         return Call(tool, args, repairs, trust, self._dialect_of(marker, raw), (raw.start, raw.end), aligned.problems)
+
+    def _lacks_some(self, tool: str, args: Mapping[str, Any], raw: RawCall, trust: Trust) -> bool:
+        """Whether a JSON call in no agreed dialect has some arguments and lacks others: models write such calls when no tool fits."""
+        schema = self._tools.schema(tool) if self._tools is not None else None
+        required = schema.get("required") if schema else None
+        if trust == "negotiated" or raw.form != "json" or not args or not isinstance(required, list):
+            return False
+        return any(key not in args for key in required)
 
     def _find_tool(self, name: str) -> str | UnknownTool:
         """The tool that a name means. Some templates write a name twice, or put a module before it."""
