@@ -74,6 +74,7 @@ LATER = {
     "loop.files_in_context": "only where something is pruned",
     "loop.gitignore": "only where a folder has such a file",
     "loop.left_out": "only where the user set temperature, top_p, top_k or thinking",
+    "loop.meant": "only where a call does not fit its tool, or was read out of text",
     "loop.search_model": "only where the chat model cannot search",
     "loop.upkeep": "not before a first answer",
     "providers.anthropic_schema": "only where the answer must be JSON",

@@ -325,3 +325,17 @@ def test_what_still_does_not_fit_is_told() -> None:
 def test_tool_specs_are_taken_as_they_are() -> None:
     spec = ToolSpec.of("read_file", "", {"type": "object", "properties": {"n": INTEGER}})
     assert aligned("read_file", {"n": "1"}, [spec]).args == {"n": 1}
+
+
+def test_names_with_one_meaning_are_settled_before_those_with_several() -> None:
+    """`glob` may mean `pattern` or `include`; once `query` is `pattern`, it means `include`."""
+    grep = tool("grep", ("pattern",), pattern=STRING, include=STRING)
+    assert aligned("grep", {"query": "x", "glob": "*.py"}, [grep]).args == {"pattern": "x", "include": "*.py"}
+    assert aligned("grep", {"glob": "*.py"}, [grep]).args == {"pattern": "*.py"}
+
+
+def test_another_unit_is_another_number_and_no_typo() -> None:
+    wait = tool("wait", ("timeout_s",), timeout_s={"type": "number"})
+    assert aligned("wait", {"timeout_ms": 5000}, [wait]).args == {"timeout_ms": 5000}
+    assert aligned("wait", {"timeoutMs": 5000}, [wait]).args == {"timeoutMs": 5000}
+    assert aligned("wait", {"timout_s": 5}, [wait]).args == {"timeout_s": 5}

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
+from dragoman.tools.builtin import ToolDependencies, builtin_tools
+from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
+from dragoman.tools.workspace import Workspace
+from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolSpec
 from scheduling import PlainTool
@@ -99,3 +106,16 @@ def test_the_nearest_names_are_found(wrong: str, right: str) -> None:
 def test_what_is_near_nothing_finds_nothing() -> None:
     assert registry("read_file", "grep").nearest("xyzzy") == []
     assert registry("read_file", "grep").nearest("\x1b[0m" * 100_000) == []
+
+
+def test_built_in_tools_take_no_parameter_that_they_do_not_declare(tmp_path: Path) -> None:
+    """Otherwise another name for an optional one is ignored, and the call does something else than was meant."""
+    dependencies = ToolDependencies(
+        Workspace(tmp_path), MemoryBlobs(), Outputs(tmp_path / "out", 1_000), ask_user=_ask_nobody, memory_file=str(tmp_path / "memory.md")
+    )
+    for each in builtin_tools(dependencies):
+        assert each.spec.schema["additionalProperties"] is False, each.spec.name
+
+
+async def _ask_nobody(question: str, choices: Sequence[str]) -> str:
+    return ""

@@ -187,7 +187,7 @@ def _overlay(base: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key, value in values.items():
-        if prefix in ("deployments.", "text_tools.mapping."):
+        if prefix in ("deployments.", "text_tools.mapping.", "text_tools.model_mapping."):
             yield f"{prefix}{key}"
             yield prefix.removesuffix(".")
         elif isinstance(value, Mapping):

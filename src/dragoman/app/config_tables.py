@@ -79,6 +79,7 @@ class TextToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     preserve_context: bool = True
     no_think: Literal["", "/no_think", "<no_think>"] = ""
     mapping: dict[str, dict[str, str]] = {}
+    model_mapping: dict[str, dict[str, dict[str, str]]] = {}
 
 
 class WebTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

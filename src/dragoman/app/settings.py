@@ -54,7 +54,13 @@ def text_options_of(setup: Setup) -> TextOptions | None:
         dialect = find_dialect(table.dialect).name if table.dialect else DEFAULT
     except ValueError as error:
         raise ConfigError(say("bad_dialect", source=setup.loaded.source("text_tools.dialect").name, reason=error)) from error
-    return TextOptions(dialect, preserve_context=table.preserve_context, no_think=table.no_think or None, mapping=table.mapping)
+    return TextOptions(
+        dialect,
+        preserve_context=table.preserve_context,
+        no_think=table.no_think or None,
+        mapping=table.mapping,
+        model_mapping=table.model_mapping,
+    )
 
 
 def web_of(config: Config) -> WebAccess | None:

@@ -139,6 +139,8 @@ def _result_data(event: ToolCallFinished) -> dict[str, Any]:
     }
     if event.error_type:
         data["error_type"] = event.error_type
+    if event.repairs:
+        data["repairs"] = list(event.repairs)
     if event.output_file:
         data["output_file"] = event.output_file
     return data

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dragoman.base import jsontext
 from dragoman.context.settings import ContextSettings
@@ -24,9 +24,9 @@ from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import Ledger, Tool
+from dragoman.values.contracts import Ledger, MeantCall, Tool
 from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
-from dragoman.values.messages import Message, Settings, ToolCall
+from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.loop.upkeep import Upkeep
@@ -115,7 +115,7 @@ class Harness:
         return self._ledger
 
     def scheduler(self, emit: Emit) -> Scheduler:
-        return Scheduler(self.registry, self.ledger, self.approvals.decide, emit, outputs=self.outputs)
+        return Scheduler(self.registry, self.ledger, self.approvals.decide, emit, align=self._align, outputs=self.outputs)
 
     def add_directory(self, real: str) -> None:
         if real not in self.directories:
@@ -152,6 +152,11 @@ class Harness:
         if self.web is None or self.searcher is None:
             return []
         return web_tools(self.web, self.searcher, self.outputs)
+
+    def _align(self, call: ToolCall, args: Mapping[str, Any], specs: Sequence[ToolSpec]) -> MeantCall | None:
+        from dragoman.loop.meant import meant_call
+
+        return meant_call(call, args, specs, self.models.mapping_for(self.session.model))
 
     def _writes(self, call: ToolCall, arguments: str) -> tuple[str, ...]:
         tool = self.registry.get(call.name)

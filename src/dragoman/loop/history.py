@@ -166,8 +166,9 @@ class History:
         *,
         saw: tuple[str, ...] = (),
         wrote: tuple[str, ...] = (),
+        repairs: tuple[str, ...] = (),
     ) -> ToolFinished:
-        return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras, saw, wrote))
+        return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras, saw, wrote, repairs))
 
     def close_interrupted(self) -> None:
         """Close calls left open by an interrupted session. Started ones may have had effects; nothing is run again automatically."""

@@ -18,6 +18,7 @@ from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.values.profile import Profile
 
 if TYPE_CHECKING:
+    from dragoman.text_tools.align import NameMapping
     from dragoman.text_tools.options import TextOptions
 
 
@@ -133,6 +134,10 @@ class Models:
         is_thinking = options.is_thinking or (profile.opens_thinking and profile.tools == "text")  # else the provider has read it
         wrapped = msgspec.structs.replace(options, dialect=chosen, place=place_for(chosen, protocol), is_thinking=is_thinking)
         return Model(TextTools(provider, wrapped), model.name)
+
+    def mapping_for(self, model: Model) -> NameMapping:
+        """The user's own names for tools and parameters, as this model writes them."""
+        return self._text.mapping_for(model.provider.name, model.name) if self._text is not None else {}
 
     async def aclose(self) -> None:
         for provider in self._opened:

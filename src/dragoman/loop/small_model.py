@@ -38,6 +38,7 @@ def shorten(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
     schema = spec.schema
     kept = {name: each for name, each in schema.get("properties", {}).items() if name in parameters}
     schema |= {"properties": kept, "required": list(kept)}
+    schema.pop("additionalProperties", None)  # it is checked all the same; the grammar allows no other names
     return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
 
 

@@ -68,13 +68,14 @@ class Checkpoints:
         *,
         saw: tuple[str, ...] = (),
         wrote: tuple[str, ...] = (),
+        repairs: tuple[str, ...] = (),
     ) -> object:
         before = self._open.pop(result.call_id, {})
         files = self._find_changes(before)
         # A cancelled call may also be closed by code that does not know what it did, so record explicitly that it did nothing.
         if files or (before and outcome in UNSURE):
             self._ledger.change_files(result.call_id, files)
-        return self._ledger.finish_tool(result, outcome, display, extras, saw=saw, wrote=wrote)
+        return self._ledger.finish_tool(result, outcome, display, extras, saw=saw, wrote=wrote, repairs=repairs)
 
     async def sync(self) -> None:
         """Save the files that calls are about to change, then sync the ledger. Saving may be slow, so it runs in a thread."""

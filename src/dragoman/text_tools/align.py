@@ -7,6 +7,7 @@ otherwise. Every change is listed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ MAX_GUESSED = 32
 """With more unknown names than this, none is treated as a typo."""
 MAX_NAME_CHARS = 64
 PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/", "functions:")
+_UNIT = re.compile(r"(?:[_.-]|(?<=[a-z])(?=[A-Z]))((?i:ms|s|sec|min|kb|mb|gb|chars|lines|tokens))$")
 _PUNCTUATION = str.maketrans("", "", "-_. ")
 
 NameMapping = Mapping[str, Mapping[str, str]]
@@ -140,7 +142,7 @@ class _Aligner:
             return plain
         if (inner := self._unwrap(named)) is not None:
             return inner
-        guessed = self._rename(named, (self._mapped, self._same, self._synonym, self._slip))
+        guessed = self._rename(named, (self._mapped, self._same, self._synonym, self._required_synonym, self._slip))
         if guessed is not named:
             named = self._coerce(guessed, raw=raw)
             self.problems = problems(self._schema, named)
@@ -223,14 +225,16 @@ class _Aligner:
 
     def _synonym(self, name: str, value: Any, free: set[str]) -> list[str]:
         meant = SYNONYMS.get(fold(name), frozenset())
-        found = [known for other in meant for known in self._folds.get(other, ()) if known in free and self._could_be(value, known)]
+        return sorted(known for other in meant for known in self._folds.get(other, ()) if known in free and self._could_be(value, known))
+
+    def _required_synonym(self, name: str, value: Any, free: set[str]) -> list[str]:
+        """Of several parameters that a name may mean, the one that must be there."""
         required = self._schema.get("required")
-        wanted = [known for known in found if isinstance(required, list) and known in required]
-        return sorted(found) if len(wanted) != 1 else wanted
+        return [known for known in self._synonym(name, value, free) if isinstance(required, list) and known in required]
 
     def _slip(self, name: str, value: Any, free: set[str]) -> list[str]:
-        letters = fold(name)
-        return sorted(known for known in free if _is_slip(letters, fold(known)) and self._could_be(value, known))
+        letters, unit = fold(name), _unit(name)
+        return sorted(known for known in free if _unit(known) == unit and _is_slip(letters, fold(known)) and self._could_be(value, known))
 
     def _could_be(self, value: Any, parameter: str) -> bool:
         types = self._coercion.shape(self._shape.fields[parameter]).types
@@ -239,6 +243,12 @@ class _Aligner:
         read = Coercion(self._schema).coerce(value, self._shape.fields[parameter], parameter)
         kind = type_of(read)
         return kind in types or (kind == "integer" and "number" in types) or (kind == "number" and "integer" in types and read.is_integer())
+
+
+def _unit(name: str) -> str:
+    """The unit a name ends in. `timeout_ms` is not a typo of `timeout_s`: it means another number."""
+    match = _UNIT.search(name)
+    return match.group(1).casefold() if match else ""
 
 
 def _is_slip(one: str, other: str) -> bool:

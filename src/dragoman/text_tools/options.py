@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Literal
 
 import msgspec
@@ -26,7 +28,21 @@ class TextOptions(msgspec.Struct, frozen=True):
     is_thinking: bool = False
     """The chat template opens the model's thinking itself, so answers begin inside it."""
     mapping: NameMapping = {}
-    """The user's own names for tools and parameters: see `align.Mapped`."""
+    """The user's own names for tools and parameters of any model: see `align.NameMapping`. Native calls are read by it too."""
+    model_mapping: Mapping[str, NameMapping] = {}
+    """Tables for single models, by a pattern for `model` or `deployment/model`: `qwen*`. A later table comes before an earlier one, and
+    all of them before `mapping`."""
+
+    def mapping_for(self, deployment: str, model: str) -> NameMapping:
+        """The names of one model: the tables whose pattern it fits, over those for any model."""
+        if not self.model_mapping:
+            return self.mapping
+        found = {tool: dict(names) for tool, names in self.mapping.items()}
+        for pattern, table in self.model_mapping.items():
+            if fnmatchcase(model, pattern) or fnmatchcase(f"{deployment}/{model}", pattern):
+                for tool, names in table.items():
+                    found[tool] = {**found.get(tool, {}), **names}
+        return found
 
 
 def place_for(dialect: str, protocol: str) -> Literal["system", "user"]:

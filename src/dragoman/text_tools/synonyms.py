@@ -25,7 +25,7 @@ GROUPS: tuple[frozenset[str], ...] = tuple(
     frozenset(row.split())
     for row in (
         "path filepath absolutepath abspath file filename targetfile targetpath pathname relativeworkspacepath",
-        "path directory dir dirpath directorypath folder folderpath targetdirectory absolutepath",
+        "path directory dir dirpath directorypath folder folderpath targetdirectory absolutepath root",
         "paths files filepaths filenames",
         "command cmd commandline shellcommand shell bashcommand script",
         "content contents text filecontent filecontents filetext data body",
@@ -34,12 +34,12 @@ GROUPS: tuple[frozenset[str], ...] = tuple(
         "pattern regex regexp query search searchpattern searchquery glob globpattern",
         "query q question prompt searchterm searchquery keywords",
         "url uri link href address",
-        "limit maxresults maxlines maxcount count numresults topk n num",
-        "offset start startline fromline begin",
+        "limit maxresults maxlines maxcount maxentries maxmatches headlimit count numresults topk n num",
+        "offset start startline fromline begin linenumber line",
         "end endline toline",
-        "cwd workdir workingdirectory workdirectory",
-        "timeout timeouts timeoutseconds timeoutsec",
-        "include includepattern fileglob globfilter",
+        "cwd workdir workingdir workingdirectory workdirectory currentdirectory directory dir folder path",
+        "timeout timeouts timeoutsecs timeoutseconds timeoutsec",
+        "include includes includepattern includeglob fileglob filepattern globfilter glob files",
         "question prompt message text",
         "location city place address",
         "name title label",
@@ -48,7 +48,10 @@ GROUPS: tuple[frozenset[str], ...] = tuple(
         "email mail emailaddress",
         "message msg body text content",
         "todos items tasks todolist",
-        "replaceall all isglobal",
+        "replaceall all allowmultiple isglobal",
+        "context contextlines linesaround linesofcontext c",
+        "hidden includehidden showhidden",
+        "casesensitive matchcase",
         "background isbackground runinbackground",
     )
 )

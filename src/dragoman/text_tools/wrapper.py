@@ -142,7 +142,13 @@ class TextTools(WrappingProvider):
             return BoundAnswerReader(reader_options, StreamParser(tools, tool_choice="none", is_thinking=options.is_thinking))
         return AnswerReader(
             reader_options,
-            StreamParser(tools, dialect=self.dialect, tool_choice=choice, mapping=options.mapping, is_thinking=options.is_thinking),
+            StreamParser(
+                tools,
+                dialect=self.dialect,
+                tool_choice=choice,
+                mapping=options.mapping_for(self.name, request.model),
+                is_thinking=options.is_thinking,
+            ),
         )
 
 

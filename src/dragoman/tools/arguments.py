@@ -12,6 +12,8 @@ from dragoman.values.schema import problems
 
 MAX_ARGUMENT_CHARS = 1_000_000
 """Enough for a file of a megabyte. The loop records twice as much before it rejects an answer as faulty."""
+MAX_NAMED = 40
+"""How many parameters are named in an error."""
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _EXACT = 2**53
 
@@ -21,15 +23,27 @@ def read_arguments(spec: ToolSpec, text: str, max_chars: int = MAX_ARGUMENT_CHAR
 
     Whole numbers become int however they were written (in JSON, 3 and 3.0 are the same).
     """
-    args, problem = _decode(text.strip() or "{}", max_chars)
-    if problem:
-        return {}, f"{spec.name} was not run: {problem}."
-    if found := problems(_schema(spec.parameters), args):
-        return {}, f"{spec.name} was not run, because its arguments do not fit:\n" + "\n".join(f"- {each}" for each in found)
-    return args, ""
+    args, problem = decode_arguments(text, max_chars)
+    problem = f"{spec.name} was not run: {problem}." if problem else check_arguments(spec, args)
+    return ({}, problem) if problem else (args, "")
 
 
-def _decode(text: str, max_chars: int) -> tuple[dict[str, Any], str]:
+def check_arguments(spec: ToolSpec, args: dict[str, Any]) -> str:
+    """Why decoded arguments do not fit the tool's schema, in words for the model; empty if they fit."""
+    schema = _schema(spec.parameters)
+    found = problems(schema, args)
+    if not found:
+        return ""
+    lines = [f"{spec.name} was not run, because its arguments do not fit:", *(f"- {each}" for each in found)]
+    declared = schema.get("properties") if isinstance(schema, dict) else None
+    if isinstance(declared, dict) and any(each.startswith("unknown field") and "the fields are" not in each for each in found):
+        lines.append(f"Its parameters are: {', '.join(list(declared)[:MAX_NAMED])}.")
+    return "\n".join(lines)
+
+
+def decode_arguments(text: str, max_chars: int = MAX_ARGUMENT_CHARS) -> tuple[dict[str, Any], str]:
+    """The arguments as an object, and why the text is none: empty if it is one."""
+    text = text.strip() or "{}"
     if len(text) > max_chars:
         return {}, f"its arguments are {len(text):,} characters long, and at most {max_chars:,} are taken. Do it in smaller steps"
     if jsontext.is_too_deep(text.encode("utf-8", "replace")):

@@ -38,6 +38,7 @@ class AskTheUser:
                     },
                 },
                 "required": ["question"],
+                "additionalProperties": False,
             },
             display_name="Question",
             read_only=True,

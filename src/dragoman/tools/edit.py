@@ -54,7 +54,7 @@ class WriteFile:
         self.spec = ToolSpec.of(
             "write_file",
             load_description("write_file"),
-            {"type": "object", "properties": properties, "required": ["file_path", "content"]},
+            {"type": "object", "properties": properties, "required": ["file_path", "content"], "additionalProperties": False},
             display_name="Write file",
             kind="edit",
         )
@@ -90,7 +90,12 @@ class Edit:
         self.spec = ToolSpec.of(
             "edit",
             load_description("edit"),
-            {"type": "object", "properties": properties, "required": ["file_path", "old_string", "new_string"]},
+            {
+                "type": "object",
+                "properties": properties,
+                "required": ["file_path", "old_string", "new_string"],
+                "additionalProperties": False,
+            },
             display_name="Edit file",
             kind="edit",
         )

@@ -43,7 +43,7 @@ class ReadFile:
         self.spec = ToolSpec.of(
             "read_file",
             load_description("read_file"),
-            {"type": "object", "properties": properties, "required": ["file_path"]},
+            {"type": "object", "properties": properties, "required": ["file_path"], "additionalProperties": False},
             display_name="Read file",
             kind="read",
             read_only=True,
@@ -96,7 +96,7 @@ class ReadManyFiles:
         self.spec = ToolSpec.of(
             "read_many_files",
             load_description("read_many_files"),
-            {"type": "object", "properties": {"paths": paths}, "required": ["paths"]},
+            {"type": "object", "properties": {"paths": paths}, "required": ["paths"], "additionalProperties": False},
             display_name="Read files",
             kind="read",
             read_only=True,
@@ -233,7 +233,7 @@ class ListDirectory:
         self.spec = ToolSpec.of(
             "list_directory",
             load_description("list_directory"),
-            {"type": "object", "properties": {"path": path}},
+            {"type": "object", "properties": {"path": path}, "additionalProperties": False},
             display_name="List directory",
             kind="read",
             read_only=True,

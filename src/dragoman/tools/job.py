@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from dragoman.tools import results
-from dragoman.values.contracts import Intent, Tool, ToolOutput
+from dragoman.tools.arguments import check_arguments, decode_arguments, read_arguments
+from dragoman.tools.registry import Registry
+from dragoman.values.contracts import Align, Intent, MeantCall, Tool, ToolOutput
 from dragoman.values.events import ToolState
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.record import ToolOutcome
@@ -31,7 +33,9 @@ class Job:
     def __init__(self, call: ToolCall, tool: Tool | None) -> None:
         self.call = call
         self.tool = tool
-        self.read_only = tool is None or tool.spec.read_only
+        self.meant = call
+        """The call as it is judged and run: `call`, unless the model wrote other names than the tool has."""
+        self.repairs: tuple[str, ...] = ()
         self.is_duplicate = False
         self.state: ToolState = "validating"
         self.args: dict[str, Any] = {}
@@ -50,6 +54,15 @@ class Job:
         self.report: CallReport | None = None
         """Set once the ledger has recorded it."""
         self.is_emitted = False
+
+    @property
+    def read_only(self) -> bool:
+        return self.tool is None or self.tool.spec.read_only
+
+    @property
+    def final_arguments(self) -> str:
+        """The arguments it runs with, as JSON text, if they are not those the model wrote."""
+        return self.edited or (self.meant.arguments if self.repairs and self.meant is not self.call else "")
 
     @property
     def is_open(self) -> bool:
@@ -95,6 +108,33 @@ class Job:
         self.is_abandoned = True
         _abandoned.add(task)
         task.add_done_callback(_forget)
+
+
+def read_call(job: Job, registry: Registry, align: Align | None, max_chars: int) -> None:
+    """Find the tool and its arguments. A call that does not fit is taken as it was meant, if that is clear; else it has ended."""
+    call = job.call
+    args, fault = decode_arguments(call.arguments, max_chars)
+    problem = f"{call.name} was not run: {fault}." if fault else check_arguments(job.tool.spec, args) if job.tool is not None else ""
+    is_fit = job.tool is not None and not problem
+    meant = align(call, args, registry.specs) if align is not None and not fault and (not is_fit or call.opaque is not None) else None
+    if meant is not None and _take_meant(job, registry.get(meant.call.name), meant):
+        return
+    if is_fit:
+        job.args = args
+    elif job.tool is None:
+        job.end(results.unknown_tool_output(call.name, registry.nearest(call.name), registry.names), "failed")
+    else:
+        job.end(results.error_output(problem, "invalid_arguments"), "failed")
+
+
+def _take_meant(job: Job, tool: Tool | None, meant: MeantCall) -> bool:
+    if tool is None:
+        return False
+    args, problem = read_arguments(tool.spec, meant.call.arguments)
+    if problem:
+        return False
+    job.tool, job.meant, job.args, job.repairs = tool, meant.call, args, meant.repairs
+    return True
 
 
 def intent_or_end(job: Job) -> Intent | None:

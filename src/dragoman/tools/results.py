@@ -60,6 +60,13 @@ def stopped_output(why: str, *, began: bool, read_only: bool, abandoned: bool, r
     return msgspec.structs.replace(returned, content=tuple(content), is_error=True, error_type="cancelled")
 
 
+def add_repair_note(output: ToolOutput, repairs: tuple[str, ...]) -> ToolOutput:
+    """The model must know how its call was read, and which names to use."""
+    told = truncate(jsontext.valid_unicode("; ".join(repairs)), MAX_NOTE_CHARS)
+    note = f"[this call was read with {told}: use the names and types that the tool declares]\n"
+    return msgspec.structs.replace(output, content=tuple(_merge_texts((Text(note), *output.content))))
+
+
 def add_edit_note(output: ToolOutput, arguments: str) -> ToolOutput:
     """The model must know that the user changed the arguments."""
     note = f"The user changed the arguments of this call to {truncate(jsontext.valid_unicode(arguments), MAX_NOTE_CHARS)}\n\n"

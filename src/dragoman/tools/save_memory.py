@@ -43,7 +43,7 @@ class SaveMemory:
         self.spec = ToolSpec.of(
             "save_memory",
             load_description("save_memory"),
-            {"type": "object", "properties": properties, "required": ["fact"]},
+            {"type": "object", "properties": properties, "required": ["fact"], "additionalProperties": False},
             display_name="Save memory",
             kind="edit",
         )

@@ -16,10 +16,10 @@ from typing import Any
 from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
-from dragoman.tools.job import CallReport, Job, intent_or_end, refuse
+from dragoman.tools.job import CallReport, Job, intent_or_end, read_call, refuse
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
-from dragoman.values.contracts import Allow, Decide, Deny, Ledger, Tool, ToolOutput
+from dragoman.values.contracts import Align, Allow, Decide, Deny, Ledger, ToolOutput
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, ToolState, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult
@@ -49,6 +49,7 @@ class Scheduler:
         decide: Decide,
         emit: Callable[[TurnEvent], None],
         *,
+        align: Align | None = None,
         outputs: Outputs | None = None,
         max_parallel: int = 8,
         max_calls: int = 100,
@@ -60,6 +61,7 @@ class Scheduler:
         self._ledger = ledger
         self._decide = decide
         self._emit = emit
+        self._align = align
         self._outputs = outputs
         self._max_parallel = max(1, max_parallel)
         self._max_calls = max_calls
@@ -174,24 +176,15 @@ class Scheduler:
 
     def _validate(self, job: Job) -> None:
         self._update(job, "validating")
-        if not job.is_open:
-            return
-        if job.tool is None:
-            near = self._registry.nearest(job.call.name)
-            return job.end(results.unknown_tool_output(job.call.name, near, self._registry.names), "failed")
-        self._read_arguments(job, job.tool, job.call.arguments)
-
-    def _read_arguments(self, job: Job, tool: Tool, arguments: str) -> None:
-        job.args, problem = read_arguments(tool.spec, arguments, self._max_argument_chars)
-        if problem:
-            job.end(results.error_output(problem, "invalid_arguments"), "failed")
+        if job.is_open:
+            read_call(job, self._registry, self._align, self._max_argument_chars)
 
     def _judge(self, job: Job) -> None:
         intent = intent_or_end(job)
         if intent is None:
             return
         try:
-            answer = self._decide(job.call)
+            answer = self._decide(job.meant)
         except Exception as error:
             return refuse(job, error)
         if isinstance(answer, Allow | Deny):
@@ -199,7 +192,7 @@ class Scheduler:
         if not isinstance(answer, Awaitable):
             return refuse(job, TypeError(f"the answer was {answer!r}"))
         self._update(job, "awaiting_approval")
-        self._emit(ToolCallConfirmation(job.call, intent.preview or intent.title))
+        self._emit(ToolCallConfirmation(job.meant, intent.preview or intent.title))
         self._watch(job, answer)
 
     def _apply_decision(self, job: Job, answer: Allow | Deny) -> None:
@@ -207,7 +200,9 @@ class Scheduler:
             return job.end(results.denied_output(answer.reason), "not_run")
         if answer.arguments and job.tool is not None:
             before = job.args
-            self._read_arguments(job, job.tool, answer.arguments)
+            job.args, problem = read_arguments(job.tool.spec, answer.arguments, self._max_argument_chars)
+            if problem:
+                job.end(results.error_output(problem, "invalid_arguments"), "failed")
             if not job.is_open or jsontext.encode(job.args) != jsontext.encode(before):
                 job.edited = answer.arguments
             if not job.is_open or (job.edited and intent_or_end(job) is None):
@@ -220,8 +215,8 @@ class Scheduler:
 
     async def _execute(self, job: Job) -> ToolOutput:
         assert job.tool is not None
-        if not job.read_only or job.edited:
-            self._ledger.start_tool(job.call, job.edited)
+        if not job.read_only or job.final_arguments:
+            self._ledger.start_tool(job.meant, job.final_arguments)
             await self._ledger.sync()
         if job.stopping:
             raise asyncio.CancelledError  # the ledger may have swallowed the cancel: do not run it
@@ -273,9 +268,13 @@ class Scheduler:
     def _record(self, job: Job, output: ToolOutput) -> CallReport:
         if job.edited:
             output = results.add_edit_note(output, job.edited)
+        if job.repairs:
+            output = results.add_repair_note(output, job.repairs)
         result = ToolResult(job.call.id, job.call.name, output.content, output.is_error)
         if not job.is_duplicate:
-            self._ledger.finish_tool(result, job.outcome, output.display, output.extras, saw=output.saw, wrote=output.wrote)
+            self._ledger.finish_tool(
+                result, job.outcome, output.display, output.extras, saw=output.saw, wrote=output.wrote, repairs=job.repairs
+            )
         return CallReport(job.call, result, job.outcome, output, job.duration_ms)
 
     def _emit_finished(self, jobs: Sequence[Job]) -> None:
@@ -295,6 +294,7 @@ class Scheduler:
                     output_file=output.output_file,
                     content_length=len(text),
                     changed=output.changed,
+                    repairs=job.repairs,
                 )
             )
 

@@ -52,6 +52,7 @@ class RunShell:
                     "directory": {"type": "string", "description": "Where to run it; the workspace's root unless told."},
                 },
                 "required": ["command"],
+                "additionalProperties": False,
             },
             display_name="Shell",
             kind="execute",

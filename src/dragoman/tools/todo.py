@@ -51,6 +51,7 @@ class TodoList:
                     }
                 },
                 "required": ["items"],
+                "additionalProperties": False,
             },
             display_name="Todo list",
             read_only=True,

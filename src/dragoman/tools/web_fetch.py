@@ -69,6 +69,7 @@ class WebFetch:
                     "prompt": {"type": "string", "description": "What you want to know from the page, if not all of it."},
                 },
                 "required": ["url"],
+                "additionalProperties": False,
             },
             display_name="Fetch",
             kind="fetch",

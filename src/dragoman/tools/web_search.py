@@ -67,6 +67,7 @@ class WebSearch:
                 "type": "object",
                 "properties": {"query": {"type": "string", "description": "What to search for, in words or as a question."}},
                 "required": ["query"],
+                "additionalProperties": False,
             },
             display_name="GoogleSearch",
             kind="search",

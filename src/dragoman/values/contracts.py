@@ -161,6 +161,7 @@ class Ledger(Protocol):
         *,
         saw: tuple[str, ...] = (),
         wrote: tuple[str, ...] = (),
+        repairs: tuple[str, ...] = (),
     ) -> object: ...
 
     async def sync(self) -> None: ...
@@ -232,6 +233,19 @@ class Allow(msgspec.Struct, frozen=True):
 
 class Deny(msgspec.Struct, frozen=True):
     reason: str
+
+
+class MeantCall(msgspec.Struct, frozen=True):
+    """A call with the names and types that its tool declares, where the model wrote others."""
+
+    call: ToolCall
+    """What is judged, shown for approval and run. The record keeps the call as the model wrote it."""
+    repairs: tuple[str, ...] = ()
+    """What was changed, one short line each: `dir → path`."""
+
+
+Align = Callable[[ToolCall, Mapping[str, Any], Sequence[ToolSpec]], MeantCall | None]
+"""What a call with these decoded arguments was meant to be, given the tools there are; None if it is to be taken as it is."""
 
 
 Decide = Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny]]

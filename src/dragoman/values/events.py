@@ -152,6 +152,8 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     content_length: int = 0
     changed: tuple[str, ...] = ()
     """Files it wrote: absolute paths."""
+    repairs: tuple[str, ...] = ()
+    """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
 
 
 class StreamInvalid(msgspec.Struct, frozen=True, tag="invalid_stream"):

@@ -86,7 +86,7 @@ class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     call_id: str
     name: str
     arguments: str = ""
-    """The final arguments, if a person edited them; empty: as the model wrote them."""
+    """The final arguments, if a person edited them or they were repaired; empty: as the model wrote them."""
 
 
 ToolOutcome = Literal["finished", "failed", "cancelled", "not_run", "unknown"]
@@ -105,6 +105,8 @@ class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
     """Files whose content the result shows: absolute paths."""
     wrote: tuple[str, ...] = ()
     """Files whose whole content is in the arguments of the call."""
+    repairs: tuple[str, ...] = ()
+    """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
