@@ -65,12 +65,32 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     (ToolCallUpdated("c1", "executing", "…"), None),
     (
         ToolCallFinished("c1", (tool_result(CALL, "text", Blob("image/png", "0", 9)),), "shown"),
-        {"type": "tool_result", "id": "c1", "is_error": False, "text": "text\n[image/png, 9 bytes]", "display": "shown", "files": []},
+        {
+            "type": "tool_result",
+            "id": "c1",
+            "outcome": "finished",
+            "is_error": False,
+            "text": "text\n[image/png, 9 bytes]",
+            "display": "shown",
+            "files": [],
+        },
     ),
     (
-        ToolCallFinished("c1", (tool_result(CALL, "no", is_error=True),), error="no", error_type="not_found", output_file="/tmp/x"),
-        {"type": "tool_result", "id": "c1", "is_error": True, "text": "no", "display": "", "files": [], "error_type": "not_found"}
-        | {"output_file": "/tmp/x"},
+        ToolCallFinished(
+            "c1", (tool_result(CALL, "no", is_error=True),), error="no", error_type="not_found", output_file="/tmp/x", outcome="failed"
+        ),
+        {"type": "tool_result", "id": "c1", "outcome": "failed", "is_error": True, "text": "no", "display": "", "files": []}
+        | {"error_type": "not_found", "output_file": "/tmp/x"},
+    ),
+    (
+        ToolCallFinished("c1", (tool_result(CALL, "no", is_error=True),), error="no", error_type="denied", outcome="refused"),
+        {"type": "tool_result", "id": "c1", "outcome": "refused", "is_error": True, "text": "no", "display": "", "files": []}
+        | {"error_type": "denied"},
+    ),
+    (
+        ToolCallFinished("c1", (tool_result(CALL, "text"),), repairs=("dir → path",)),
+        {"type": "tool_result", "id": "c1", "outcome": "finished", "is_error": False, "text": "text", "display": "", "files": []}
+        | {"repairs": ["dir → path"]},
     ),
     (
         CitationAdded(Citation("http://x", "X", "said")),

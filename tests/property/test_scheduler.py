@@ -62,7 +62,7 @@ class Plan:
         if not self.is_called:
             return "failed"
         if not self.is_allowed:
-            return "not_run"
+            return "refused"
         return "finished" if self.behaviour in ("succeed", "talkative", "stubborn", "reluctant") else "failed"
 
     @property
@@ -468,13 +468,13 @@ def check_ledger(story: Story) -> None:
 
 
 STEPS = {"validating": "v", "awaiting_approval": "a", "confirmation": "c", "scheduled": "s", "executing": "e", "output": "o"}
-STEPS |= {"success": "+", "error": "-", "cancelled": "x", "told": "."}
-MACHINE = re.compile(r"v(-|x|(ac)?(-|x|s(x|eo*[+x-])))\.")
+STEPS |= {"success": "+", "error": "-", "cancelled": "x", "refused": "r", "told": "."}
+MACHINE = re.compile(r"v(-|x|r|(ac)?(-|x|r|s(x|eo*[+x-])))\.")
 CUT_OFF = re.compile(r"(v((ac)?(s(eo*)?)?)?)?")
 
 
 def check_states(story: Story) -> None:
-    """TOOLS-1: validating → awaiting_approval → scheduled → executing → success | error | cancelled, each told once."""
+    """TOOLS-1: validating → awaiting_approval → scheduled → executing → success | error | cancelled | refused, each told once."""
     world = story.world
     for call_id, plan in world.plans.items():
         steps = "".join(STEPS[what] for what, each in world.trace if each == call_id and what in STEPS)
@@ -485,7 +485,7 @@ def check_states(story: Story) -> None:
             assert CUT_OFF.fullmatch(steps), steps
         else:
             assert MACHINE.fullmatch(steps), steps
-            assert steps[-2] == {"finished": "+", "failed": "-", "not_run": "-", "cancelled": "x"}[world.results[call_id][1]]
+            assert steps[-2] == {"finished": "+", "failed": "-", "refused": "r", "cancelled": "x"}[world.results[call_id][1]]
             event(steps.replace("o", ""))
 
 

@@ -198,15 +198,15 @@ def test_a_denied_call_is_not_run() -> None:
     tool = PlainTool("write", read_only=False)
     bench = Bench([tool], lambda call: Deny("plan mode"))
     (report,) = bench.run(ToolCall("1", "write"))
-    assert (text_of(report), report.outcome, report.result.is_error) == ("not run: plan mode", "not_run", True)
-    assert (tool.ran, bench.states("1"), bench.ledger.lines) == ([], ["validating", "error"], [("finished", "1"), ("synced", "")])
+    assert (text_of(report), report.outcome, report.result.is_error) == ("not run: plan mode", "refused", True)
+    assert (tool.ran, bench.states("1"), bench.ledger.lines) == ([], ["validating", "refused"], [("finished", "1"), ("synced", "")])
 
 
 def test_a_person_may_refuse() -> None:
     bench = Bench([PlainTool("write", read_only=False)], lambda call: later(Deny("use the other file")))
     (report,) = bench.run(ToolCall("1", "write"))
     assert text_of(report) == "not run: use the other file"
-    assert bench.states("1") == ["validating", "awaiting_approval", "error"]
+    assert bench.states("1") == ["validating", "awaiting_approval", "refused"]
 
 
 def test_where_no_answer_can_be_had_the_answer_is_no() -> None:
@@ -223,7 +223,7 @@ def test_where_no_answer_can_be_had_the_answer_is_no() -> None:
     answers: list[Any] = [lambda call: broken(), lambda call: nonsense(), raising, lambda call: None, lambda call: True]
     for decide in answers:
         (report,) = Bench([tool], decide).run(ToolCall("1", "write"))
-        assert report.outcome == "not_run"
+        assert report.outcome == "refused"
         assert text_of(report).startswith("not run: whether it may run could not be decided")
     assert tool.ran == []
 

@@ -44,7 +44,9 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     ),
     st.builds(AnswerRejected, numbers, numbers, numbers, valid_text),
     st.builds(ToolStarted, numbers, numbers, valid_text, valid_text),
-    st.builds(ToolFinished, numbers, numbers, results, st.sampled_from(["finished", "failed", "cancelled", "not_run", "unknown"])),
+    st.builds(
+        ToolFinished, numbers, numbers, results, st.sampled_from(["finished", "failed", "cancelled", "refused", "not_run", "unknown"])
+    ),
     st.builds(Pruned, numbers, numbers, st.lists(valid_text, max_size=3).map(tuple), numbers, valid_text, numbers),
     st.builds(
         Compressed, numbers, numbers, numbers, st.just(assistant("summary")), numbers, numbers, numbers, valid_text, st.none() | usages

@@ -132,6 +132,7 @@ def _result_data(event: ToolCallFinished) -> dict[str, Any]:
     data: dict[str, Any] = {
         "type": "tool_result",
         "id": event.call_id,
+        "outcome": event.outcome,
         "is_error": bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts),
         **_truncate(_text_of(event.parts)),
         "display": event.display,

@@ -36,7 +36,7 @@ def close_calls(harness: Harness, scheduler: Scheduler | None, requested: Collec
         harness.ledger.finish_tool(closed, "cancelled")
         if call.id in requested:
             events.append(ToolCallUpdated(call.id, "cancelled"))
-            events.append(ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled"))
+            events.append(ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled", outcome="cancelled"))
     return events
 
 

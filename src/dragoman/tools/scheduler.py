@@ -33,7 +33,8 @@ CLOSING_S = 0.1
 
 __all__ = ["STOP_S", "CallReport", "Scheduler"]
 
-_ENDS: dict[ToolOutcome, ToolState] = {"finished": "success", "failed": "error", "not_run": "error", "cancelled": "cancelled"}
+_ENDS: dict[ToolOutcome, ToolState] = {"finished": "success", "cancelled": "cancelled", "refused": "refused"}
+"""Any other outcome is the state `error`."""
 
 
 class Scheduler:
@@ -197,7 +198,7 @@ class Scheduler:
 
     def _apply_decision(self, job: Job, answer: Allow | Deny) -> None:
         if isinstance(answer, Deny):
-            return job.end(results.denied_output(answer.reason), "not_run")
+            return job.end(results.denied_output(answer.reason), "refused")
         if answer.arguments and job.tool is not None:
             before = job.args
             job.args, problem = read_arguments(job.tool.spec, answer.arguments, self._max_argument_chars)
@@ -283,7 +284,7 @@ class Scheduler:
             if report is None or job.is_duplicate:
                 continue
             output, text = report.output, text_of(report.output.content)
-            self._update(job, _ENDS[report.outcome])
+            self._update(job, _ENDS.get(report.outcome, "error"))
             self._emit(
                 ToolCallFinished(
                     job.call.id,
@@ -294,6 +295,7 @@ class Scheduler:
                     output_file=output.output_file,
                     content_length=len(text),
                     changed=output.changed,
+                    outcome=report.outcome,
                     repairs=job.repairs,
                 )
             )

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.values.messages import Citation, FinishReason, Part, Response, ToolCall
+from dragoman.values.record import ToolOutcome
 from dragoman.values.usage import Usage
 
 # --- provider → turn: a closed union -------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ class ToolCallConfirmation(msgspec.Struct, frozen=True, tag="tool_call_confirmat
     prompt: str = ""
 
 
-ToolState = Literal["validating", "awaiting_approval", "scheduled", "executing", "success", "error", "cancelled"]
+ToolState = Literal["validating", "awaiting_approval", "scheduled", "executing", "success", "error", "cancelled", "refused"]
 
 
 class ToolCallUpdated(msgspec.Struct, frozen=True, tag="tool_call_updated"):
@@ -152,6 +153,7 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     content_length: int = 0
     changed: tuple[str, ...] = ()
     """Files it wrote: absolute paths."""
+    outcome: ToolOutcome = "finished"
     repairs: tuple[str, ...] = ()
     """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
 

@@ -89,7 +89,8 @@ class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     """The final arguments, if a person edited them or they were repaired; empty: as the model wrote them."""
 
 
-ToolOutcome = Literal["finished", "failed", "cancelled", "not_run", "unknown"]
+ToolOutcome = Literal["finished", "failed", "cancelled", "refused", "not_run", "unknown"]
+"""`refused`: rules or a person did not allow it. Logs of an earlier version have `not_run` for it."""
 
 
 class ToolFinished(_Entry, frozen=True, tag="tool_finished"):

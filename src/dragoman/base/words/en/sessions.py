@@ -137,6 +137,7 @@ TEXTS = {
     "sessions.outcome_finished": "done",
     "sessions.outcome_failed": "failed",
     "sessions.outcome_cancelled": "cancelled",
+    "sessions.outcome_refused": "refused",
     "sessions.outcome_not_run": "not run",
     "sessions.outcome_unknown": "interrupted, outcome unknown",
     "sessions.answer_rejected": "rejected: {reason}",
