@@ -285,7 +285,7 @@ def test_thinking_in_tags_becomes_thoughts() -> None:
     response = answered("<think>Which file?</think>\n\nThis one.\n" + CALL)
     assert [type(part) for part in response.message.parts] == [Thought, Text, ToolCall]
     assert response.message.parts[0] == Thought("Which file?")
-    assert answered("<think>Which file?</think>\n\nThis one.\n").message.text == "\n\nThis one.\n"
+    assert answered("<think>Which file?</think>\n\nThis one.\n").message.text == "This one.\n"
     events, _ = streamed(wrapped(Say("<think>Which file?</think>Done.", piece_chars=2)), ask())
     assert "".join(event.text for event in events if isinstance(event, ThoughtDelta)) == "Which file?"
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Done."
@@ -316,6 +316,42 @@ def test_words_beside_calls_can_be_dropped() -> None:
     response = answered(f"Let me look.\n{CALL}\nThat is all.", preserve_context=False)
     assert [type(part) for part in response.message.parts] == [ToolCall]
     assert answered("No call.", preserve_context=False).message.text == "No call."
+
+
+def test_words_that_are_dropped_are_not_shown_either() -> None:
+    provider = wrapped(Say(f"Let me look.\n{CALL}\nThat is all.", piece_chars=5), preserve_context=False)
+    events, _ = streamed(provider, ask())
+    assert [event for event in events if isinstance(event, TextDelta)] == []
+    events, response = streamed(wrapped(Say("No call <here>.", piece_chars=5), preserve_context=False), ask())
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == response.message.text == "No call <here>."
+
+
+@pytest.mark.parametrize("dialect", dialects())
+def test_words_behind_a_repaired_call_stand_on_a_line_of_their_own(dialect: str) -> None:
+    """They were glued to the closing fence or tag when the answer was sent back."""
+    call = ToolCall("1", "read_file", '{"file_path":"a.txt"}')  # from elsewhere, so it is written anew
+    message = Message("assistant", (Text("Let me look."), call, Text("Reading now.")))
+    (text,) = (each.text for each in sent(wrapped(dialect=dialect), user("hi"), message) if each.role == "assistant")
+    assert text.splitlines()[-1] == "Reading now."
+    assert text.splitlines()[0] == "Let me look."
+
+
+@pytest.mark.parametrize("piece_chars", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("<think>Hm.</think>\n\nThis one.", "This one."),
+        ("<think>Hm.</think>\n\n  This one.", "This one."),
+        ("<think>Hm.</think>This one.", "This one."),
+        ("<think>Hm.</think>\n \n", ""),
+        ("First.\n\n<think>Hm.</think>\n\nThis one.", "First.\n\nThis one."),
+        ("\n\nThis one.", "\n\nThis one."),
+    ],
+)
+def test_no_blank_lines_stay_behind_thinking(written: str, shown: str, piece_chars: int) -> None:
+    events, response = streamed(wrapped(Say(written, piece_chars=piece_chars)), ask())
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == shown
+    assert response.message.text == shown
 
 
 def test_the_format_of_fenced_json_is_read() -> None:

@@ -81,6 +81,8 @@ class _PartsBuilder:
         """Calls separated only by space, each with its text."""
         self._space = ""
         """Space and markers that belong to the call before or after them."""
+        self._after_thinking = False
+        """Whether only thinking came before: the blank lines behind it do not belong to the answer."""
 
     def take(self, kind: Kind, start: int, end: int) -> None:
         piece = self._text[start:end]
@@ -92,6 +94,7 @@ class _PartsBuilder:
             case "text":
                 self._take_text(piece)
             case "reasoning":
+                self._after_thinking = self._after_thinking or not any(isinstance(part, Text | ToolCall) for part in self._parts)
                 self._add(Thought(piece))
             case str():
                 raise AssertionError(f"no such piece: {kind}")
@@ -116,10 +119,12 @@ class _PartsBuilder:
         lead, tail = piece[: piece.index(body)], piece[piece.index(body) + len(body) :]
         if self._run:
             self._space += lead
+        elif self._after_thinking:
+            self._space = ""
         else:
             body = self._take_leading_space() + lead + body
         self._add(Text(body))
-        self._space = tail
+        self._space, self._after_thinking = tail, False
 
     def _take_leading_space(self) -> str:
         """Space before text that does not follow a call: it belongs to the text."""

@@ -36,6 +36,9 @@ class ReaderOptions(msgspec.Struct, frozen=True):
 class AnswerReader:
     """Reads one answer: `read_event` converts a stream event, `read_response` a whole response."""
 
+    _holds_text = True
+    """Whether text is held back until the end where it is dropped beside calls."""
+
     def __init__(self, options: ReaderOptions, parser: StreamParser) -> None:
         self._options = options
         self._parser = parser
@@ -44,6 +47,10 @@ class AnswerReader:
         """Where the call that is being streamed begins. There is one at a time."""
         self._started_ids: dict[int, str] = {}
         """Ids of calls already reported as started, by where the call begins."""
+        self._last_char = ""
+        """Of the text that was emitted."""
+        self._is_in_gap = False
+        """Behind thinking, where blank lines do not belong to the answer."""
 
     def read_event(self, event: StreamEvent) -> list[StreamEvent]:
         if isinstance(event, TextDelta):
@@ -53,7 +60,9 @@ class AnswerReader:
             parsed = self._parser.result
             response = self._finish_response(event.response, parsed)
             ready: list[StreamEvent] = [ToolCallReady(call) for call in response.message.calls if read_note(call) is not None]
-            if parsed.calls and not ready:  # they are text after all, and have not been emitted yet
+            if not self._options.preserve_context and self._holds_text:
+                ready = ready or [TextDelta(text) for text in (response.message.text,) if text]
+            elif parsed.calls and not ready:  # they are text after all, and have not been emitted yet
                 ready = [TextDelta(parsed.original_text[piece.start : piece.end]) for piece in parsed.pieces if piece.kind == "call"]
             return [*events, *ready, ResponseFinished(response.finish, response)]
         return [event]
@@ -68,8 +77,9 @@ class AnswerReader:
     def _stream_events(self, event: read.Event) -> list[StreamEvent]:
         match event:
             case read.PlainText(text=text):
-                return [TextDelta(text)]
+                return self._text_events(text)
             case read.Reasoning(text=text):
+                self._is_in_gap = self._last_char in ("", "\n")
                 return [ThoughtDelta(text)]
             case read.CallBegin(start=start):
                 self._start = start
@@ -84,6 +94,16 @@ class AnswerReader:
                 return []  # emitted when the whole answer is known to be good
             case _:
                 assert_never(event)
+
+    def _text_events(self, text: str) -> list[StreamEvent]:
+        if not self._options.preserve_context:
+            return []  # text beside calls is dropped, and whether there are any is known at the end
+        if self._is_in_gap:
+            text = text.lstrip("\r\n") if self._last_char else text.lstrip()
+        if not text:
+            return []
+        self._is_in_gap, self._last_char = False, text[-1]
+        return [TextDelta(text)]
 
     # --- when it is over
 
@@ -125,6 +145,8 @@ class AnswerReader:
 
 class BoundAnswerReader(AnswerReader):
     """Reads an answer constrained by a grammar (see `constrained`). Text is emitted as it streams, a call when it is complete."""
+
+    _holds_text = False
 
     def __init__(self, options: ReaderOptions, parser: StreamParser) -> None:
         super().__init__(options, parser)

@@ -21,7 +21,8 @@ class TextOptions(msgspec.Struct, frozen=True):
     place: Literal["system", "user"] = "system"
     """Where the tools are described: in the system message, or in the first user message. See `place_for`."""
     preserve_context: bool = True
-    """Keep the text beside calls; False drops it from the history, as some services with native calls do."""
+    """Keep the text beside calls; False drops it, as some services with native calls do. Text is then shown when the answer is complete:
+    only then is it known whether it stands beside a call."""
     no_think: str | None = None
     """The switch added to prompts if thinking is off and the server has no setting for it: `/no_think` after the prompt, or `<no_think>`
     before it. None: as the profile says. Empty: nothing."""

@@ -56,14 +56,16 @@ def _is_text_or_call(part: Part) -> bool:
 
 def _render_text_and_calls(parts: list[Part], dialect: str) -> str:
     """Text and calls as one text part: protocols would insert something between two parts."""
-    text = ""
+    text, is_rendered = "", False
     for is_call, group in groupby(parts, lambda part: isinstance(part, ToolCall)):
         run = list(group)
         if not is_call:
-            text += text_of(run)
+            said = text_of(run)
+            text += f"\n{said}" if is_rendered and not said.startswith("\n") and not text.endswith("\n") else said
             continue
         calls = [part for part in run if isinstance(part, ToolCall)]
         written = _original_text(calls, dialect)
+        is_rendered = written is None
         if written is None:
             gap = "" if not text or text.endswith("\n") else "\n"
             written = gap + render_calls([_showable_call(call) for call in calls], dialect)
