@@ -11,7 +11,7 @@ import pytest
 from dragoman.providers.gemini_stream import FINISH
 from dragoman.values.errors import Overloaded, StreamBroken
 from dragoman.values.events import ResponseStarted, ThoughtDelta, UsageUpdated
-from dragoman.values.messages import Citation, FinishReason, Message, Response, Text, Thought, ToolCall, assistant, user
+from dragoman.values.messages import Citation, FinishReason, Message, Response, SafetyRating, Text, Thought, ToolCall, assistant, user
 from dragoman.values.usage import Usage
 from streaming import answered, calls_of, checked, prepared, provider_over, request_for, results_for, signatures, sse, streamed, texts_of
 
@@ -171,6 +171,22 @@ def test_a_blocked_prompt_is_an_answer_that_was_filtered(reason: str) -> None:
     assert reason in response.detail
     explained = gemini({"promptFeedback": {"blockReason": reason, "blockReasonMessage": "Too hot."}})
     assert explained.detail == "Too hot."
+
+
+def test_ratings_are_kept_and_say_what_was_blocked() -> None:
+    """They were dropped, so nobody learned which category was to blame."""
+    hot = {"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "severity": "HARM_SEVERITY_HIGH", "blocked": True}
+    cold = {"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGLIGIBLE"}
+    rated = (SafetyRating("HARM_CATEGORY_HARASSMENT", "HIGH", "HARM_SEVERITY_HIGH", True), SafetyRating(cold["category"], "NEGLIGIBLE"))
+    prompt = gemini({"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": [hot, cold]}})
+    assert prompt.ratings == rated
+    assert prompt.detail == "the prompt was blocked: SAFETY; HARM_CATEGORY_HARASSMENT: HIGH"
+    cut = {"candidates": [{"content": {"parts": []}, "finishReason": "SAFETY", "safetyRatings": [hot, cold, "odd", {}]}]}
+    answer = gemini(chunk({"text": "a"}), cut)
+    assert answer.ratings == rated
+    assert answer.detail == "HARM_CATEGORY_HARASSMENT: HIGH"
+    fine = gemini({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "safetyRatings": [cold]}]})
+    assert (fine.ratings, fine.detail) == (rated[1:], "")
 
 
 def test_feedback_without_a_block_blocks_nothing() -> None:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.jsontext import NotJSON
-from dragoman.values.messages import FinishReason, Settings, Text, Thinking, ToolResult, ToolSpec, assistant
+from dragoman.loop.history import History
+from dragoman.values.messages import FinishReason, Response, SafetyRating, Settings, Text, Thinking, ToolResult, ToolSpec, assistant
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,
@@ -90,3 +91,11 @@ def test_an_unknown_kind_is_kept_to_the_letter() -> None:
 def test_what_is_no_entry_is_refused(line: bytes) -> None:
     with pytest.raises(NotJSON, match="not an entry"):
         decode_entry(line)
+
+
+def test_the_record_keeps_how_a_service_rated_an_answer() -> None:
+    rated = (SafetyRating("HARM_CATEGORY_HARASSMENT", "HIGH", blocked=True),)
+    said = History().answer(Response(assistant(), FinishReason.SAFETY, "SAFETY", ratings=rated))
+    read = decode_entry(encode_entry(said))
+    assert isinstance(read, Said)
+    assert read.ratings == rated

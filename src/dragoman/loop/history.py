@@ -148,6 +148,7 @@ class History:
             response.response_id,
             response.model_version,
             by="model",
+            ratings=response.ratings,
         )
         return self._append(said)
 

@@ -20,7 +20,7 @@ from dragoman.values.events import (
     ToolCallStarted,
     UsageUpdated,
 )
-from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opaque, Part, Response, Text, Thought, ToolCall
+from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opaque, Part, Response, SafetyRating, Text, Thought, ToolCall
 from dragoman.values.parts import unique_id
 from dragoman.values.usage import Usage
 
@@ -37,6 +37,7 @@ class AnswerBuilder:
         self.model_version = ""
         self.started = False
         self.fault: Fault = ""
+        self.ratings: tuple[SafetyRating, ...] = ()
         self._taken_source = taken
         self._taken: set[str] | None = None
         self._parts: list[Part] = []
@@ -157,7 +158,7 @@ class AnswerBuilder:
             reason = FinishReason.TOOL_CALLS  # some services say stop for both
         if reason is FinishReason.TOOL_CALLS and (broken := _incomplete_call(message)):
             reason, detail = FinishReason.MALFORMED_TOOL_CALL, f"the arguments of {broken} are not complete JSON"
-        response = Response(message, reason, raw_reason, self.usage, self.response_id, self.model_version, detail, self.fault)
+        response = Response(message, reason, raw_reason, self.usage, self.response_id, self.model_version, detail, self.fault, self.ratings)
         return ResponseFinished(reason, response)
 
     # --- helpers

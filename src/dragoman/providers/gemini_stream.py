@@ -13,7 +13,7 @@ from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
 from dragoman.values.errors import StreamBroken
 from dragoman.values.events import ResponseFinished, StreamEvent
-from dragoman.values.messages import Citation, FinishReason, Opaque, Response
+from dragoman.values.messages import Citation, FinishReason, Opaque, Response, SafetyRating
 from dragoman.values.parts import parse_thought
 from dragoman.values.usage import Usage
 
@@ -62,6 +62,8 @@ class Decoder:
         self._finish = ""
         self._detail = ""
         self._blocked = False
+        self._ratings: dict[str, SafetyRating] = {}
+        """By category."""
         self._continuation = ""
         self.ended = False
         self.unknown_events = 0
@@ -97,9 +99,11 @@ class Decoder:
             self._continuation = candidate.get("continuationToken") or self._continuation
             self._finish = candidate.get("finishReason") or self._finish
             self._detail = candidate.get("finishMessage") or self._detail
+            self._rate(candidate.get("safetyRatings"))
         if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
             self._finish, self._blocked = reason, True
             self._detail = chunk["promptFeedback"].get("blockReasonMessage") or f"the prompt was blocked: {reason}"
+            self._rate(chunk["promptFeedback"].get("safetyRatings"))
         usage = chunk.get("usageMetadata")
         if usage and usage != self._usage:  # it comes with every chunk
             self._usage = usage
@@ -116,7 +120,23 @@ class Decoder:
         if self._finish == "CONTINUATION" and self._continuation:
             return [*events, *self._pause()]
         reason = FinishReason.SAFETY if self._blocked else FINISH.get(self._finish, FinishReason.OTHER)
-        return [*events, *self._answer.close(reason, self._finish, self._detail)]
+        self._answer.ratings = tuple(self._ratings.values())
+        detail = "; ".join(each for each in (self._detail, self._why_blocked()) if each) if reason is FinishReason.SAFETY else self._detail
+        return [*events, *self._answer.close(reason, self._finish, detail)]
+
+    def _rate(self, ratings: object) -> None:
+        """The last rating of each category counts: a stream repeats them as the answer grows."""
+        for each in _dicts(ratings):
+            words = (jsontext.valid_unicode(str(each.get(name) or "")) for name in ("category", "probability", "severity"))
+            rating = SafetyRating(*words, blocked=each.get("blocked") is True)
+            if rating.category:
+                self._ratings[rating.category] = rating
+
+    def _why_blocked(self) -> str:
+        """The categories that are to blame; all that are not negligible, if the service does not say which blocked it."""
+        rated = [rating for rating in self._ratings.values() if rating.blocked]
+        rated = rated or [rating for rating in self._ratings.values() if rating.probability not in ("", "NEGLIGIBLE")]
+        return ", ".join(f"{rating.category}: {rating.probability or 'blocked'}" for rating in rated)
 
     def _pause(self) -> list[StreamEvent]:
         """The end of an answer that goes on when the same request is sent again with the token."""

@@ -11,8 +11,9 @@ from dragoman.tools import results
 from dragoman.tools.arguments import check_arguments, decode_arguments, read_arguments
 from dragoman.tools.registry import Registry
 from dragoman.values.contracts import Align, Intent, MeantCall, Tool, ToolOutput
-from dragoman.values.events import ToolState
+from dragoman.values.events import ToolCallFinished, ToolState
 from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.parts import text_of
 from dragoman.values.record import ToolOutcome
 
 
@@ -25,6 +26,22 @@ class CallReport(msgspec.Struct, frozen=True):
     output: ToolOutput
     duration_ms: int = 0
     """How long it ran; 0 if it did not."""
+
+
+def finished_event(report: CallReport, repairs: tuple[str, ...]) -> ToolCallFinished:
+    output, text = report.output, text_of(report.output.content)
+    return ToolCallFinished(
+        report.call.id,
+        (report.result,),
+        display=output.display,
+        error=results.truncate(text, results.MAX_ERROR_CHARS) if output.is_error else "",
+        error_type=output.error_type,
+        output_file=output.output_file,
+        content_length=len(text),
+        changed=output.changed,
+        outcome=report.outcome,
+        repairs=repairs,
+    )
 
 
 class Job:

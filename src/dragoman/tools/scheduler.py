@@ -16,14 +16,13 @@ from typing import Any
 from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
-from dragoman.tools.job import CallReport, Job, intent_or_end, read_call, refuse
+from dragoman.tools.job import CallReport, Job, finished_event, intent_or_end, read_call, refuse
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
 from dragoman.values.contracts import Align, Allow, Decide, Deny, Ledger, ToolOutput
 from dragoman.values.errors import ToolBroken
-from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, ToolState, TurnEvent
+from dragoman.values.events import ToolCallConfirmation, ToolCallUpdated, ToolState, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult
-from dragoman.values.parts import text_of
 from dragoman.values.record import ToolOutcome
 
 STOP_S = 0.8
@@ -281,24 +280,9 @@ class Scheduler:
     def _emit_finished(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             report, job.is_emitted = job.report, True
-            if report is None or job.is_duplicate:
-                continue
-            output, text = report.output, text_of(report.output.content)
-            self._update(job, _ENDS.get(report.outcome, "error"))
-            self._emit(
-                ToolCallFinished(
-                    job.call.id,
-                    (report.result,),
-                    display=output.display,
-                    error=results.truncate(text, results.MAX_ERROR_CHARS) if output.is_error else "",
-                    error_type=output.error_type,
-                    output_file=output.output_file,
-                    content_length=len(text),
-                    changed=output.changed,
-                    outcome=report.outcome,
-                    repairs=job.repairs,
-                )
-            )
+            if report is not None and not job.is_duplicate:
+                self._update(job, _ENDS.get(report.outcome, "error"))
+                self._emit(finished_event(report, job.repairs))
 
     def _stop(self, job: Job, why: str) -> None:
         job.stopping = why

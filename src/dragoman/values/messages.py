@@ -213,6 +213,15 @@ class FinishReason(StrEnum):
 Fault = Literal["", "unreadable_call", "cut_in_call", "paused"]
 
 
+class SafetyRating(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a service rates a prompt or an answer in one category of harm, in the service's own words."""
+
+    category: str
+    probability: str = ""
+    severity: str = ""
+    blocked: bool = False
+
+
 class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     """A whole answer."""
 
@@ -228,6 +237,8 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     fault: Fault = ""
     """What the reason does not say. `unreadable_call`: a call written as text could not be parsed (`detail` says why). `cut_in_call`: the
     output limit cut the answer inside a call. `paused`: the service will go on when it is sent this answer back; it is not over."""
+    ratings: tuple[SafetyRating, ...] = ()
+    """Empty where the service tells none."""
 
 
 # --- making messages ---------------------------------------------------------------------------------------------------

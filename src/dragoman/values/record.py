@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.values.messages import FinishReason, Message, Settings, ToolResult, ToolSpec
+from dragoman.values.messages import FinishReason, Message, SafetyRating, Settings, ToolResult, ToolSpec
 from dragoman.values.usage import Usage
 
 
@@ -71,6 +71,7 @@ class Said(_Entry, frozen=True, tag="said"):
     by: Speaker | Literal[""] = ""
     """The speaker. Empty only on disk in logs of an earlier version: `sessions/upgrade.py` fills it in."""
     about: About = ""
+    ratings: tuple[SafetyRating, ...] = ()
 
 
 class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
