@@ -91,6 +91,8 @@ class View:
         self._times: dict[str, int] = {}
         self._open: tuple[ToolCall, ...] = ()
         self._open_seq = -1
+        self._waiting: set[str] = set()
+        """Ids of the open calls that have no result yet."""
         self._results: dict[str, ToolResult] = {}
 
     # --- state
@@ -102,7 +104,7 @@ class View:
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls of the last answer that have no result yet."""
-        return tuple(call for call in self._open if call.id not in self._results)
+        return tuple(call for call in self._open if call.id in self._waiting)
 
     @property
     def meter(self) -> Meter:
@@ -177,6 +179,7 @@ class View:
         self._show(entry, message, entry.about)
         if message.role == "assistant":
             self._open, self._open_seq = message.calls, entry.seq
+            self._waiting = {call.id for call in self._open}
 
     def _show(self, entry: Entry, message: Message, about: About = "") -> None:
         item = Item(entry.seq, message, message_tokens(message), entry.timestamp_ms, about)
@@ -185,14 +188,15 @@ class View:
 
     def _finish(self, entry: ToolFinished) -> None:
         result = entry.result
-        if any(call.id == result.call_id for call in self._open) and result.call_id not in self._results:
+        if result.call_id in self._waiting:
+            self._waiting.discard(result.call_id)
             self._results[result.call_id] = result
             self._times[result.call_id] = entry.timestamp_ms
             self._close_batch(entry)
 
     def _close_batch(self, entry: Entry, *, whatever_happened: bool = False) -> None:
         """Results reach the model together and in call order. A call that never finished is closed as interrupted."""
-        if not self._open or (self.open_calls and not whatever_happened):
+        if not self._open or (self._waiting and not whatever_happened):
             return
         results = tuple(self._results.get(call.id) or _interrupted_result(call) for call in self._open)
         for result in results:
@@ -207,6 +211,7 @@ class View:
 
     def _forget_batch(self) -> None:
         self._open = ()
+        self._waiting.clear()
         self._results.clear()
         self._times.clear()
 

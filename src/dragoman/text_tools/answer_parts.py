@@ -5,6 +5,7 @@ Each call keeps its original text, with the space and markers around it, so that
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from dragoman.base import jsontext
@@ -55,11 +56,11 @@ def _non_text_parts(came: Message) -> list[tuple[int, Part]]:
 
 def _split_pieces(parsed: Parsed, beside: list[tuple[int, Part]]) -> Iterable[tuple[int, int, Kind]]:
     """All pieces in order, with text split where another part belongs."""
-    waiting = list(beside)
+    waiting = deque(beside)
     for piece in parsed.pieces:
         start = piece.start
         while waiting and waiting[0][0] < piece.end and (piece.kind == "text" or waiting[0][0] <= start):
-            place, part = waiting.pop(0)
+            place, part = waiting.popleft()
             if place > start:
                 yield start, place, piece.kind
                 start = place
@@ -72,7 +73,7 @@ def _split_pieces(parsed: Parsed, beside: list[tuple[int, Part]]) -> Iterable[tu
 class _PartsBuilder:
     def __init__(self, parsed: Parsed, dialect: str, ids: Mapping[int, str], echoes: Echoes) -> None:
         self._text = parsed.original_text
-        self._calls = list(parsed.calls)
+        self._calls = deque(parsed.calls)
         self._dialect = dialect
         self._ids = ids
         self._echoes = echoes
@@ -105,7 +106,7 @@ class _PartsBuilder:
     def _take_calls(self, start: int, end: int) -> None:
         written, self._space = self._space + self._text[start:end], ""
         while self._calls and self._calls[0].span[0] < end:
-            self._run.append((self._calls.pop(0), written))
+            self._run.append((self._calls.popleft(), written))
             written = ""
         if written and self._run:
             call, before = self._run[-1]

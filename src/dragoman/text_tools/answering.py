@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from hashlib import sha256
 from typing import assert_never
 
@@ -138,7 +139,7 @@ class AnswerReader:
         starts = [piece.start for piece in parsed.pieces if piece.kind == "call"]
         ids: dict[int, str] = {}
         for call in parsed.calls:
-            block = max((start for start in starts if start <= call.span[0]), default=-1)
+            block = starts[place - 1] if (place := bisect_right(starts, call.span[0])) else -1
             ids[id(call)] = self._started_ids.pop(block, "") or self._ids.new()
         return ids
 

@@ -120,22 +120,21 @@ class Scheduler:
     async def _drive(self) -> None:
         for job in self._jobs:
             self._validate(job)
-        while any(job.report is None for job in self._jobs):
+        waiting = self._jobs
+        while waiting := [job for job in waiting if job.report is None]:
             self._woken.clear()
-            self._advance()
-            ended = [job for job in self._jobs if job.output is not None and job.report is None]
+            self._advance(waiting)
+            ended = [job for job in waiting if job.output is not None]
             if ended:
                 await self._close(ended)
             else:
                 await self._woken.wait()
 
-    def _advance(self) -> None:
+    def _advance(self, waiting: Sequence[Job]) -> None:
         """Do everything that is possible now."""
         no_barrier_ahead = nothing_ahead = True
-        executing = sum(job.state == "executing" and job.is_open for job in self._jobs)
-        for job in self._jobs:
-            if job.report is not None:
-                continue
+        executing = sum(job.state == "executing" and job.is_open for job in waiting)
+        for job in waiting:
             if job.task is not None and job.task.done():
                 self._collect_result(job)
             if job.state == "validating" and job.is_open and no_barrier_ahead:

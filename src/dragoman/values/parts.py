@@ -201,13 +201,18 @@ def curated(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def unique_id(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or the next free id like it. The result depends only on the arguments."""
+    """`wanted`, or a free id like it: the next one, if those before it are taken. The result depends only on the arguments."""
     if wanted and wanted not in taken:
         return wanted
-    number = 2 if wanted else len(taken) + 1
-    while (candidate := f"{wanted or 'call'}-{number}") in taken:
-        number += 1
-    return candidate
+    stem = wanted or "call"
+    last, number = (1, 2) if wanted else (len(taken), len(taken) + 1)
+    while f"{stem}-{number}" in taken:
+        last, number = number, 2 * number
+    # Halved instead of counted: an answer may give thousands of calls the same id.
+    while number - last > 1:
+        middle = (last + number) // 2
+        last, number = (middle, number) if f"{stem}-{middle}" in taken else (last, middle)
+    return f"{stem}-{number}"
 
 
 _THOUGHT = re.compile(r"\*\*(.*?)\*\*", re.DOTALL)
