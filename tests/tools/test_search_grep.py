@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base import jsontext
-from dragoman.tools import matches, search
+from dragoman.tools import matches, ripgrep, search
 from dragoman.tools.matches import Counts, Matches, Paths
 from dragoman.tools.ripgrep import Enough
 from dragoman.tools.search import Grep
@@ -329,3 +329,45 @@ def test_a_huge_file_is_passed_over(root: Path) -> None:
         file.write(b"needle")
         file.truncate(300_000_000)
     assert found(root, "needle") == ["small:1: needle"]
+
+
+def test_both_searches_of_a_call_end_together_and_keep_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each had its own time, so that hostile .gitignore files cost nearly twice as much, and the first search's results were lost."""
+    work = tmp_path / "work"
+    work.mkdir()
+    program = tmp_path / "rg"
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *--sort=path*) exec sleep 1000;; esac\n'
+        f"i=0; while [ $i -le 2100 ]; do printf '{work}/%04d.txt\\0' $i; i=$((i+1)); done; exec sleep 1000\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(search, "find_ripgrep", lambda root: str(program))
+    monkeypatch.setattr(ripgrep, "TIMEOUT_S", 2.0)
+    given: list[float] = []
+    real = search.run_ripgrep
+
+    async def noted(*args: Any) -> Any:
+        given.append(args[-1])
+        return await real(*args)
+
+    monkeypatch.setattr(search, "run_ripgrep", noted)
+    output = asyncio.run(Grep(Workspace(work)).run({"pattern": "x", "output_mode": "files", "max_results": 3}, lambda text: None))
+    text = str(output.content)
+    assert "0000.txt" in text
+    assert "took too long" in text
+    assert "3 of more than 2" in text
+    assert given[0] == 2.0
+    assert given[1] < 2.0, "what the first has left"
+
+
+def test_what_is_not_a_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    """Reading a FIFO waited for a writer until the search was ended."""
+    os.mkfifo(tmp_path / "pipe")
+    found = Grep(Workspace(tmp_path))
+    arguments = {"pattern": "x", "path": "pipe"}
+    assert "pipe is a FIFO" in found.intend(arguments).problem
+    output = asyncio.run(found.run(arguments, lambda text: None))
+    assert (output.is_error, output.error_type) == (True, "not_regular")
+    (tmp_path / "a.txt").write_text("x\n")
+    beside = asyncio.run(found.run({"pattern": "x"}, lambda text: None))
+    assert "a.txt:1: x" in str(beside.content), "one beside other files is passed over"

@@ -12,13 +12,14 @@ from dragoman.base.atomic import write_atomically
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.diff import Diff, blocks_of_spans, diff_texts
+from dragoman.tools.foresight import Foresight
 from dragoman.tools.names import escape_name, format_size, truncate_path
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.reading import read_whole
 from dragoman.tools.replace import replace_text
 from dragoman.tools.seen import WHOLE_FILE_BYTES, SeenFiles, state_of, state_of_large
 from dragoman.tools.textfile import TextFile, binary_refusal, decode, is_crlf, to_lf
-from dragoman.tools.worker import Stop, in_thread, never_stop
+from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
@@ -58,9 +59,13 @@ class WriteFile:
             display_name="Write file",
             kind="edit",
         )
+        self._foresight = Foresight(lambda args, stop: _intend(self._workspace, "write_file", args, self._plan, stop))
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
-        return _intend(self._workspace, "write_file", args, self._plan)
+        return self._foresight.intent(args)
+
+    async def prepare_intent(self, args: Mapping[str, Any]) -> None:
+        await self._foresight.prepare(args)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         return await _run(self._workspace, self._seen, args, self._plan, is_whole=True)
@@ -99,9 +104,13 @@ class Edit:
             display_name="Edit file",
             kind="edit",
         )
+        self._foresight = Foresight(lambda args, stop: _intend(self._workspace, "edit", args, self._plan, stop))
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
-        return _intend(self._workspace, "edit", args, self._plan)
+        return self._foresight.intent(args)
+
+    async def prepare_intent(self, args: Mapping[str, Any]) -> None:
+        await self._foresight.prepare(args)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         return await _run(self._workspace, self._seen, args, self._plan)
@@ -135,9 +144,9 @@ Plan = Callable[[Mapping[str, Any], Stop], PlannedChange]
 """Computes a change without making it. Raises ToolRefusal."""
 
 
-def _intend(workspace: Workspace, tool: str, args: Mapping[str, Any], plan: Plan) -> Intent:
+def _intend(workspace: Workspace, tool: str, args: Mapping[str, Any], plan: Plan, stop: Stop) -> Intent:
     try:
-        change = plan(args, never_stop)
+        change = plan(args, stop)
     except ToolRefusal as refused:
         return Intent(title=f"{tool} {_name_of(workspace, args)}", problem=refused.message)
     preview = escape_hidden(f"{change.diff.text or change.diff.summary}{_in_brackets(change.notes)}")

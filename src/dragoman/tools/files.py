@@ -259,10 +259,12 @@ class ListDirectory:
         except PathRefusal as refused:
             if refused.error_type == "not_found":
                 raise missing_refusal(self._workspace, path) from refused
-            if refused.error_type == "not_directory" and os.path.isfile(path):
-                raise PathRefusal(
-                    f"{truncate_path(self._workspace.display_path(path))} is a file: read it with read_file", "not_directory"
-                ) from refused
+            if refused.error_type == "not_directory" and os.path.lexists(path):
+                shown = truncate_path(self._workspace.display_path(path))
+                advice = (
+                    "a file: read it with read_file" if os.path.isfile(path) else f"{file_kind(os.lstat(path).st_mode)}, not a directory"
+                )
+                raise PathRefusal(f"{shown} is {advice}", "not_directory") from refused
             raise
         if not lines:
             return ToolOutput((Text("(the directory is empty)"),), display="empty directory")

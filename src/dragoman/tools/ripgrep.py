@@ -11,7 +11,8 @@ import msgspec
 from dragoman.tools.process import Take, child_environment, find_program, run_process
 from dragoman.tools.workspace import ToolRefusal
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 15.0
+"""For all searches of one call. Thousands of rules in .gitignore files can keep ripgrep busy for minutes."""
 _MAX_PROBLEM_BYTES = 4_000
 
 

@@ -137,8 +137,8 @@ class Scheduler:
         for job in waiting:
             if job.task is not None and job.task.done():
                 self._collect_result(job)
-            if job.state == "validating" and job.is_open and no_barrier_ahead:
-                self._judge(job)  # not earlier: what the user is shown must still be true when it runs
+            if job.state == "validating" and job.is_open and job.task is None and no_barrier_ahead:
+                self._foresee(job)  # not earlier: what the user is shown must still be true when it runs
             if job.state == "scheduled" and job.is_open and (executing < self._max_parallel if job.read_only else nothing_ahead):
                 self._start(job)
                 executing += 1
@@ -177,6 +177,13 @@ class Scheduler:
         self._update(job, "validating")
         if job.is_open:
             read_call(job, self._registry, self._align, self._max_argument_chars)
+
+    def _foresee(self, job: Job) -> None:
+        """Find out what it would do: in a task of its own if that takes long, as a diff of a large file does."""
+        prepare = getattr(job.tool, "prepare_intent", None)
+        if prepare is None:
+            return self._judge(job)
+        self._watch(job, prepare(job.args))
 
     def _judge(self, job: Job) -> None:
         intent = intent_or_end(job)
@@ -241,6 +248,8 @@ class Scheduler:
             return self._break(job, error)
         if job.stopping:
             return job.end_stopped(None if task.cancelled() or error is not None else task.result())
+        if job.state == "validating":
+            return self._judge(job)
         if job.state == "awaiting_approval":
             if task.cancelled() or error is not None:
                 return refuse(job, error or RuntimeError("the question was withdrawn"))

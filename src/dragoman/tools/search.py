@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, TypeVar
 
+import msgspec
+
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
+from dragoman.tools import ripgrep
 from dragoman.tools.description import load_description
 from dragoman.tools.matches import Counts, Line, Matches, Paths
 from dragoman.tools.path_pattern import PathPattern
@@ -30,6 +34,8 @@ UNSORTED_RESULTS = 2_000
 """Up to this many results, ripgrep searches in parallel and we sort. With more, it searches again in order, on one core."""
 MAX_FILE_MB = 200
 """ripgrep holds a line in memory, and a file may be a single line."""
+MIN_SECOND_S = 1.0
+"""What the second search may take at least."""
 _DISPLAY_LINES = 20
 _LEFT_OUT = "Hidden files and those that .gitignore names are left out."
 
@@ -106,7 +112,7 @@ class Glob(_Finder):
         prefix = os.path.join(start, "")
         paths = Paths(lambda path: path.startswith(prefix) and pattern.matches(path[len(prefix) :]), MAX_CANDIDATES)
         options = ["--files", "--null", *pattern.filters(), *(["--hidden"] if pattern.wants_hidden else [])]
-        status = await run_ripgrep(find_ripgrep(self._workspace.root), options, start, paths.take)
+        status = await run_ripgrep(find_ripgrep(self._workspace.root), options, start, paths.take, ripgrep.TIMEOUT_S)
         if status.problem and not paths.found:
             raise ToolRefusal(f"the search failed: {status.problem}", "search_failed")
         newest = await in_thread(lambda stop: _newest(paths.found, most, stop))
@@ -162,6 +168,8 @@ class Grep(_Finder):
         start = self._workspace.resolve(str(args.get("path") or "."))
         if not os.path.exists(start):
             raise _missing_start_refusal(self._workspace, start, "name what to search")
+        if not os.path.isdir(start):
+            self._workspace.require_regular(start, os.lstat(start))  # reading a FIFO or a device may never end
         # Literal directories in the pattern are still relative to `path`, so they are not removed.
         include = str(args.get("include") or "")
         return start, PathPattern(include, hidden=bool(args.get("hidden"))) if include else None
@@ -240,11 +248,16 @@ class _Search:
         self._base = os.path.join(start if os.path.isdir(start) else os.path.dirname(start), "")
 
     async def run(self, options: Sequence[str], collector: type[C], most: int) -> tuple[C, SearchStatus]:
+        ends_at_s = time.monotonic() + ripgrep.TIMEOUT_S
         found = collector(self._is_wanted, UNSORTED_RESULTS)
-        status = await run_ripgrep(self._program, options, self._start, found.take)
+        status = await run_ripgrep(self._program, options, self._start, found.take, ripgrep.TIMEOUT_S)
         if status.was_stopped:
-            found = collector(self._is_wanted, most)
-            status = await run_ripgrep(self._program, ["--sort=path", *options], self._start, found.take)
+            left_s = max(MIN_SECOND_S, ends_at_s - time.monotonic())
+            in_order = collector(self._is_wanted, most)
+            second = await run_ripgrep(self._program, ["--sort=path", *options], self._start, in_order.take, left_s)
+            if second.timed_out:  # what the first found is more, though not the first in order
+                return found, msgspec.structs.replace(status, timed_out=True)
+            found, status = in_order, second
         if status.problem and not found.found:
             raise ToolRefusal(f"the search failed: {status.problem}", "bad_pattern")
         return found, status

@@ -219,6 +219,8 @@ class Tool(Protocol):
         """What `run` would do with these arguments, which fit the schema. It changes nothing and does not raise."""
         ...
 
+    # A tool whose `intend` may take long also has `async def prepare_intent(self, args)`. It is awaited first; `intend` is quick after it.
+
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         """Do it. When cancelled, it leaves nothing running behind and lets CancelledError through."""
         ...
