@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.loop.history import History
+from dragoman.policy.judge import is_guarded
+from dragoman.sessions.bounds import UndoBounds
 from dragoman.sessions.checkpoints import Checkpoints
 from dragoman.sessions.restore import RestoreResult, restore
 from dragoman.sessions.undo import UndoPlan, changes_of_last_run, is_written_ahead, plan_undo
@@ -66,7 +68,11 @@ class Desk:
         return [entry for entry in self.history.entries if isinstance(entry, FilesChanged) and not is_written_ahead(entry)]
 
     def plan(self, runs: int = 1) -> UndoPlan:
-        return plan_undo(changes_of_last_run(self.history.entries, runs), self.blobs)
+        return plan_undo(changes_of_last_run(self.history.entries, runs), self.blobs, self.bounds)
+
+    @property
+    def bounds(self) -> UndoBounds:
+        return UndoBounds((str(self.root),), is_guarded)
 
     def undo(self, runs: int = 1, *, force: bool = False) -> RestoreResult:
         plan = self.plan(runs)

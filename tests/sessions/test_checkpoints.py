@@ -193,7 +193,7 @@ def test_where_nobody_knows_what_a_call_did_it_can_still_be_undone_by_force(desk
     history = History(entries=reopened(desk))
     if closed_as:
         history.finish_tool(tool_result(call, "interrupted", is_error=True), closed_as)
-    plan = plan_undo(changes_of_last_run(history.entries), desk.blobs)
+    plan = plan_undo(changes_of_last_run(history.entries), desk.blobs, desk.bounds)
     assert [conflict.can_force for conflict in plan.conflicts] == [True, True]
     with pytest.raises(UndoRefused, match="interrupted"):
         restore(plan)
@@ -230,7 +230,7 @@ def test_a_program_that_is_killed_leaves_behind_what_undoing_takes(desk: Desk, t
     killed = subprocess.run([sys.executable, "-c", KILLED, log, blobs, str(desk.path("a"))], check=False, capture_output=True, text=True)
     assert (killed.returncode, killed.stderr) == (-signal.SIGKILL, "")
     assert desk.path("a").read_text() == "half"
-    plan = plan_undo(changes_of_last_run(open_read_only(log).entries), FileBlobs(blobs))
+    plan = plan_undo(changes_of_last_run(open_read_only(log).entries), FileBlobs(blobs), desk.bounds)
     restore(plan, force=True)
     assert desk.path("a").read_text() == "old"
 
@@ -238,7 +238,7 @@ def test_a_program_that_is_killed_leaves_behind_what_undoing_takes(desk: Desk, t
 def test_after_a_crash_before_the_call_did_anything_there_is_nothing_to_undo(desk: Desk) -> None:
     put(desk.path("a"), "old")
     desk.start("a")
-    plan = plan_undo(changes_of_last_run(reopened(desk)), desk.blobs)
+    plan = plan_undo(changes_of_last_run(reopened(desk)), desk.blobs, desk.bounds)
     assert (len(plan.changes), plan.steps, plan.conflicts) == (1, (), ())
 
 

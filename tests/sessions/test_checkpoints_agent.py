@@ -11,6 +11,8 @@ import pytest
 
 from dragoman.loop.agent import Agent
 from dragoman.loop.options import WorkspaceOptions
+from dragoman.policy.judge import is_guarded
+from dragoman.sessions.bounds import UndoBounds
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import UndoPlan, changes_of_last_run, file_changes, is_written_ahead, plan_undo
 from dragoman.testing.scripted import ScriptedProvider
@@ -39,7 +41,11 @@ class Undoable(Agent):
     """As Agent is, and says what it would undo."""
 
     def plan(self, runs: int = 1) -> UndoPlan:
-        return plan_undo(changes_of_last_run(self.history.entries, runs), self.blobs)
+        return plan_undo(changes_of_last_run(self.history.entries, runs), self.blobs, bounds_of(self))
+
+
+def bounds_of(agent: Agent) -> UndoBounds:
+    return UndoBounds((agent.workspace.root,), is_guarded)
 
 
 def agent_in(workspace: Path, script: str, *tools: Any) -> Undoable:
@@ -173,5 +179,5 @@ def test_the_loop_note_does_not_part_a_run(tmp_path: Path) -> None:
     notes = [message for message in agent.history.transcript() if message.role == "user" and message.text.startswith(start)]
     assert notes, "the script goes in circles"
     changes = changes_of_last_run(agent.history.entries)
-    restore(plan_undo(changes, agent.blobs))
+    restore(plan_undo(changes, agent.blobs, bounds_of(agent)))
     assert files(tmp_path) == {}

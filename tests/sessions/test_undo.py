@@ -67,7 +67,7 @@ def test_undoing_twice_does_nothing_the_second_time(desk: Desk) -> None:
     assert desk.undo().files == ()
     assert desk.path("a").read_text() == "somebody's"
     put(desk.path("a"), "old")
-    again = plan_undo(changes, desk.blobs)
+    again = plan_undo(changes, desk.blobs, desk.bounds)
     assert (again.steps, again.conflicts) == ((), ()), "as it was already, though nobody wrote that down"
 
 
@@ -101,7 +101,7 @@ def test_somebodys_edit_between_two_calls_is_not_lost(desk: Desk) -> None:
     desk.write("a", "somebody's, and 2")
     with pytest.raises(UndoRefused, match="between two of the calls"):
         desk.undo()
-    restore(plan_undo(changes_after(desk.history.entries, second), desk.blobs))
+    restore(plan_undo(changes_after(desk.history.entries, second), desk.blobs, desk.bounds))
     assert desk.path("a").read_text() == "somebody's"
 
 

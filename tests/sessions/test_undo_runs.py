@@ -90,7 +90,7 @@ def test_rewinding_with_files(desk: Desk) -> None:
     before, here = desk.tree(), desk.history.entries[-1]
     desk.write("a", "2")
     desk.write("b", "2")
-    plan = plan_undo(changes_after(desk.history.entries, here.seq), desk.blobs)
+    plan = plan_undo(changes_after(desk.history.entries, here.seq), desk.blobs, desk.bounds)
     restore(plan)
     desk.history.restore_files(plan.changes)
     desk.history.rewind(here)

@@ -17,7 +17,7 @@ from dragoman.base.words import say
 from dragoman.sessions.log import read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
-from dragoman.values.record import Configured, Started
+from dragoman.values.record import Configured, FilesChanged, Started
 
 if TYPE_CHECKING:
     from dragoman.cli.sessions_command import SessionsCommand
@@ -87,6 +87,8 @@ def import_file(command: SessionsCommand) -> str:
     if not blobs.retry():
         raise InputError(say("session_not_saved", path=blobs.directory, reason=blobs.fault))
     print_notices(tuple(say("import_not_carried", what=each) for each in imported.not_carried))
+    if changed := sum(len(entry.files) for entry in imported.entries if isinstance(entry, FilesChanged)):
+        print_notices((say("import_not_undone", count=changed),))
     return say("imported", id=session_id_of(kept), entries=len(imported.entries), source=imported.source) + "\n"
 
 

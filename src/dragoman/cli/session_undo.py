@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.policy.judge import is_guarded
+from dragoman.sessions.bounds import UndoBounds, doubt_about, folders_of, imported_changes
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
 from dragoman.values.errors import InputError
@@ -16,16 +19,18 @@ from dragoman.values.record import Entry, FilesChanged, FilesRestored, ToolFinis
 if TYPE_CHECKING:
     from dragoman.sessions.store import StoredSession
 
-_SHOWN = 5
 
+def undo_last_run(session: StoredSession, memory_file: str, *, force: bool) -> str:
+    """All files or none. The undo is recorded in the session, so that a second undo undoes the run before.
 
-def undo_last_run(session: StoredSession, *, force: bool) -> str:
-    """All files or none. The undo is recorded in the session, so that a second undo undoes the run before."""
+    Only files in the session's folders are touched, and `memory_file`, where the memory tool writes.
+    """
     entries = session.loaded.entries
     changes = _last_changes(entries)
     if not changes:
-        return say("undo_nothing") + "\n"
-    plan = plan_undo(changes, session.blobs)
+        return say("undo_nothing_but_imported" if imported_changes(entries) else "undo_nothing") + "\n"
+    bounds = UndoBounds((*folders_of(entries), os.path.realpath(memory_file)), is_guarded, doubt_about(entries))
+    plan = plan_undo(changes, session.blobs, bounds)
     try:
         restored = restore(plan, force=force)
     except UndoRefused as refused:
@@ -46,7 +51,12 @@ def _last_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
 
 
 def _refusal_words(refused: UndoRefused) -> str:
-    shown = "; ".join(f"{one_line(each.path, 200)}: {each.reason}" for each in refused.conflicts[:_SHOWN])
-    more = "; …" if len(refused.conflicts) > _SHOWN else ""
-    force = say("undo_force") if any(each.can_force for each in refused.conflicts) else ""
+    shown = "; ".join(f"{one_line(each.path, 200)}: {each.reason}" for each in refused.shown)
+    more = "; …" if len(refused.conflicts) > len(refused.shown) else ""
+    force = say(_force_words(refused)) if refused.can_force else ""
     return say("undo_refused", conflicts=shown + more, force=force)
+
+
+def _force_words(refused: UndoRefused) -> str:
+    """What force would do: undo these as well, or leave them out and undo the rest."""
+    return "undo_force" if any(each.can_force for each in refused.conflicts) else "undo_force_rest"

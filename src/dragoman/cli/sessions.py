@@ -33,7 +33,7 @@ def run_sessions(options: Options) -> str | tuple[str, int]:
     refuse_options(options, action, f"sessions {name}")
 
     setup = set_up(options)
-    return action.run(SessionsCommand(options, Store(setup.places.sessions), setup.workspace))
+    return action.run(SessionsCommand(options, Store(setup.places.sessions), setup.workspace, setup.places.memory_file))
 
 
 # --- looking
@@ -104,7 +104,7 @@ def _undo(command: SessionsCommand) -> str:
     from dragoman.cli.session_undo import undo_last_run
 
     with open_to_append(command.store, command.find().path) as session:
-        return undo_last_run(session, force=command.options.force)
+        return undo_last_run(session, command.memory_file, force=command.options.force)
 
 
 def _export(command: SessionsCommand) -> str:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class SessionsCommand(NamedTuple):
-    """What every action needs: the options, the stored sessions, and the folder whose sessions are meant."""
+    """What every action needs: the options, the stored sessions, the folder whose sessions are meant, and where the memory tool writes."""
 
     options: Options
     store: Store
     workspace: str
+    memory_file: str
 
     @property
     def operand(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
+from dragoman.loop.going_back import rewind, undo
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
@@ -29,7 +30,7 @@ from dragoman.loop.options import (
 from dragoman.loop.prepare import configure
 from dragoman.loop.result import Result
 from dragoman.loop.run import Run
-from dragoman.loop.session import open_session, rewind, undo
+from dragoman.loop.session import open_session
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.judge import Mode
 from dragoman.tools.registry import Registry
@@ -177,10 +178,11 @@ class Agent:
         """Put files back as they were before the last run, or the last few. Returns the paths that were changed by it.
 
         Only of a conversation that is kept (`session=`), and only what tools wrote: what a command did is not known. Raises InputError,
-        having touched nothing, where somebody else has changed one of the files since, unless it is forced.
+        having touched nothing, where somebody else has changed one of the files since, or one is guarded, unless it is forced. Files
+        outside the workspace are left alone in any case, and so is what was done before the session was imported.
         """
         self._session.work.require_none()
-        return undo(self._session, runs, force=force)
+        return undo(self._harness, runs, force=force)
 
     def rewind(self, seq: int, *, files: bool = False, force: bool = False) -> tuple[str, ...]:
         """Go back to how things stood after entry `seq`; the record keeps everything. With `files`, what tools wrote since is undone first.
@@ -188,7 +190,7 @@ class Agent:
         Returns the paths of files that were put back. Raises InputError where there is no such entry, or as `undo` does.
         """
         self._session.work.require_none()
-        return rewind(self._session, seq, files=files, force=force)
+        return rewind(self._harness, seq, files=files, force=force)
 
     # --- what it holds
 

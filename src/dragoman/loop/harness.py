@@ -67,7 +67,7 @@ class Harness:
         self.outputs = Outputs(session.outputs, limits.max_output_chars)
         self.workspace = Workspace(workspace.root, include=workspace.include, readable=(session.outputs,))
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
-        memory_file = os.fspath(workspace.memory_file)
+        memory_file = self.memory_file = os.fspath(workspace.memory_file)
         dependencies = ToolDependencies(
             self.workspace, session.blobs, self.outputs, approval.ask_user, limits.shell_timeout_s, memory_file=memory_file
         )

@@ -18,7 +18,6 @@ from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.events import ModelSwitched, Retrying, SavingChanged, TurnEvent
-from dragoman.values.record import FilesChanged
 
 if TYPE_CHECKING:
     from dragoman.sessions.store import StoredSession
@@ -172,41 +171,6 @@ def open_session(options: SessionOptions, workspace: str, given: BlobStore | Non
     path = store.path_of(session_id, workspace)
     blobs = options.blobs or store.blobs_beside(path, log.report_fault)
     return Session(History(), session_id, blobs, options.outputs or store.outputs_beside(path), log), ()
-
-
-# --- going back
-
-
-def undo(session: Session, runs: int, *, force: bool) -> tuple[str, ...]:
-    """Undo what tools did to files in the last runs. Returns the paths that were changed by it."""
-    from dragoman.sessions.undo import changes_of_last_run
-
-    return _put_back(session, changes_of_last_run(session.history.entries, runs), force=force)
-
-
-def rewind(session: Session, seq: int, *, files: bool, force: bool) -> tuple[str, ...]:
-    """Go back to how things stood after entry `seq`. Returns the paths of files that were put back."""
-    from dragoman.sessions.undo import changes_after
-
-    entries = session.history.entries
-    entry = next((entry for entry in entries if entry.seq == seq), None)
-    if entry is None:
-        raise InputError(say("loop.no_entry", seq=seq, last=entries[-1].seq if entries else 0))
-    changed = _put_back(session, changes_after(entries, seq), force=force) if files else ()
-    session.history.rewind(entry)
-    return changed
-
-
-def _put_back(session: Session, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
-    from dragoman.sessions.restore import restore
-    from dragoman.sessions.undo import plan_undo
-
-    plan = plan_undo(changes, session.blobs)
-    if not plan.changes:
-        return ()
-    restored = restore(plan, force=force)
-    session.history.restore_files(plan.changes)
-    return tuple(file.path for file in restored.files)
 
 
 def _temporary_outputs() -> str:

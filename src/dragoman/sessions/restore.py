@@ -26,13 +26,16 @@ _SHOWN_CONFLICTS = 5
 class UndoRefused(InputError):
     """Conflicts forbid it. Nothing was changed."""
 
-    def __init__(self, conflicts: Sequence[Conflict]) -> None:
+    def __init__(self, conflicts: Sequence[Conflict], *, leaves_some: bool = False) -> None:
+        """`leaves_some`: force would leave out what cannot be restored, and restore the rest."""
         self.conflicts = tuple(conflicts)
-        shown = [say("sessions.undo_conflict", path=each.path, reason=each.reason) for each in self.conflicts[:_SHOWN_CONFLICTS]]
-        count = len(self.conflicts) - _SHOWN_CONFLICTS
+        self.shown = tuple(each for place, each in enumerate(self.conflicts) if each.is_guarded or place < _SHOWN_CONFLICTS)
+        """Those that a message names: the first few, and every guarded file."""
+        self.can_force = leaves_some or any(each.can_force for each in self.conflicts)
+        shown = [say("sessions.undo_conflict", path=each.path, reason=each.reason) for each in self.shown]
+        count = len(self.conflicts) - len(self.shown)
         more = say("sessions.undo_more", count=count) if count > 0 else ""
-        can_force = any(each.can_force for each in self.conflicts)
-        super().__init__(say("sessions.undo_refused_force" if can_force else "sessions.undo_refused", conflicts=shown, more=more))
+        super().__init__(say("sessions.undo_refused_force" if self.can_force else "sessions.undo_refused", conflicts=shown, more=more))
 
 
 class UndoFailed(DragomanError):
@@ -54,7 +57,7 @@ def restore(plan: UndoPlan, *, force: bool = False) -> RestoreResult:
     Force overrides those conflicts that allow it, and leaves the other files out. Links are not followed. Folders that become empty stay.
     """
     if plan.conflicts and not force:
-        raise UndoRefused(plan.conflicts)
+        raise UndoRefused(plan.conflicts, leaves_some=bool(plan.steps))
     attempt = _Attempt(plan)
     try:
         for step in plan.steps:

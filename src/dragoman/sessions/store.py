@@ -118,14 +118,18 @@ class Store:
             raise InputError(say("sessions.unreadable", session=session_id_of(path), reason=reason, path=path)) from error
 
     def add(self, workspace: Folder, entries: Iterable[Entry]) -> str:
-        """Add a session made elsewhere, whole or not at all: entries that begin with Started. Returns its path."""
+        """Add a session made elsewhere, whole or not at all: entries that begin with Started. Returns its path.
+
+        What it says about files is never undone: it may be forged.
+        """
         from dragoman.sessions.copies import write_log
 
         head, *rest = entries
         if not isinstance(head, Started):
             raise InputError(say("sessions.no_head"))
         path = self.path_of(head.session_id, workspace)
-        head = msgspec.structs.replace(head, project=project_hash(workspace))
+        imported_through = max(entry.seq for entry in (head, *rest))
+        head = msgspec.structs.replace(head, project=project_hash(workspace), imported_through=imported_through)
         write_log(path, map(encode_line, (head, *rest)))
         return path
 

@@ -1,7 +1,7 @@
 """Undo the changes that calls made to files: find the changes, check for conflicts, then restore all of them or nothing.
 
 changes = changes_of_last_run(history.entries)
-plan = plan_undo(changes, blobs)        # touches nothing; plan.conflicts is for a person to read
+plan = plan_undo(changes, blobs, bounds)  # touches nothing; plan.conflicts is for a person to read
 restore(plan)                           # or refuses, and has touched nothing
 history.restore_files(plan.changes)
 """
@@ -17,6 +17,7 @@ from typing import assert_never
 import msgspec
 
 from dragoman.base.words import say
+from dragoman.sessions.bounds import UndoBounds, last_imported_seq
 from dragoman.sessions.checkpoints import UNKNOWN, UNSURE
 from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, read_file_state
 from dragoman.values.contracts import BlobStore
@@ -49,13 +50,16 @@ PRIVATE = 0o600
 # --- which changes -------------------------------------------------------------------------------------------------------
 
 
-def file_changes(entries: Iterable[Entry]) -> list[FilesChanged]:
-    """The changes that calls made to files and that were not undone, in order.
+def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
+    """The changes that calls made to files and that were not undone, in order. What was imported does not count.
 
     An entry written ahead counts only if its call never ended, or if no later entry says what the call had done by its end.
     """
     changes, ahead, restored = list[FilesChanged](), dict[str, FilesChanged](), set[int]()
+    imported = last_imported_seq(entries)
     for entry in entries:
+        if entry.seq <= imported:
+            continue
         match entry:
             case FilesChanged(call_id=call_id):
                 before = ahead.pop(call_id, None)
@@ -99,7 +103,7 @@ def is_written_ahead(change: FilesChanged) -> bool:
     return any(file.after == UNKNOWN for file in change.files)
 
 
-def changes_after(entries: Iterable[Entry], seq: int) -> list[FilesChanged]:
+def changes_after(entries: Sequence[Entry], seq: int) -> list[FilesChanged]:
     """The changes to undo so that files are as they were after entry `seq`: a rewind that includes files."""
     return [change for change in file_changes(entries) if change.seq > seq]
 
@@ -152,6 +156,8 @@ class Conflict(msgspec.Struct, frozen=True):
     reason: str
     can_force: bool = True
     """Whether `restore(force=True)` overrides it. Files that cannot be restored are left out then."""
+    is_guarded: bool = False
+    """Whether it is there only because the file is guarded. Such files are always named."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -176,7 +182,7 @@ class UndoPlan(msgspec.Struct, frozen=True):
     blobs: BlobStore
 
 
-def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore) -> UndoPlan:
+def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore, bounds: UndoBounds) -> UndoPlan:
     """Plan how to get from the current state to the one before these changes. Reads files and changes nothing."""
     changes = tuple(sorted(changes, key=lambda change: change.seq))
     chains: dict[str, list[FileChange]] = {}
@@ -185,6 +191,9 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore) -> UndoPlan:
             chains.setdefault(file.path, []).append(file)
     steps, conflicts = list[Step](), list[Conflict]()
     for path, chain in chains.items():
+        if not bounds.holds(path):
+            conflicts.append(Conflict(path, say("sessions.undo_outside"), can_force=False))
+            continue
         now = read_file_state(path)
         step = Step(path, chain[0].before, _mode(chain, now), FileState(now.content, now.mode))
         if _is_done(step, now):
@@ -195,8 +204,11 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore) -> UndoPlan:
             conflicts.append(Conflict(path, reason, can_force=False))
             continue
         steps.append(step)
-        if reason := _objection(chain, now):
+        if bounds.is_guarded(path):
+            conflicts.append(Conflict(path, say("sessions.undo_guarded"), is_guarded=True))
+        if reason := bounds.doubt or _objection(chain, now):
             conflicts.append(Conflict(path, reason))
+    conflicts.sort(key=lambda each: not each.is_guarded)
     return UndoPlan(changes, tuple(steps), tuple(conflicts), blobs)
 
 

@@ -34,6 +34,8 @@ class Started(_Entry, frozen=True, tag="started"):
     """The session this one is a copy of up to here."""
     imported_from: str = ""
     """The program and file it was imported from: `claude-code /path/to/it.jsonl`."""
+    imported_through: int = 0
+    """The last entry that was imported. What these say about files is never undone."""
 
 
 class Configured(_Entry, frozen=True, tag="configured"):

@@ -48,13 +48,18 @@ TEXTS = {
     "exported": "Wrote {path} ({size}).",
     "imported": "Imported as {id} ({entries} entries, from {source}); dragoman --resume {id} continues it.",
     "import_not_carried": "not imported: {what}",
+    "import_not_undone": "the changes to files that this session records ({count}) were made elsewhere; dragoman sessions undo leaves "
+    "them alone",
     "import_unreadable": "{path} cannot be read: {reason}",
     "import_empty": "{path} contains no session",
     "undo_nothing": "no run of this session changed a file that can be restored",
+    "undo_nothing_but_imported": "no run of this session changed a file that can be restored; what it changed before it was imported is "
+    "not undone here",
     "undo_restored": "restored {path}",
     "undo_removed": "removed {path}, which did not exist before",
     "undo_done": "Undid the file changes of the last run (files restored: {count}).",
     "undo_left": "left unchanged: {path} ({reason})",
     "undo_refused": "nothing was undone: {conflicts}{force}",
+    "undo_force_rest": "; --force leaves these out and undoes the rest",
     "undo_force": "; --force undoes it anyway (what it overwrites is kept with the session)",
 }

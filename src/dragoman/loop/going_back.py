@@ -1,0 +1,52 @@
+"""Going back: files as they were before the last runs, and the conversation as it stood after an entry."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.base.words import say
+from dragoman.policy.judge import is_guarded
+from dragoman.values.errors import InputError
+from dragoman.values.record import FilesChanged
+
+if TYPE_CHECKING:
+    from dragoman.loop.harness import Harness
+
+
+def undo(harness: Harness, runs: int, *, force: bool) -> tuple[str, ...]:
+    """Undo what tools did to files in the last runs. Returns the paths that were changed by it."""
+    from dragoman.sessions.undo import changes_of_last_run
+
+    return _put_back(harness, changes_of_last_run(harness.session.history.entries, runs), force=force)
+
+
+def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str, ...]:
+    """Go back to how things stood after entry `seq`. Returns the paths of files that were put back."""
+    from dragoman.sessions.undo import changes_after
+
+    history = harness.session.history
+    entries = history.entries
+    entry = next((entry for entry in entries if entry.seq == seq), None)
+    if entry is None:
+        raise InputError(say("loop.no_entry", seq=seq, last=entries[-1].seq if entries else 0))
+    changed = _put_back(harness, changes_after(entries, seq), force=force) if files else ()
+    history.rewind(entry)
+    return changed
+
+
+def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
+    from dragoman.sessions.bounds import UndoBounds, doubt_about
+    from dragoman.sessions.restore import restore
+    from dragoman.sessions.undo import plan_undo
+
+    session = harness.session
+    own = (os.path.realpath(harness.memory_file),) if harness.memory_file else ()
+    bounds = UndoBounds((*harness.directories, *own), is_guarded, doubt_about(session.history.entries))
+    plan = plan_undo(changes, session.blobs, bounds)
+    if not plan.changes:
+        return ()
+    restored = restore(plan, force=force)
+    session.history.restore_files(plan.changes)
+    return tuple(file.path for file in restored.files)
