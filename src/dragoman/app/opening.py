@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,7 +41,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
     config = setup.config
     memory, notices = read_memory(setup)
     agent = Agent(
-        Connector(lambda model, blobs: _connect(setup, blobs, model), _first_model(setup), catalog_of(setup), setup.env),
+        _connector(setup),
         system=_system(setup),
         tools=ToolOptions(web=web_of(config), calling=config.text_tools.mode, text=text_options_of(setup)),
         workspace=WorkspaceOptions(
@@ -156,19 +156,32 @@ def _fallback(setup: Setup) -> tuple[str, ...]:
     return names
 
 
-def _first_model(setup: Setup) -> str:
-    """Empty for a resumed session, which keeps its model unless the command line names another."""
-    if setup.options.resume is not None and not setup.options.model:
-        return ""
-    return choose_model(setup, catalog_of(setup)).model
+def _connector(setup: Setup) -> Connector:
+    """A resumed session keeps its model, unless the command line names another or its log does not say."""
+
+    chosen = set[str]()
+
+    def choose() -> str:
+        model = choose_model(setup, catalog_of(setup)).model
+        chosen.add(model)
+        return model
+
+    keeps_model = setup.options.resume is not None and not setup.options.model
+    return Connector(
+        lambda model, blobs: _connect(setup, blobs, model, chosen),
+        "" if keeps_model else choose(),
+        catalog_of(setup),
+        setup.env,
+        choose,
+    )
 
 
-def _connect(setup: Setup, blobs: BlobStore, model: str) -> Provider:
-    """If a resumed session's model is not available, the error says how to use another."""
+def _connect(setup: Setup, blobs: BlobStore, model: str, chosen: Collection[str]) -> Provider:
+    """If a resumed session's model is not available, the error says how to use another. `chosen`: those that the user chose."""
     try:
         return connect_model(setup, blobs, model)
     except (ConfigError, Unauthorized) as error:
-        if setup.options.resume is None or setup.options.model or model in setup.config.fallback:
+        if setup.options.resume is None or model in chosen or model in setup.config.fallback:
             raise
         raise type(error)(say("resume_with_another", model=model, reason=error)) from error
 

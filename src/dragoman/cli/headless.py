@@ -65,6 +65,8 @@ class Headless:
         mark_result_written()
         self._report.end(outcome)
         self._out.finish()
+        if outcome.not_saved:
+            self._messages.line(say("notice", text=outcome.not_saved))
         if self._out.problem is not None:
             self._messages.line(say("cannot_write", reason=self._out.problem.strerror or self._out.problem))
             return outcome.exit_code or EXIT_BROKEN
@@ -126,6 +128,7 @@ class Headless:
             result,
             agent.session_id,
             self._report.response if whole else "",
+            not_saved=agent.not_saved,
             refused=len(self._refused),
             interrupted=self.interrupts.code or gone,
         )
@@ -149,7 +152,8 @@ class Headless:
         failure = Failure(say("cancelled"), "Cancelled", code)
         if self._agent is None or self._run is None:
             return Outcome(failure=failure)
-        stopped = outcome_of(self._run.result, self._agent.session_id, "", refused=len(self._refused))
+        agent, refused = self._agent, len(self._refused)
+        stopped = outcome_of(self._run.result, agent.session_id, "", not_saved=agent.not_saved, refused=refused)
         return msgspec.structs.replace(stopped, failure=failure)
 
     def _end_early(self, code: int) -> bool:

@@ -32,6 +32,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """The sources that the citation numbers in the response refer to."""
     failure: Failure | None = None
     session_id: str | None = None
+    not_saved: str = ""
+    """Why the session is not completely on disk; empty if it is."""
     usage: Usage = Usage()
     cost_usd: float | None = None
     requests: int = 0
@@ -77,6 +79,8 @@ class Outcome(msgspec.Struct, frozen=True):
         if self.sources:
             sources = [{"uri": each.uri, "title": each.title, "cited_text": list(each.cited_text)} for each in self.sources]
             data["sources"] = sources
+        if self.not_saved:
+            data["not_saved"] = self.not_saved
         if self.failure is not None:
             data["error"] = {"message": self.failure.message, "type": self.failure.type, "exit_code": self.failure.exit_code}
         return data
@@ -93,7 +97,7 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(say("internal_error", what=f"{type(error).__name__}: {error}"), type(error).__name__, EXIT_BROKEN)
 
 
-def outcome_of(result: Result, session_id: str, response: str, *, refused: int = 0, interrupted: int = 0) -> Outcome:
+def outcome_of(result: Result, session_id: str, response: str, *, not_saved: str = "", refused: int = 0, interrupted: int = 0) -> Outcome:
     """`interrupted` is the exit code of the signal that ended the run, or 0."""
     failure = None
     if result.exit_code == EXIT_BROKEN:
@@ -107,6 +111,7 @@ def outcome_of(result: Result, session_id: str, response: str, *, refused: int =
         sources=result.sources,
         failure=failure,
         session_id=session_id,
+        not_saved=not_saved,
         usage=result.usage,
         cost_usd=result.cost_usd,
         requests=result.requests,

@@ -174,7 +174,7 @@ class TextReport:
             case FieldOmitted():
                 self._show_message(say("notice", text=call_lines.omission(event)))
             case SavingChanged(reason=reason):
-                self._show_message(reason)
+                self._show_message(say("notice", text=reason))
             case LoopSuspected(reason=reason, count=1):
                 self._show_message(say("loop_suspected", reason=reason))
             case ToolModeChanged(dialect=dialect):

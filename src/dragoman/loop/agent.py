@@ -84,7 +84,7 @@ class Agent:
         models = Models(connector, opened.blobs, tools.calling, tools.text)
         if isinstance(wanted, Provider):
             models.env = None  # whoever gives a provider has chosen who is talked to
-        opened.model = models.use(wanted or opened.own_model)
+        opened.model = models.use(wanted or opened.own_model(connector))
         self._harness = Harness(
             opened,
             models,
@@ -202,6 +202,11 @@ class Agent:
     @property
     def session_id(self) -> str:
         return self._session.id
+
+    @property
+    def not_saved(self) -> str:
+        """Why the session is not completely on disk; empty if it is, or is not kept at all. Final once the agent is closed."""
+        return self._session.log.not_saved if self._session.log is not None else ""
 
     @property
     def provider(self) -> Provider:

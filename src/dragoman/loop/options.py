@@ -39,6 +39,8 @@ class Connector(msgspec.Struct, frozen=True):
     """The services it knows, for the prices of models that were used before; None: the built-in ones."""
     env: Mapping[str, str] | None = None
     """Where the keys of those services are, so that another one can be asked to search the web; None: no other is asked."""
+    otherwise: Callable[[], str] | None = None
+    """Names the model where a resumed session does not: its log is damaged there, or nothing was asked in it yet."""
 
 
 class FallbackOptions(msgspec.Struct, frozen=True):

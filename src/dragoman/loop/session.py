@@ -11,7 +11,7 @@ from dragoman.base.ids import new_session_id
 from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
-from dragoman.loop.options import SessionOptions
+from dragoman.loop.options import Connector, SessionOptions
 from dragoman.loop.surroundings import temporary_directory
 from dragoman.sessions.store import Store
 from dragoman.values.blobs import MemoryBlobs
@@ -62,13 +62,17 @@ class Session:
         """Where it is kept; None: in memory only."""
         self.work = log.work if log is not None else Work()
 
-    @property
-    def own_model(self) -> str:
-        """The model the conversation was held with. Raises InputError where there was none."""
+    def own_model(self, connector: Connector | None) -> str:
+        """The model the conversation was held with; where its log does not say, the one that the connector names.
+
+        Raises InputError where neither names one.
+        """
         view = self.history.view
-        if not view.model:
+        if view.model:
+            return f"{view.deployment}/{view.model}" if view.deployment else view.model
+        if connector is None or connector.otherwise is None:
             raise InputError(say("loop.no_model"))
-        return f"{view.deployment}/{view.model}" if view.deployment else view.model
+        return connector.otherwise()
 
     def change_model(self, model: Model) -> None:
         """From the next request on. An entry only where the conversation has begun."""
@@ -121,7 +125,18 @@ class SessionLog:
         self._store = store
         self._workspace = workspace
         self._stored: StoredSession | None = None
+        self._not_created = ""
         self.work = Work()
+
+    @property
+    def not_saved(self) -> str:
+        """Why the session is not completely on disk; empty if it is, as far as is known."""
+        if self._stored is None:
+            return str(say("loop.was_not_saved", reason=self._not_created)) if self._not_created else ""
+        journal, blobs = self._stored.journal, self._stored.blobs
+        if not journal.is_saved:
+            return str(say("loop.was_not_saved", reason=journal.fault or say("loop.entries_lost", count=journal.lost)))
+        return str(say("loop.files_not_saved", reason=blobs.fault)) if blobs.fault else ""
 
     def open(self, name: str) -> StoredSession:
         """Go on with a session. Raises InputError where it cannot be opened."""
@@ -137,6 +152,7 @@ class SessionLog:
                 self._workspace, session.id, directories=directories, versions=VERSIONS, on_fault=self.report_fault
             )
         except InputError as error:
+            self._not_created = str(error)
             self.work.tell(SavingChanged(False, str(say("loop.not_saved", reason=error))))
             return
         session.history.attach_journal(self._stored.journal, self._stored.loaded.entries)

@@ -165,9 +165,10 @@ class Store:
         which = which.strip()
         listed = self.list(workspace)
         if which in ("", "latest"):
-            if not listed:
+            latest = next((summary for summary in listed if summary.entries > 1), None)
+            if latest is None:  # a log that holds only its head is nothing to go on with
                 raise InputError(say("sessions.none_here"))
-            return listed[0]
+            return latest
         if which.isascii() and which.isdecimal() and len(which) < 8 and 0 < int(which) <= len(listed):
             return listed[int(which) - 1]
         if not which.isascii() or which.strip("0123456789abcdef-") or len(which) < MIN_PREFIX_CHARS:

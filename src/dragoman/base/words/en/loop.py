@@ -6,6 +6,9 @@ TEXTS = {
     "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
     "loop.not_saved": "This session is NOT being saved: {reason}",
+    "loop.was_not_saved": "This session is not saved completely: {reason}",
+    "loop.files_not_saved": "Files of this session (images, documents, undo) are not saved completely: {reason}",
+    "loop.entries_lost": "entries that can never be written: {count}",
     "loop.no_entry": "there is no entry {seq}; the last one is {last}",
     "loop.not_a_directory": "{path} is not a directory; name one that exists",
     # --- prompts and requests
