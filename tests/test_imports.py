@@ -73,6 +73,7 @@ LATER = {
     "loop.fallback": "only where a service keeps refusing",
     "loop.files_in_context": "only where something is pruned",
     "loop.gitignore": "only where a folder has such a file",
+    "loop.going_back": "only where something is undone or rewound",
     "loop.left_out": "only where the user set temperature, top_p, top_k or thinking",
     "loop.meant": "only where a call does not fit its tool, or was read out of text",
     "loop.search_model": "only where the chat model cannot search",

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
-from dragoman.loop.going_back import rewind, undo
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
@@ -181,6 +180,8 @@ class Agent:
         having touched nothing, where somebody else has changed one of the files since, or one is guarded, unless it is forced. Files
         outside the workspace are left alone in any case, and so is what was done before the session was imported.
         """
+        from dragoman.loop.going_back import undo
+
         self._session.work.require_none()
         return undo(self._harness, runs, force=force)
 
@@ -189,6 +190,8 @@ class Agent:
 
         Returns the paths of files that were put back. Raises InputError where there is no such entry, or as `undo` does.
         """
+        from dragoman.loop.going_back import rewind
+
         self._session.work.require_none()
         return rewind(self._harness, seq, files=files, force=force)
 

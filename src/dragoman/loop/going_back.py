@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
 from dragoman.policy.judge import is_guarded
+from dragoman.sessions.bounds import UndoBounds, doubt_about
+from dragoman.sessions.restore import restore
+from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
 from dragoman.values.errors import InputError
 from dragoman.values.record import FilesChanged
 
@@ -17,15 +20,11 @@ if TYPE_CHECKING:
 
 def undo(harness: Harness, runs: int, *, force: bool) -> tuple[str, ...]:
     """Undo what tools did to files in the last runs. Returns the paths that were changed by it."""
-    from dragoman.sessions.undo import changes_of_last_run
-
     return _put_back(harness, changes_of_last_run(harness.session.history.entries, runs), force=force)
 
 
 def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str, ...]:
     """Go back to how things stood after entry `seq`. Returns the paths of files that were put back."""
-    from dragoman.sessions.undo import changes_after
-
     history = harness.session.history
     entries = history.entries
     entry = next((entry for entry in entries if entry.seq == seq), None)
@@ -37,10 +36,6 @@ def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str
 
 
 def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
-    from dragoman.sessions.bounds import UndoBounds, doubt_about
-    from dragoman.sessions.restore import restore
-    from dragoman.sessions.undo import plan_undo
-
     session = harness.session
     own = (os.path.realpath(harness.memory_file),) if harness.memory_file else ()
     bounds = UndoBounds((*harness.directories, *own), is_guarded, doubt_about(session.history.entries))
