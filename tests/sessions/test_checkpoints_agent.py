@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def bounds_of(agent: Agent) -> UndoBounds:
 
 def agent_in(workspace: Path, script: str, *tools: Any) -> Undoable:
     kept = workspace.with_name(f"{workspace.name}-sessions")
-    return Undoable(
+    made = Undoable(
         ScriptedProvider(script),
         workspace=WorkspaceOptions(workspace, describe=False),
         tools=tools,
@@ -59,6 +59,18 @@ def agent_in(workspace: Path, script: str, *tools: Any) -> Undoable:
         limits=QUICK,
         session=kept,
     )
+    _made.append(made)
+    return made
+
+
+_made: list[Agent] = []
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Iterator[None]:
+    yield
+    while _made:
+        _made.pop().close()
 
 
 def files(root: Path) -> dict[str, str]:

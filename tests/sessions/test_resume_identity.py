@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,10 +36,12 @@ def kept(live: History, path: Path) -> None:
     journal.close()
 
 
-def resumed(path: Path) -> History:
+@contextmanager
+def resumed(path: Path) -> Iterator[History]:
     journal, loaded = open_for_writing(str(path), no_fault)
     assert not loaded.damage
-    return History(journal, entries=loaded.entries)
+    yield History(journal, entries=loaded.entries)
+    journal.close()
 
 
 @pytest.mark.parametrize("where", MAIN)
@@ -48,13 +52,13 @@ def test_a_resumed_session_sends_the_same_bytes(where: str, data: st.DataObject)
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{ID}.jsonl")
         kept(live, path)
-        again = resumed(path)
         provider = connection(where)
-        for history in (live, again):
-            history.say(user("next"))
-        assert provider.prepare(again.request).body == provider.prepare(live.request).body
-        assert again.transcript() == live.transcript()
-        assert again.usage == live.usage
+        with resumed(path) as again:
+            for history in (live, again):
+                history.say(user("next"))
+            assert provider.prepare(again.request).body == provider.prepare(live.request).body
+            assert again.transcript() == live.transcript()
+            assert again.usage == live.usage
         third = History(entries=open_read_only(str(path)).entries)
         assert third.request == live.request, "what was said after the resume is in the same file"
 
@@ -69,8 +73,8 @@ def test_every_importable_trace_sends_the_same_bytes_after_a_resume(where: str, 
         live = History(entries=import_session(str(trace)).entries)
         path = tmp_path / f"{trace.stem[:8]}-{ID}.jsonl"
         kept(live, path)
-        again = resumed(path)
         provider = connection(where)
-        for history in (live, again):
-            history.say(user("next"))
-        assert provider.prepare(again.request).body == provider.prepare(live.request).body, trace.name
+        with resumed(path) as again:
+            for history in (live, again):
+                history.say(user("next"))
+            assert provider.prepare(again.request).body == provider.prepare(live.request).body, trace.name

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 
 from dragoman.base.beneath import Directory
 from dragoman.base.private import create_file, sync_file, write_whole
@@ -79,8 +80,23 @@ def write_aside(path: str, *, mode: int = 0o600, over: bool = True) -> Generator
 
 
 def temporary_name() -> str:
-    """A name for a file that is about to replace another, or was just replaced."""
-    return f".dragoman-{os.urandom(6).hex()}.tmp"
+    """A name for a file that is about to replace another, or was just replaced. It has the mark of this process in it."""
+    return f"{temporary_prefix(process_mark())}{os.urandom(6).hex()}.tmp"
+
+
+def temporary_prefix(mark: str) -> str:
+    """How the temporary files of the process with this mark begin."""
+    return f".dragoman-{mark}-"
+
+
+def process_mark() -> str:
+    """Eight random digits that no other process has: a forked child has its own."""
+    return _mark_of(os.getpid())
+
+
+@cache
+def _mark_of(pid: int) -> str:
+    return os.urandom(4).hex()
 
 
 def keep_attributes(directory: Directory, name: str, descriptor: int, old: os.stat_result) -> None:

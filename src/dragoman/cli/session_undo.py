@@ -11,6 +11,7 @@ from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.policy.judge import is_guarded
 from dragoman.sessions.bounds import UndoBounds, doubt_about, folders_of, imported_changes
+from dragoman.sessions.leftovers import WritingNote
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
 from dragoman.values.errors import InputError
@@ -31,10 +32,14 @@ def undo_last_run(session: StoredSession, memory_file: str, *, force: bool) -> s
         return say("undo_nothing_but_imported" if imported_changes(entries) else "undo_nothing") + "\n"
     bounds = UndoBounds((*folders_of(entries), os.path.realpath(memory_file)), is_guarded, doubt_about(entries))
     plan = plan_undo(changes, session.blobs, bounds)
+    writing = WritingNote(session.path)
+    writing.add(plan.folders)
     try:
         restored = restore(plan, force=force)
     except UndoRefused as refused:
         raise InputError(_refusal_words(refused)) from refused
+    finally:
+        writing.remove()
     session.journal.append(FilesRestored(entries[-1].seq + 1, now_ms(), tuple(change.seq for change in plan.changes)))
     lines = [say("undo_restored" if file.after else "undo_removed", path=one_line(file.path, 300)) for file in restored.files]
     lines += [say("undo_left", path=one_line(each.path, 300), reason=each.reason) for each in restored.left]

@@ -269,7 +269,7 @@ class Agent:
         """`aclose` for code that is not async; it also ends the thread of `run_sync`."""
         with self._background_lock:
             background, self._background = self._background, None
-        if background is None:
+        if background is None or not background.is_here:
             self._session.work.require_none()  # what runs in a loop of the caller's own is ended there
             background = _new_background()
         background.close(self.aclose)
@@ -288,7 +288,7 @@ class Agent:
 
     def _in_background(self) -> Background:
         with self._background_lock:  # two threads may ask first at the same time
-            if self._background is None:
+            if self._background is None or not self._background.is_here:
                 self._background = _new_background()
             return self._background
 

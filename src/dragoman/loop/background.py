@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
@@ -21,9 +23,18 @@ ENDING_S = 2.0
 
 class Background:
     def __init__(self) -> None:
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
+        self._thread = threading.Thread(target=_run, args=(self._loop,), name="dragoman", daemon=True)
         self._thread.start()
+        # Dropped without `close`: the thread ends all the same, and holds nothing any more.
+        self._end_thread = weakref.finalize(self, _stop, self._loop, self._pid)
+        self._end_thread.atexit = False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its thread runs in this process: a forked child has none, and would wait for it forever."""
+        return self._pid == os.getpid()
 
     def result_of(self, make: Callable[[], Run]) -> Result:
         """Wait for the run's result. Ctrl-C while waiting ends the run before it propagates."""
@@ -99,7 +110,16 @@ class Background:
         try:
             asyncio.run_coroutine_threadsafe(finish(), self._loop).result(timeout=5)
         finally:
+            self._end_thread.detach()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=5)
-            if not self._thread.is_alive():
-                self._loop.close()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, pid: int) -> None:
+    if pid == os.getpid() and not loop.is_closed():  # a forked child has the loop, and not the thread
+        loop.call_soon_threadsafe(loop.stop)

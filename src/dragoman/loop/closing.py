@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.turn import says_something
 from dragoman.tools.scheduler import Scheduler
-from dragoman.values.events import ToolCallFinished, ToolCallUpdated, TurnEvent
+from dragoman.values.events import NoticeGiven, ToolCallFinished, ToolCallUpdated, TurnEvent
 from dragoman.values.messages import FinishReason, Message, Response, ToolCall, tool_result
+from dragoman.values.record import Entry
 
 CANCELLED = "Cancelled by the user before it was run."
 CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."
@@ -26,6 +28,15 @@ def record_stopped(history: History, message: Message) -> None:
     said = history.answer(Response(message, FinishReason.OTHER, "cancelled" if is_said else "broken off"))
     if not is_said:
         history.reject(said, "broken off")
+
+
+def take_back(history: History, before: Entry | None) -> list[TurnEvent]:
+    """A prompt that was refused outright leaves the view: with it in there, whatever is asked next would be refused as well. It stays on
+    the record, and the user is told."""
+    if before is None:
+        return []
+    history.rewind(before)
+    return [NoticeGiven("prompt", str(say("loop.prompt_taken_back")))]
 
 
 def close_calls(harness: Harness, scheduler: Scheduler | None, requested: Collection[str], *, by_user: bool) -> list[TurnEvent]:

@@ -42,6 +42,8 @@ def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool)
     plan = plan_undo(changes, session.blobs, bounds)
     if not plan.changes:
         return ()
+    if session.log is not None:
+        session.log.note_folders(plan.folders)
     restored = restore(plan, force=force)
     session.history.restore_files(plan.changes)
     return tuple(file.path for file in restored.files)

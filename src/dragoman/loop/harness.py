@@ -111,7 +111,13 @@ class Harness:
                 return self.session.history
             from dragoman.sessions.checkpoints import Checkpoints
 
-            self._ledger = Checkpoints(self.session.history, self.session.blobs, self._writes, on_fault=self._report_not_kept)
+            self._ledger = Checkpoints(
+                self.session.history,
+                self.session.blobs,
+                self._writes,
+                on_fault=self._report_not_kept,
+                note_folders=self.session.log.note_folders,
+            )
         return self._ledger
 
     def scheduler(self, emit: Emit) -> Scheduler:

@@ -223,20 +223,15 @@ class Run(RunHandle):
             await self._scheduler.close_ended()
             known = {id(report) for report in self._reports}
             self._reports.extend(report for report in self._scheduler.reports if id(report) not in known)
-        from dragoman.loop.closing import close_calls, record_stopped
+        from dragoman.loop.closing import close_calls, record_stopped, take_back
 
         if isinstance(error, Cancelled) and self._turn is not None:
             record_stopped(self._history, self._turn.partial)
-        if isinstance(error, Refused):
-            self._take_back()
+        is_refused = isinstance(error, Refused) and self._turns == 1
+        told = take_back(self._history, self._before) if is_refused else []
         if not self._begun:  # open calls are another run's
-            return []
-        return close_calls(self._harness, self._scheduler, self._requested, by_user=isinstance(error, Cancelled))
-
-    def _take_back(self) -> None:
-        """A prompt that was refused outright leaves the view: with it in there, whatever is asked next would be refused as well."""
-        if self._turns == 1 and self._before is not None:
-            self._history.rewind(self._before)
+            return told
+        return told + close_calls(self._harness, self._scheduler, self._requested, by_user=isinstance(error, Cancelled))
 
     # --- for whoever holds it
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman import __version__
@@ -20,6 +20,7 @@ from dragoman.values.errors import InputError
 from dragoman.values.events import ModelSwitched, Retrying, SavingChanged, TurnEvent
 
 if TYPE_CHECKING:
+    from dragoman.sessions.leftovers import WritingNote
     from dragoman.sessions.store import StoredSession
 
 VERSIONS = (f"dragoman {__version__}",)
@@ -92,10 +93,12 @@ class Work:
 
     def __init__(self) -> None:
         self.current: Worker | None = None
+        self.pid = 0
+        """The process that writes the session; 0: none does yet."""
         self._untold: list[SavingChanged] = []
 
     def begin(self, worker: Worker) -> None:
-        """Raises InputError where something is under way."""
+        """Raises InputError where something is under way, or the session is another process's."""
         self.require_none()
         self.current = worker
         for event in self._untold:
@@ -107,6 +110,8 @@ class Work:
             self.current = None
 
     def require_none(self) -> None:
+        if self.pid not in (0, os.getpid()):
+            raise InputError(say("loop.forked", pid=self.pid))
         if self.current is not None:
             raise InputError(say("loop.already_running"))
 
@@ -126,6 +131,7 @@ class SessionLog:
         self._workspace = workspace
         self._stored: StoredSession | None = None
         self._not_created = ""
+        self._writing: WritingNote | None = None
         self.work = Work()
 
     @property
@@ -141,6 +147,7 @@ class SessionLog:
     def open(self, name: str) -> StoredSession:
         """Go on with a session. Raises InputError where it cannot be opened."""
         self._stored = self._store.open(self._store.find(name, self._workspace).path, self.report_fault)
+        self.work.pid = os.getpid()
         return self._stored
 
     def begin(self, session: Session, directories: Sequence[str]) -> None:
@@ -155,10 +162,23 @@ class SessionLog:
             self._not_created = str(error)
             self.work.tell(SavingChanged(False, str(say("loop.not_saved", reason=error))))
             return
+        self.work.pid = os.getpid()
         session.history.attach_journal(self._stored.journal, self._stored.loaded.entries)
+
+    def note_folders(self, folders: Iterable[str]) -> None:
+        """Temporary files may be made in these folders from now on: if we are killed, whoever comes next removes them."""
+        if self._writing is None:
+            if self._stored is None:
+                return
+            from dragoman.sessions.leftovers import WritingNote
+
+            self._writing = WritingNote(self._stored.path)
+        self._writing.add(folders)
 
     def close(self) -> None:
         """Write what is left, and let others have it."""
+        if self._writing is not None:
+            self._writing.remove()
         if self._stored is not None:
             self._stored.journal.close()
 

@@ -40,13 +40,23 @@ class FileLedger(Ledger, Protocol):
 
 
 class Checkpoints:
-    """A Ledger around another. `on_fault` is called if a file cannot be saved; the call runs all the same."""
+    """A Ledger around another. `on_fault` is called if a file cannot be saved; the call runs all the same. `note_folders` is told in which
+    folders calls are about to write."""
 
-    def __init__(self, ledger: FileLedger, blobs: BlobStore, writes: Writes, *, on_fault: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        ledger: FileLedger,
+        blobs: BlobStore,
+        writes: Writes,
+        *,
+        on_fault: Callable[[str], None] | None = None,
+        note_folders: Callable[[Iterable[str]], None] | None = None,
+    ) -> None:
         self._ledger = ledger
         self._blobs = blobs
         self._writes = writes
         self._on_fault = on_fault or (lambda message: None)
+        self._note_folders = note_folders or (lambda folders: None)
         self._open: dict[str, dict[str, _FileBefore]] = {}
         """By call id: the files it would write, as they were when it started."""
         self._unsaved: list[str] = []
@@ -115,6 +125,8 @@ class Checkpoints:
 
     def _save_copies(self, files: Iterable[_FileBefore]) -> list[str]:
         """Put the files' bytes into the blob store. Returns what went wrong."""
+        files = tuple(files)
+        self._note_folders(os.path.dirname(before.path) for before in files)
         faults = list[str]()
         for before in files:
             if before.data is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+import warnings
 from collections.abc import Callable
 
 from dragoman.base.private import sync_directory, sync_file, write_whole
@@ -25,6 +27,9 @@ class SessionJournal:
     `size` is where the next line goes: everything before it is on disk. `directories` are synced with the first lines, so that a new
     file is found after a crash. `prepare` must succeed before the first line is written: it is called at once, and raises OSError until
     it succeeds. Only one event loop at a time may use the journal.
+
+    It belongs to the process that opened it: a forked child has the same descriptor, and two that number their entries alike would make
+    each other's unreadable. So a child writes nothing, and what it appends counts as lost.
     """
 
     def __init__(
@@ -58,7 +63,17 @@ class SessionJournal:
         self._tried = 0
         """How many of all entries ever appended the last sync covered, whether it succeeded or not."""
         self._syncing: asyncio.Task[None] | None = None
+        self._pid = os.getpid()
         self._write()
+
+    def __del__(self) -> None:
+        """A journal that nobody closed: its descriptor and its lock must not outlive it."""
+        if getattr(self, "_pid", 0) != os.getpid() or self.is_closed or sys.is_finalizing():
+            return
+        try:
+            warnings.warn(f"unclosed session {self.path}", ResourceWarning, stacklevel=2, source=self)
+        finally:
+            self.close()
 
     @property
     def is_saved(self) -> bool:
@@ -77,9 +92,10 @@ class SessionJournal:
             self.lost += 1
             self._report(say("sessions.entry_not_saved", entry=entry.seq, reason=error))
             return
+        self._leave_to_parent()
         if self.is_closed:
             self.lost += 1
-            self._stop_saving(say("sessions.closed"))
+            self._stop_saving(say("sessions.closed" if self._pid == os.getpid() else "sessions.forked"))
             return
         self._lines.append(line)
         self._appended += 1
@@ -93,6 +109,7 @@ class SessionJournal:
         """
         if self.is_closed or not (self._lines or self._directories or self.fault):
             return
+        self._leave_to_parent()
         upto = self._appended
         while not self.is_closed:
             if self._syncing is None or self._syncing.get_loop() is not asyncio.get_running_loop():
@@ -103,6 +120,7 @@ class SessionJournal:
 
     def close(self) -> None:
         """Write and sync what is left, and release the lock. Blocks for as long as the disk takes; does not raise."""
+        self._leave_to_parent()
         if self.is_closed:
             return
         self._write()
@@ -113,6 +131,15 @@ class SessionJournal:
             os.close(descriptor)
         except OSError as error:
             self._stop_saving(_reason_of(error))
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: close its copy of the descriptor. The parent keeps the lock, and writes what was waiting."""
+        if self.is_closed or self._pid == os.getpid():
+            return
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._lines.clear()
+        self._written = 0
 
     # --- writing
 

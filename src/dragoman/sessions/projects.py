@@ -17,6 +17,8 @@ BLOBS = "blobs"
 """The folder in a project that its sessions share."""
 OUTPUTS = "outputs"
 """The folder beside its log where a session stores tool output that was too long for the model."""
+WRITING = "writing"
+"""The folder beside its log where an open session notes in which folders it makes temporary files."""
 
 
 def is_log_name(name: str) -> bool:

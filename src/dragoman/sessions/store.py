@@ -19,6 +19,7 @@ from dragoman.sessions.opening import create, open_for_writing, open_read_only
 from dragoman.sessions.projects import (
     BLOBS,
     OUTPUTS,
+    WRITING,
     is_log_name,
     log_name,
     project_hash,
@@ -95,6 +96,7 @@ class Store:
         """Create a session and write its head. Raises InputError if that is not possible."""
         session_id = session_id or new_session_id()
         path = self.path_of(session_id, workspace)
+        _sweep_leftovers(os.path.dirname(path))
         folders = tuple(directories) or (os.path.realpath(workspace),)
         started = Started(1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions))
         journal = create(path, started, on_fault)
@@ -103,6 +105,7 @@ class Store:
     def open(self, path: Folder, on_fault: OnFault | None = None) -> StoredSession:
         """Resume a session. Raises InUse if another process writes it."""
         path = self._require_own(path)
+        _sweep_leftovers(os.path.dirname(path))
         journal, loaded = open_for_writing(path, on_fault)
         return StoredSession(session_id_of(path), path, journal, self.blobs_beside(path, on_fault), loaded)
 
@@ -231,6 +234,14 @@ class Store:
         removed = remove(directory, session_ids, skip_open=skip_open)
         self._index.forget(os.path.join(directory, log_name(session_id)) for session_id in removed.session_ids)
         return removed
+
+
+def _sweep_leftovers(directory: str) -> None:
+    """What a killed process left in the folders of this workspace. Where none was, this is one look at a folder that is not there."""
+    if os.path.isdir(os.path.join(directory, WRITING)):
+        from dragoman.sessions.leftovers import sweep_leftovers
+
+        sweep_leftovers(directory)
 
 
 def _is_match(which: str, session_id: str) -> bool:

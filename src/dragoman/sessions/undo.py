@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import pairwise
+from os.path import dirname
 from stat import S_IFMT, S_ISDIR, S_ISLNK
 from typing import assert_never
 
@@ -180,6 +181,11 @@ class UndoPlan(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     conflicts: tuple[Conflict, ...]
     blobs: BlobStore
+
+    @property
+    def folders(self) -> set[str]:
+        """Where `restore` makes temporary files."""
+        return {dirname(step.path) for step in self.steps}
 
 
 def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore, bounds: UndoBounds) -> UndoPlan:

@@ -216,9 +216,10 @@ class ModelSwitched(msgspec.Struct, frozen=True, tag="model_switched"):
 
 
 class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
-    """Something the user should know that does not end the run: a setting the model is not sent, a fallback model that cannot be used."""
+    """Something the user should know beside how the run goes: a setting the model is not sent, a fallback model that cannot be used, a
+    refused prompt that the model does not see again."""
 
-    about: Literal["settings", "fallback"]
+    about: Literal["settings", "fallback", "prompt"]
     message: str
 
 

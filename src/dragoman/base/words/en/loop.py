@@ -5,6 +5,9 @@ TEXTS = {
     "loop.not_a_provider": "a {kind} is neither the name of a model nor a dragoman.Provider; inherit from that class",
     "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
+    "loop.prompt_taken_back": "the refused prompt is kept in the session and left out of what the model sees from here on",
+    "loop.forked": "this agent's session belongs to process {pid}, from which this one was forked; make a new Agent here "
+    "(`dragoman sessions fork` copies a conversation)",
     "loop.not_saved": "This session is NOT being saved: {reason}",
     "loop.was_not_saved": "This session is not saved completely: {reason}",
     "loop.files_not_saved": "Files of this session (images, documents, undo) are not saved completely: {reason}",

@@ -34,6 +34,7 @@ TEXTS = {
     "sessions.no_head": "a session must begin with its head, a Started entry",
     "sessions.its_file": "its file",
     "sessions.closed": "the session was closed",
+    "sessions.forked": "it belongs to the process that this one was forked from",
     "sessions.file_removed": "its file was removed",
     "sessions.entry_not_saved": "Entry {entry} of this session cannot be saved ({reason}): it will be missing when the session is resumed.",
     "sessions.saving_stopped": "This session is NOT being saved: {reason} ({path}). New messages are kept in memory only, and "
