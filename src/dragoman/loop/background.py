@@ -29,7 +29,6 @@ class Background:
         self._thread.start()
         # Dropped without `close`: the thread ends all the same, and holds nothing any more.
         self._end_thread = weakref.finalize(self, _stop, self._loop, self._pid)
-        self._end_thread.atexit = False
 
     @property
     def is_here(self) -> bool:
