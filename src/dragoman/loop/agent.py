@@ -110,6 +110,8 @@ class Agent:
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
+        if message is not None:
+            self._session.keep_bytes(message.parts)
         return Run(self._harness, message, search)
 
     def run_sync(self, prompt: Content | Iterable[Content] | None = None) -> Result:

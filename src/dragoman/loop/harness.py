@@ -111,12 +111,14 @@ class Harness:
                 return self.session.history
             from dragoman.sessions.checkpoints import Checkpoints
 
+            session, log = self.session, self.session.log
             self._ledger = Checkpoints(
-                self.session.history,
-                self.session.blobs,
+                session.history,
+                session.blobs,
                 self._writes,
+                keep=session.keep_bytes,
                 on_fault=self._report_not_kept,
-                note_folders=self.session.log.note_folders,
+                note_folders=log.note_folders,
             )
         return self._ledger
 

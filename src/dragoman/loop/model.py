@@ -76,6 +76,7 @@ class Models:
         if not isinstance(model, str | Provider):
             raise InputError(say("loop.not_a_provider", kind=type(model).__name__))
         used = self.connect(model) if isinstance(model, str) else Model.of(model)
+        used.provider.look_in(self._blobs)  # one that was given knows only its own store
         self._used.pop(used.provider.name, None)
         self._used[used.provider.name] = used.provider
         if used.provider.dialect:

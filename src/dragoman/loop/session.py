@@ -18,6 +18,7 @@ from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.events import ModelSwitched, Retrying, SavingChanged, TurnEvent
+from dragoman.values.messages import Blob, Part
 
 if TYPE_CHECKING:
     from dragoman.sessions.leftovers import WritingNote
@@ -74,6 +75,15 @@ class Session:
         if connector is None or connector.otherwise is None:
             raise InputError(say("loop.no_model"))
         return connector.otherwise()
+
+    def keep_bytes(self, parts: Iterable[Part]) -> None:
+        """Keep the images and files of a given provider's store with the session: only there are they found again."""
+        lent = self.model.provider.blobs
+        if lent is None or lent is self.blobs:
+            return
+        for part in parts:
+            if isinstance(part, Blob) and self.blobs.get(part.sha256) is None and (data := lent.get(part.sha256)) is not None:
+                self.blobs.put(part.mime, data)
 
     def change_model(self, model: Model) -> None:
         """From the next request on. An entry only where the conversation has begun."""

@@ -22,6 +22,7 @@ from dragoman.providers.catalog import profile_for
 from dragoman.providers.faults import error_from_event, error_from_status
 from dragoman.providers.redact import redact
 from dragoman.providers.wire import Destination, Framing, StreamDecoder, Wire
+from dragoman.values.blobs import JoinedBlobs
 from dragoman.values.contracts import BlobStore, HttpRequest, HttpResponse, Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, StreamBroken, TimedOut, Unauthorized, Unsupported
 from dragoman.values.events import (
@@ -81,7 +82,7 @@ class HttpProvider(Provider):
         self._wire = wire
         self._auth = auth or NoAuth()
         self._base_url = (base_url or deployment.base_url).rstrip("/")
-        self._blobs = blobs
+        self._blobs = JoinedBlobs(blobs)
         self._memos: dict[str, PerMessage[Any]] = {}
         self._refused: dict[str, dict[str, str]] = {}
         """By model: the settings that the service has refused, with its words."""
@@ -96,7 +97,10 @@ class HttpProvider(Provider):
 
     @property
     def blobs(self) -> BlobStore | None:
-        return self._blobs
+        return self._blobs.own
+
+    def look_in(self, blobs: BlobStore) -> None:
+        self._blobs.also(blobs)
 
     def profile(self, model: str) -> Profile:
         return profile_for(self._deployment, model)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.values.blobs import JoinedBlobs
 from dragoman.values.contracts import BlobStore
 from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Message, Opaque, Request, Response
@@ -20,7 +21,7 @@ class Destination(msgspec.Struct, frozen=True):
     deployment: Deployment
     profile: Profile
     model: str
-    blobs: BlobStore | None = None
+    blobs: BlobStore | JoinedBlobs | None = None
 
     @property
     def cache(self) -> str:

@@ -20,7 +20,7 @@ from typing import Protocol
 from dragoman.base.words import say
 from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_state
 from dragoman.values.contracts import BlobStore, Ledger
-from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.messages import Part, ToolCall, ToolResult
 from dragoman.values.record import FileChange, ToolOutcome
 
 UNKNOWN = "unknown"
@@ -40,8 +40,8 @@ class FileLedger(Ledger, Protocol):
 
 
 class Checkpoints:
-    """A Ledger around another. `on_fault` is called if a file cannot be saved; the call runs all the same. `note_folders` is told in which
-    folders calls are about to write."""
+    """A Ledger around another. `keep` is given a result's content before the result is recorded. `on_fault` is called if a file cannot be
+    saved; the call runs all the same. `note_folders` is told in which folders calls are about to write."""
 
     def __init__(
         self,
@@ -49,12 +49,14 @@ class Checkpoints:
         blobs: BlobStore,
         writes: Writes,
         *,
+        keep: Callable[[Iterable[Part]], None] = lambda content: None,
         on_fault: Callable[[str], None] | None = None,
         note_folders: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
         self._ledger = ledger
         self._blobs = blobs
         self._writes = writes
+        self._keep = keep
         self._on_fault = on_fault or (lambda message: None)
         self._note_folders = note_folders or (lambda folders: None)
         self._open: dict[str, dict[str, _FileBefore]] = {}
@@ -85,6 +87,7 @@ class Checkpoints:
         # A cancelled call may also be closed by code that does not know what it did, so record explicitly that it did nothing.
         if files or (before and outcome in UNSURE):
             self._ledger.change_files(result.call_id, files)
+        self._keep(result.content)
         return self._ledger.finish_tool(result, outcome, display, extras, saw=saw, wrote=wrote, repairs=repairs)
 
     async def sync(self) -> None:

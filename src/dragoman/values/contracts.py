@@ -92,6 +92,11 @@ class Provider(Protocol):
         """The store with the bytes of images and files."""
         return None
 
+    def look_in(self, blobs: BlobStore) -> None:
+        """Find the bytes of images and files in this store too. An agent asks this of a provider it is given, so that what its tools have
+        read can be sent. By default nothing happens: a provider that sends no bytes needs none."""
+        return
+
     @property
     def dialect(self) -> str:
         """How tools are described and called as text; empty: natively."""
@@ -132,9 +137,15 @@ With a proxy, the proxy is given the address. An empty address: the host is reso
 
 
 class BlobStore(Protocol):
-    def put(self, mime: str, data: bytes) -> Blob: ...
+    """Keeps the bytes of images and files, by their SHA-256. Neither method raises; both may be called from any thread."""
 
-    def get(self, sha256: str) -> bytes | None: ...
+    def put(self, mime: str, data: bytes) -> Blob:
+        """The same bytes twice are kept once."""
+        ...
+
+    def get(self, sha256: str) -> bytes | None:
+        """The bytes, or None if they are not here."""
+        ...
 
 
 class Journal(Protocol):

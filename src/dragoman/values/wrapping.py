@@ -32,6 +32,9 @@ class WrappingProvider(Provider):
     def blobs(self) -> BlobStore | None:
         return self.provider.blobs
 
+    def look_in(self, blobs: BlobStore) -> None:
+        self.provider.look_in(blobs)
+
     @property
     def dialect(self) -> str:
         return self.provider.dialect
