@@ -18,7 +18,8 @@ import pytest
 
 from dragoman.local import engine as local_engine
 from dragoman.local.engine import Engine, EngineSettings, check_weights, free_cores, import_engine, missing_instructions
-from dragoman.local.provider import LocalProvider, weights_of
+from dragoman.local.provider import FILE_VARIABLE, LocalProvider, weights_of
+from dragoman.local.weights import MODELS, weights_folder
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import connect
 from dragoman.values import errors
@@ -324,3 +325,26 @@ def test_an_answer_ends_with_its_end(play: Any) -> None:
             return [event async for event in events][-1]
 
     assert isinstance(asyncio.run(last()), ResponseFinished)
+
+
+def test_connecting_by_name_finds_the_weights_that_an_agent_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that an embedder connects said that pulled weights were missing."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    monkeypatch.delenv(FILE_VARIABLE, raising=False)
+    monkeypatch.setattr(local_engine, "_engines", {})
+    model = next(iter(MODELS.values()))
+    file = weights_folder() / model.file_name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "wb") as weights:
+        weights.write(b"GGUF")
+        weights.truncate(model.bytes)  # a hole: it takes no room
+    loaded: list[EngineSettings] = []
+
+    def make(settings: EngineSettings, key: str) -> Played:
+        loaded.append(settings)
+        return Played(says("Hello"))
+
+    monkeypatch.setattr(local_engine, "_make_server", make)
+    provider = connect(f"local/{model.name}")
+    assert asyncio.run(provider.generate(request())).message.text == "Hello"
+    assert [settings.path for settings in loaded] == [str(file)]

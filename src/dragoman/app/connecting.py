@@ -9,7 +9,6 @@ import msgspec
 from dragoman.app.choice import choose_model, named_choice
 from dragoman.app.setup import Setup, catalog_of, is_from_package
 from dragoman.http.clients import open_transport
-from dragoman.loop.model import find_weights
 from dragoman.providers.auth import NoAuth, auth_for
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
@@ -64,7 +63,6 @@ def connect_model(
         blobs=blobs,
         retry=policy,
         http=setup.config.http.client,
-        weights=find_weights,
         kept=lambda: setup.places.prompts,
     )
     if setup.options.debug:

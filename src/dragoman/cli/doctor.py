@@ -22,7 +22,6 @@ from dragoman.http.clients import open_transport
 from dragoman.http.connection import FAULTS
 from dragoman.http.dialling import dial
 from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
-from dragoman.loop.model import find_weights
 from dragoman.providers.catalog import filled, key_variable, profile_for
 from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
@@ -153,7 +152,7 @@ def _weights(setup: Setup, model: str) -> Finding:
     name = model.partition("/")[2]
     if needs_weights(setup, model):
         return Finding("weights", "warning", say("doctor_no_weights", name=name))
-    return Finding("weights", "ok", weights_of(name, setup.env, find_weights))
+    return Finding("weights", "ok", weights_of(name, setup.env))
 
 
 def _httpx() -> Finding:

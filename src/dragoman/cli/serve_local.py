@@ -10,7 +10,6 @@ from typing import Any
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
 from dragoman.base.words import say
-from dragoman.loop.model import find_weights
 from dragoman.providers.catalog import profile_for
 from dragoman.values.errors import InputError
 
@@ -46,7 +45,7 @@ def start(options: Options) -> tuple[Any, str]:
     local = catalog_of(setup)["local"]
     name = (options.words[0].removeprefix("local/") if options.words else "") or local.default_model
     require_weights(setup, f"local/{name}", may_ask=True)
-    path = weights_of(name, setup.env, find_weights)
+    path = weights_of(name, setup.env)
     check_weights(path)
     profile = profile_for(local, name)
     settings = EngineSettings.of(path, profile.context_window, profile.max_output_tokens, setup.env)

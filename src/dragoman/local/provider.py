@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.places import find_places
 from dragoman.base.turnstile import Turnstile
 from dragoman.base.words import say
 from dragoman.local.engine import Engine, EngineSettings, engine_for
@@ -49,12 +50,14 @@ class LocalProvider(HttpProvider):
         blobs: BlobStore | None = None,
         kept: Callable[[], str] | None = None,
     ) -> None:
-        """`kept` returns the folder of the prompt cache."""
+        """`find` and `kept` (the folder of the prompt cache) are by default those of the user's own files."""
         profile = profile_for(deployment, model)
 
         def engine() -> Engine:
             path = weights_of(model, env, find)
-            return engine_for(EngineSettings.of(path, profile.context_window, profile.max_output_tokens, env, kept() if kept else ""))
+            return engine_for(
+                EngineSettings.of(path, profile.context_window, profile.max_output_tokens, env, kept() if kept else find_places().prompts)
+            )
 
         super().__init__(deployment, openai_chat, EngineTransport(engine), blobs=blobs)
         self._engine = engine
@@ -91,7 +94,9 @@ def weights_of(model: str, env: Mapping[str, str], find: Find | None = None) -> 
         return os.path.expanduser(named)
     if os.sep in model or model.endswith(".gguf"):
         return os.path.expanduser(model)
-    found = find(model) if find is not None else None
+    if find is None:
+        from dragoman.local.weights import find
+    found = find(model)
     if found is None:
         raise InputError(say("local.no_weights", model=model))
     return os.fspath(found)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.loop.options import Connector, ToolCalling
 from dragoman.providers.catalog import builtin_catalog, profile_for
@@ -150,18 +149,7 @@ class Models:
 
 def connect_by_name(model: str, blobs: BlobStore) -> Provider:
     """By the built-in catalog and the keys in the environment."""
-    return connect(model, blobs=blobs, weights=find_weights, kept=_kept_prompts)
-
-
-def find_weights(name: str) -> str | os.PathLike[str] | None:
-    """Where the weights of a model that runs in this process lie."""
-    from dragoman.local.weights import find
-
-    return find(name)
-
-
-def _kept_prompts() -> str:
-    return find_places().prompts
+    return connect(model, blobs=blobs)
 
 
 def is_doubtful(call: ToolCall, spec: ToolSpec) -> bool:

@@ -43,7 +43,7 @@ def connect(
     """A provider for `deployment/model`. Nothing is sent, and no connection is opened, before the first request.
 
     `http` chooses the HTTP client if no transport is given. `weights` finds the file of a model that runs in this process, by its
-    name; `kept` names the folder of such a model's prompt cache.
+    name, and `kept` names the folder of such a model's prompt cache; by default both are where the user's files lie.
     """
     env = os.environ if env is None else env
     blobs = MemoryBlobs() if blobs is None else blobs
