@@ -263,8 +263,7 @@ class Agent:
             worker.cancel()
             await worker.finished()
         await self._harness.stop_connecting()
-        if self._session.log is not None:
-            self._session.log.close()
+        self._session.close()
         await self._harness.models.aclose()
 
     def close(self) -> None:

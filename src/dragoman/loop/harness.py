@@ -64,7 +64,7 @@ class Harness:
         self.system = system
         """What the model is told first; None: the prompt that suits it."""
         self.context = context
-        self.outputs = Outputs(session.outputs, limits.max_output_chars)
+        self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin)
         self.workspace = Workspace(workspace.root, include=workspace.include, readable=(session.outputs,))
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
@@ -76,6 +76,7 @@ class Harness:
         self.searcher = Searcher(tools.web, session, models) if tools.web is not None else None
         ours = [*builtin_tools(dependencies, tools.builtin), *self._web_tools()]
         self.registry = Registry([*ours, *tools.own])
+        self._builtin = {tool.spec.name: tool for tool in ours}
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
         self.approvals = Approvals(
@@ -155,6 +156,11 @@ class Harness:
                 if (told := (self.session.model.full_name, name)) not in self.told:
                     self.told.add(told)
                     emit(NoticeGiven("settings", message))
+
+    def _has_builtin(self, name: str) -> bool:
+        """A tool of the embedder's own may have the same name, and reads something else."""
+        tool = self.registry.get(name)
+        return tool is not None and tool is self._builtin.get(name)
 
     def _web_tools(self) -> list[Tool]:
         if self.web is None or self.searcher is None:

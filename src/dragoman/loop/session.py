@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
+from weakref import finalize
 
 from dragoman import __version__
 from dragoman.base.ids import new_session_id
@@ -14,6 +15,7 @@ from dragoman.loop.model import Model
 from dragoman.loop.options import Connector, SessionOptions
 from dragoman.loop.surroundings import temporary_directory
 from dragoman.sessions.store import Store
+from dragoman.tools.output import remove_outputs
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
@@ -60,9 +62,19 @@ class Session:
         self.blobs = MemoryBlobs() if blobs is None else blobs
         self.outputs = outputs or _temporary_outputs()
         """The folder for tool output that was too long for the model."""
+        if not outputs:  # at the latest when the program ends
+            finalize(self, remove_outputs, self.outputs, os.getpid())
+        self._has_own_outputs = not outputs
         self.log = log
         """Where it is kept; None: in memory only."""
         self.work = log.work if log is not None else Work()
+
+    def close(self) -> None:
+        """Write what is left, and remove the long results of a conversation that is not saved."""
+        if self.log is not None:
+            self.log.close()
+        if self._has_own_outputs:
+            remove_outputs(self.outputs, os.getpid())
 
     def own_model(self, connector: Connector | None) -> str:
         """The model the conversation was held with; where its log does not say, the one that the connector names.

@@ -41,17 +41,26 @@ class Outputs:
     The directory is created when first needed. It and its files are private to the user, with unguessable names.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], max_chars: int = 40_000, max_file_bytes: int = 100_000_000) -> None:
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        max_chars: int = 40_000,
+        max_file_bytes: int = 100_000_000,
+        *,
+        has_tool: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        """`has_tool` says whether the model has a built-in tool: it is told to read the file with one that it has."""
         self.directory = os.path.abspath(directory)
         self.max_chars = max_chars
         self.max_file_bytes = max_file_bytes
+        self._has_tool = has_tool
 
     def cap(self, text: str, label: str) -> CappedText:
         """The text, or its head and tail: `max_chars` characters plus a note. Saves up to `max_file_bytes`; never raises."""
         text = valid_unicode(text)
         if len(text) <= self.max_chars:
             return CappedText(text)
-        file = _SpillFile(self.directory, label, self.max_file_bytes)
+        file = self.new_file(label)
         for start in range(0, len(text), _STEP_CHARS):
             file.write(text[start : start + _STEP_CHARS].encode())
         head_chars = self.max_chars // 2
@@ -61,6 +70,16 @@ class Outputs:
     def spool(self, label: str) -> Spool:
         """The same for output that arrives in pieces."""
         return Spool(self, label)
+
+    def new_file(self, label: str) -> SpillFile:
+        return SpillFile(self.directory, label, self.max_file_bytes, self._how_to_read())
+
+    def _how_to_read(self) -> str:
+        if self._has_tool("read_file"):
+            return ": read it with read_file, offset and limit."
+        if self._has_tool("run_shell"):
+            return ": read parts of it with run_shell."
+        return ", which none of your tools can read: ask for less."
 
     @property
     def note_chars(self) -> int:
@@ -85,7 +104,7 @@ class Spool:
         self._head_chars = outputs.max_chars // 2
         self._tail_chars = outputs.max_chars - self._head_chars
         self._tail = _Tail(4 * self._tail_chars)
-        self._file: _SpillFile | None = None
+        self._file: SpillFile | None = None
 
     def feed(self, data: bytes) -> str:
         """Add one piece; returns what could be decoded of it."""
@@ -136,7 +155,7 @@ class Spool:
     def _spill(self) -> None:
         whole = "".join(self._whole)
         self._whole.clear()
-        self._file = _SpillFile(self._outputs.directory, self._label, self._outputs.max_file_bytes)
+        self._file = self._outputs.new_file(self._label)
         self._file.write(whole.encode())
         self._head = whole[: self._head_chars]
         self._tail.add(whole[self._head_chars :].encode())
@@ -145,12 +164,12 @@ class Spool:
 # --- head, note, tail ---------------------------------------------------------------------------------------------------
 
 
-def _truncate_middle(head: str, tail: str, chars: int, file: _SpillFile, room: int, measure: Measure) -> CappedText:
+def _truncate_middle(head: str, tail: str, chars: int, file: SpillFile, room: int, measure: Measure) -> CappedText:
     """As much of both ends as fits, with the note between them."""
     return _join_with_note(_longest_head(head, room // 2, measure), _longest_tail(tail, room - room // 2, measure), chars, file)
 
 
-def _join_with_note(head: str, tail: str, chars: int, file: _SpillFile) -> CappedText:
+def _join_with_note(head: str, tail: str, chars: int, file: SpillFile) -> CappedText:
     dropped = chars - len(head) - len(tail)
     path, note = file.finish()
     return CappedText(f"{head}\n[{dropped:,} characters left out here. {note}]\n{tail}", path, dropped)
@@ -214,10 +233,11 @@ class _Tail:
 # --- the file that holds the whole --------------------------------------------------------------------------------------
 
 
-class _SpillFile:
+class SpillFile:
     """Saves text in a new file of at most `max_bytes`; of longer text the head and the tail. An I/O error ends saving and is reported."""
 
-    def __init__(self, directory: str, label: str, max_bytes: int) -> None:
+    def __init__(self, directory: str, label: str, max_bytes: int, how_to_read: str) -> None:
+        self._how_to_read = how_to_read
         tail_bytes = min(max_bytes // 2, _FILE_TAIL_BYTES)
         self._head_bytes = max(0, max_bytes - tail_bytes - _FILE_NOTE_BYTES)
         self._tail = _Tail(tail_bytes)
@@ -264,7 +284,7 @@ class _SpillFile:
         if self._problem:
             return "", f"The whole output could not be kept: {self._problem}."
         what = "Its beginning and end are" if self._tail.dropped else "The whole output is"
-        return self._path, f"{what} in {self._path}: read it with read_file, offset and limit."
+        return self._path, f"{what} in {self._path}{self._how_to_read}"
 
     def discard(self) -> None:
         if self._file is not None:
@@ -290,6 +310,19 @@ class _SpillFile:
         except OSError:
             pass
         _remove(self._path)
+
+
+def remove_outputs(directory: str, pid: int) -> None:
+    """Remove a folder of saved outputs, if this is the process that made it: a forked child leaves it to its parent. Never raises."""
+    if os.getpid() != pid or os.path.islink(directory):
+        return
+    try:
+        with os.scandir(directory) as files:
+            for file in files:
+                os.unlink(file)
+        os.rmdir(directory)
+    except OSError:
+        pass  # it was never needed, or somebody else has put something into it
 
 
 def _remove(path: str) -> None:
