@@ -317,9 +317,8 @@ def remove_outputs(directory: str, pid: int) -> None:
     if os.getpid() != pid or os.path.islink(directory):
         return
     try:
-        with os.scandir(directory) as files:
-            for file in files:
-                os.unlink(file)
+        for name in os.listdir(directory):
+            os.unlink(os.path.join(directory, name))
         os.rmdir(directory)
     except OSError:
         pass  # it was never needed, or somebody else has put something into it
