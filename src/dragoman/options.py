@@ -1,5 +1,6 @@
 """Everything an agent can be set up with."""
 
+from dragoman.base.words import choose_language as choose_language
 from dragoman.context.settings import CompressSettings as CompressSettings
 from dragoman.context.settings import ContextSettings as ContextSettings
 from dragoman.context.settings import PruneRule as PruneRule

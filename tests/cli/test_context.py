@@ -412,7 +412,7 @@ def test_compress_needs_a_key_and_says_which(place: Place) -> None:
 
 
 def test_a_session_says_what_stands_for_a_pruned_result(place: Place, serve: Callable[..., Service]) -> None:
-    """PRUNE-5: the library's own words are Chinese; an English program has English ones, fixed when the session starts."""
+    """PRUNE-5: the founding words are Chinese; an agent says it in the language that was chosen, fixed when the session starts."""
     serve(script("text: one", "text: two", "text: three"))
     assert place.ask("hi").code == 0
     config = place.home / "dragoman" / "config.toml"

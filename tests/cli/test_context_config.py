@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from dragoman.app.config import load
@@ -45,8 +44,7 @@ def test_the_defaults_are_those_of_the_room() -> None:
         prune.schedule, rule.tools, rule.age_ms / 60_000, rule.keep, rule.strict_stderr, "", prune.pressure, prune.overhead
     )
     assert CompressTable() == CompressTable(compress.enabled, compress.threshold, compress.threshold_tokens, compress.keep)
-    words = "(outdated output, removed to save room)"
-    assert context_of(Config()) == ContextSettings(prune=msgspec.structs.replace(prune, placeholder=words))
+    assert context_of(Config()) == ContextSettings()
 
 
 def test_every_key_reaches_the_agent(tmp_path: Path) -> None:
@@ -54,10 +52,6 @@ def test_every_key_reaches_the_agent(tmp_path: Path) -> None:
         PruneSettings("turn", PruneRule(("*",), 30_000, 0, False), "(gone)", 0.25, overhead=0.1),
         CompressSettings(False, 0.5, 9_000, 0.2),
     )
-
-
-def test_in_chinese_the_words_are_the_librarys(tmp_path: Path) -> None:
-    assert context_of(configured(tmp_path, 'lang = "zh"')).prune.placeholder == ""
 
 
 @pytest.mark.parametrize(

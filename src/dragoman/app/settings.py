@@ -74,11 +74,9 @@ def web_of(config: Config) -> WebAccess | None:
 
 
 def context_of(config: Config) -> ContextSettings:
-    """The placeholder of pruned results is the configured one, else the program's; for Chinese the library's default."""
     prune, compress = config.context.prune, config.context.compress
-    placeholder = prune.placeholder or ("" if config.lang == "zh" else say("placeholder"))
     rule = PruneRule(prune.tools, round(prune.age_minutes * 60_000), prune.keep, prune.strict_stderr)
     return ContextSettings(
-        PruneSettings(prune.schedule, rule, placeholder, prune.pressure, overhead=prune.overhead),
+        PruneSettings(prune.schedule, rule, prune.placeholder, prune.pressure, overhead=prune.overhead),
         CompressSettings(compress.enabled, compress.threshold, compress.threshold_tokens, compress.keep),
     )

@@ -54,7 +54,7 @@ class Setup(msgspec.Struct, frozen=True):
 def set_up(options: Options, env: Mapping[str, str] | None = None) -> Setup:
     """Read the configuration. Raises InputError or ConfigError."""
     env = os.environ if env is None else env
-    workspace = require_directory(options.directory or os.curdir, say("named_directory"))
+    workspace = require_directory(options.directory or os.curdir, "-C")
     places = find_places(env)
     loaded = load(options, env, places, workspace)
     choose_language(loaded.config.lang)

@@ -17,7 +17,7 @@ class PruneRule(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] = TERMINAL_TOOLS
     """The tools whose results may go, by name regardless of case; `*`: any tool."""
     age_ms: int = 15 * 60 * 1000
-    """A result is outdated when it is older than this, not when it is exactly this old."""
+    """A result is outdated when it is older than this, not when it is exactly this old; -1: at once."""
     keep: int = 5
     """How many of the newest results stay, of any tool. Errors stay anyway and take no place."""
     strict_stderr: bool = True
@@ -28,7 +28,7 @@ class PruneSettings(msgspec.Struct, frozen=True):
     schedule: Schedule = "auto"
     rule: PruneRule = PruneRule()
     placeholder: str = ""
-    """The text that replaces a pruned result, fixed when the session starts; empty: the library's own."""
+    """The text that replaces a pruned result, fixed when the session starts; empty: a few words in the chosen language."""
     pressure: float = 0.5
     """`auto`: above this share of the window everything that may go is pruned at once ..."""
     pressure_step: float = 0.1

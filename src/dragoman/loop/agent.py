@@ -11,6 +11,7 @@ from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
+from dragoman.loop.option_checks import check_options
 from dragoman.loop.options import (
     ApprovalOptions,
     Connector,
@@ -75,11 +76,23 @@ class Agent:
         fallback: Sequence[str | Provider] | FallbackOptions = (),
     ) -> None:
         """`model` names one (`anthropic/claude-…`), or is a provider of your own; None: the one the resumed session used."""
-        tools, workspace = tool_options(tools), workspace_options(workspace)
+        tools, workspace, approval = tool_options(tools), workspace_options(workspace), approval_options(approval)
+        session, fallback = session_options(session), fallback_options(fallback)
+        check_options(
+            system=system,
+            tools=tools,
+            workspace=workspace,
+            approval=approval,
+            session=session,
+            settings=settings,
+            limits=limits,
+            context=context,
+            fallback=fallback,
+        )
         connector = model if isinstance(model, Connector) else None
         wanted = model.model if isinstance(model, Connector) else model
         given = wanted.blobs if isinstance(wanted, Provider) else None
-        opened, self.notices = open_session(session_options(session), os.path.realpath(workspace.root), given)
+        opened, self.notices = open_session(session, os.path.realpath(workspace.root), given)
         models = Models(connector, opened.blobs, tools.calling, tools.text)
         if isinstance(wanted, Provider):
             models.env = None  # whoever gives a provider has chosen who is talked to
@@ -89,12 +102,12 @@ class Agent:
             models,
             workspace,
             tools,
-            approval_options(approval),
+            approval,
             system=system,
             settings=settings or Settings(),
             limits=limits or Limits(),
             context=context,
-            fallback=fallback_options(fallback),
+            fallback=fallback,
         )
         self._session = opened
         self._background: Background | None = None
@@ -249,6 +262,7 @@ class Agent:
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
+        check_options(settings=settings)
         self._harness.settings = settings
 
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:

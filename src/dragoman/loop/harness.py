@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
 from dragoman.loop.model import Models, is_doubtful
 from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions
@@ -98,6 +99,11 @@ class Harness:
 
             self._upkeep = Upkeep(self.session, self.context or ContextSettings(), self.seen, has_fallback=self.fallback.is_set)
         return self._upkeep
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for a pruned result in a new session: what is set, else a few words in the language that was chosen."""
+        return (self.context.prune.placeholder if self.context is not None else "") or str(say("loop.placeholder"))
 
     @property
     def summary_requests(self) -> int:

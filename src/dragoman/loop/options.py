@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from dragoman.base.words import say
 from dragoman.http.clients import HttpClient
 from dragoman.loop.history import History
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider, Tool
-from dragoman.values.errors import RateLimited
+from dragoman.values.errors import InputError, RateLimited
 
 if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog
@@ -160,7 +161,14 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def tool_options(tools: Iterable[Tool] | ToolOptions) -> ToolOptions:
-    return tools if isinstance(tools, ToolOptions) else ToolOptions(tuple(tools))
+    if isinstance(tools, ToolOptions):
+        return tools
+    try:
+        return ToolOptions(tuple(tools))
+    except TypeError:
+        raise InputError(
+            say("loop.option_wrong", name="tools", expected=say("loop.option_list"), given=f"a {type(tools).__name__}")
+        ) from None
 
 
 def workspace_options(workspace: Path | WorkspaceOptions) -> WorkspaceOptions:

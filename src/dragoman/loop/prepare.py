@@ -61,7 +61,7 @@ def configure(harness: Harness, search: SearchMode | None = None) -> None:
         settings,
         session_id=session.id,
         # Fixed when the session starts: another later would change what was sent.
-        placeholder=harness.context.prune.placeholder if harness.context is not None and not view.model else "",
+        placeholder="" if view.model else harness.placeholder,
         deployment=model.provider.name,
         directories=harness.directories,
         versions=VERSIONS,

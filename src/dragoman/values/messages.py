@@ -154,10 +154,13 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
         return jsontext.decode(self.parameters)
 
 
+Effort = Literal["off", "low", "medium", "high", "max"]
+
+
 class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
     """How much the model should think, in terms that work for every service."""
 
-    effort: Literal["off", "low", "medium", "high", "max"] = "medium"
+    effort: Effort = "medium"
     budget_tokens: int | None = None
     """An exact budget, for services that take one; others use effort."""
 

@@ -22,6 +22,7 @@ PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands"
 
 ALWAYS_LOADED = {
     "http.too_many_open": "too many files and connections are open in this process; run fewer agents at once, or allow more (ulimit -n)",
+    "loop.placeholder": "(outdated output, removed to save room)",
     "providers.no_search": "{deployment} cannot search by itself over Chat Completions; use responses/, gemini/ or anthropic/",
     "values.provider_error": "{where}{message}{status}{request}",
 }

@@ -34,7 +34,6 @@ TEXTS = {
     "prompt",
     "waiting_for_stdin": "waiting for standard input to end; if there is none, add </dev/null",
     # --- folders and files
-    "named_directory": "-C",
     "no_such_directory": "{named_by}: there is no directory {path}",
     "not_a_directory": "{named_by}: {path} is not a directory",
     "is_a_directory": "it is a directory",
@@ -99,7 +98,6 @@ TEXTS = {
     "not_used_no_file": "it is not a file",
     "not_used_unreadable": "it cannot be read",
     # --- a run
-    "placeholder": "(outdated output, removed to save room)",
     "answer_discarded": "[answer discarded, trying again]",
     "trying_again": "dragoman: {reason}; trying again in {wait} s (attempt {attempt})",
     "countdown": "dragoman: trying again in {wait} s, Ctrl-C cancels",

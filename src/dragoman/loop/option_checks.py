@@ -1,0 +1,246 @@
+"""What the options of an agent may be. A wrong one is refused when the agent is made, not in the middle of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from typing import Any, get_args
+
+from dragoman.base.words import say
+from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings, Schedule
+from dragoman.http.clients import HttpClient
+from dragoman.loop.history import History
+from dragoman.loop.options import (
+    AnswerPolicy,
+    ApprovalOptions,
+    FallbackOptions,
+    Limits,
+    LoopLimits,
+    SearchMode,
+    SessionOptions,
+    ToolCalling,
+    ToolOptions,
+    WebAccess,
+    WorkspaceOptions,
+)
+from dragoman.policy.grants import Grants
+from dragoman.policy.judge import Mode
+from dragoman.sessions.store import Store
+from dragoman.values.contracts import Provider, Tool
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Effort, Settings, Thinking
+
+Check = Callable[[str, Any], None]
+"""Raises InputError where an option, given by its name, is not what it may be."""
+
+
+def check_options(**options: Any) -> None:
+    """The groups of options by the names of the agent's parameters. None is as good as the default."""
+    for name, value in options.items():
+        if value is not None:
+            _OPTIONS[name](name, value)
+
+
+# --- one value
+
+
+def text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise _refusal(name, value, say("loop.option_text"))
+
+
+def flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise _refusal(name, value, say("loop.option_flag"))
+
+
+def function(name: str, value: object) -> None:
+    if not callable(value):
+        raise _refusal(name, value, say("loop.option_function"))
+
+
+def whole(least: int) -> Check:
+    def check(name: str, value: object) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise _refusal(name, value, say("loop.option_whole", least=least))
+
+    return check
+
+
+def number(least: float, most: float = float("inf")) -> Check:
+    def check(name: str, value: object) -> None:
+        if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most:
+            return
+        if most == float("inf"):
+            raise _refusal(name, value, say("loop.option_number", least=least))
+        raise _refusal(name, value, say("loop.option_between", least=least, most=most))
+
+    return check
+
+
+def duration(name: str, value: object) -> None:
+    number(0)(name, value)
+    if value == 0:
+        raise _refusal(name, value, say("loop.option_above", least=0))
+
+
+def one_of(literal: Any) -> Check:
+    def check(name: str, value: object) -> None:
+        if not isinstance(value, str) or value not in get_args(literal):
+            raise _refusal(name, value, say("loop.option_choice", choices=", ".join(map(repr, get_args(literal)))))
+
+    return check
+
+
+def folder(name: str, value: Any) -> None:
+    if not _is_path(value):
+        raise _refusal(name, value, say("loop.option_folder"))
+    if not os.path.isdir(value):
+        raise InputError(say("loop.no_folder", name=name, path=os.fspath(value)))
+
+
+def tool(name: str, value: object) -> None:
+    if isinstance(value, Tool):
+        return
+    if callable(value):
+        raise InputError(say("loop.option_bare_function", name=name, function=getattr(value, "__name__", type(value).__name__)))
+    raise _refusal(name, value, say("loop.option_tool"))
+
+
+def builtin(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        each(text)(name, value)
+
+
+def model(name: str, value: object) -> None:
+    if not isinstance(value, str | Provider):
+        raise _refusal(name, value, say("loop.option_model"))
+
+
+def store(name: str, value: object) -> None:
+    if not _is_path(value) and not isinstance(value, Store):
+        raise _refusal(name, value, say("loop.option_store"))
+
+
+def blob_store(name: str, value: object) -> None:
+    if not callable(getattr(value, "put", None)) or not callable(getattr(value, "get", None)):
+        raise _refusal(name, value, say("loop.option_blobs"))
+
+
+# --- values within values
+
+
+def optional(check: Check) -> Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def a(kind: type) -> Check:
+    """A value of this class, whose own fields are checked as well."""
+
+    def check(name: str, value: object) -> None:
+        if not isinstance(value, kind):
+            raise _refusal(name, value, say("loop.option_kind", kind=kind.__name__))
+        for field, check_field in _FIELDS.get(kind, {}).items():
+            check_field(f"{name}.{field}", getattr(value, field))
+
+    return check
+
+
+def each(check: Check) -> Check:
+    """Several values. A text is not several: it is one that stands in the wrong place."""
+
+    def check_all(name: str, value: object) -> None:
+        if not isinstance(value, Collection) or isinstance(value, str | bytes):
+            raise _refusal(name, value, say("loop.option_list"))
+        for position, item in enumerate(value):
+            check(f"{name}[{position}]", item)
+
+    return check_all
+
+
+# --- the fields of each group
+
+_FIELDS: dict[type, dict[str, Check]] = {
+    ToolOptions: {"own": each(tool), "builtin": builtin, "web": optional(a(WebAccess)), "calling": one_of(ToolCalling)},
+    WebAccess: {"search": one_of(SearchMode), "search_model": text, "searxng": text, "fetch": flag, "client": one_of(HttpClient)},
+    WorkspaceOptions: {"root": folder, "include": each(folder), "describe": flag},
+    ApprovalOptions: {
+        "mode": one_of(Mode),
+        "ask": optional(function),
+        "ask_user": optional(function),
+        "grants": optional(a(Grants)),
+    },
+    SessionOptions: {
+        "store": optional(store),
+        "resume": text,
+        "history": optional(a(History)),
+        "blobs": optional(blob_store),
+        "outputs": text,
+    },
+    FallbackOptions: {"models": each(model), "on_persistent_429": optional(function)},
+    Settings: {
+        "temperature": optional(number(0)),
+        "top_p": optional(number(0, 1)),
+        "top_k": optional(whole(1)),
+        "max_output_tokens": optional(whole(1)),
+        "thinking": optional(a(Thinking)),
+        "tool_choice": text,
+        "response_mime": text,
+        "response_schema": text,
+        "search": flag,
+        "stop": each(text),
+    },
+    Thinking: {"effort": one_of(Effort), "budget_tokens": optional(whole(0))},
+    Limits: {
+        "max_turns": whole(1),
+        "answers": a(AnswerPolicy),
+        "loop": a(LoopLimits),
+        "max_output_chars": whole(1),
+        "shell_timeout_s": duration,
+    },
+    AnswerPolicy: {"attempts": whole(1), "delay_s": number(0), "temperature": number(0), "sleep": function},
+    LoopLimits: dict.fromkeys(LoopLimits.__struct_fields__, whole(0)),
+    ContextSettings: {"prune": a(PruneSettings), "compress": a(CompressSettings)},
+    PruneSettings: {
+        "schedule": one_of(Schedule),
+        "rule": a(PruneRule),
+        "placeholder": text,
+        "pressure": number(0, 1),
+        "pressure_step": number(0, 1),
+        "overhead": number(0),
+    },
+    PruneRule: {"tools": each(text), "age_ms": number(-1), "keep": whole(0), "strict_stderr": flag},
+    CompressSettings: {
+        "enabled": flag,
+        "threshold": number(0, 1),
+        "threshold_tokens": whole(0),
+        "keep": number(0, 1),
+        "min_gain": number(0, 1),
+        "retry_growth": number(0),
+    },
+}
+_OPTIONS: dict[str, Check] = {
+    "system": text,
+    "tools": a(ToolOptions),
+    "workspace": a(WorkspaceOptions),
+    "approval": a(ApprovalOptions),
+    "session": a(SessionOptions),
+    "settings": a(Settings),
+    "limits": a(Limits),
+    "context": a(ContextSettings),
+    "fallback": a(FallbackOptions),
+}
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) or hasattr(value, "__fspath__")
+
+
+def _refusal(name: str, value: object, expected: str) -> InputError:
+    return InputError(say("loop.option_wrong", name=name, expected=expected, given=_shown(value)))
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, str | int | float | bool):
+        return repr(value)[:80]
+    return f"a {type(value).__name__}"

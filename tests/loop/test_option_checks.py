@@ -1,0 +1,162 @@
+"""Options that cannot be meant are refused when the agent is made, with what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman as dm
+from dragoman.loop.option_checks import _FIELDS
+from dragoman.options import AnswerPolicy, CompressSettings, LoopLimits, PruneRule, PruneSettings, choose_language
+from dragoman.policy.judge import Mode
+from dragoman.testing.scripted import ScriptedProvider
+
+
+def make(**options: Any) -> dm.Agent:
+    return dm.Agent(ScriptedProvider("text: Hello."), **options)
+
+
+def not_a_tool() -> None:
+    pass
+
+
+@dm.tool
+def a_tool() -> None:
+    "Does nothing."
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "an approval that does not exist": ({"approval": "yolo"}, "approval.mode must be one of 'plan', 'default', 'auto-edit', not 'yolo'"),
+    "the same in the options": ({"approval": dm.ApprovalOptions("yes")}, "approval.mode must be one of"),  # type: ignore[arg-type]
+    "someone to ask who cannot be asked": ({"approval": dm.ApprovalOptions(ask="me")}, "approval.ask must be a function, not 'me'"),  # type: ignore[arg-type]
+    "a workspace that is not there": ({"workspace": "/no/such/folder"}, "workspace.root: there is no folder /no/such/folder"),
+    "a workspace that is a file": ({"workspace": __file__}, "workspace.root: there is no folder"),
+    "a workspace that is no path": ({"workspace": 3}, "workspace.root must be the path of a folder, not 3"),
+    "an included folder that is not there": (
+        {"workspace": dm.WorkspaceOptions(include=["/no/such"])},
+        "workspace.include[0]: there is no folder /no/such",
+    ),
+    "one include instead of a list": (
+        {"workspace": dm.WorkspaceOptions(include="/tmp")},
+        "workspace.include must be a list or tuple, not '/tmp'",
+    ),
+    "a function that is not a tool": (
+        {"tools": [not_a_tool]},
+        "tools.own[0] is the function not_a_tool; make it a tool with dragoman.tool(not_a_tool)",
+    ),
+    "the name of a tool": ({"tools": ["read_file"]}, "tools.own[0] must be a tool"),
+    "one tool instead of a list": ({"tools": a_tool}, "tools must be a list or tuple, not a FunctionTool"),
+    "a text instead of tools": ({"tools": "read_file"}, "tools.own[0] must be a tool"),
+    "one built-in tool instead of a list": ({"tools": dm.ToolOptions(builtin="grep")}, "tools.builtin must be a list or tuple, not 'grep'"),
+    "a way of calling": ({"tools": dm.ToolOptions(calling="xml")}, "tools.calling must be one of 'auto', 'native', 'text', not 'xml'"),  # type: ignore[arg-type]
+    "a way of searching": ({"tools": dm.ToolOptions(web=dm.WebAccess("bing"))}, "tools.web.search must be one of"),  # type: ignore[arg-type]
+    "an HTTP client": ({"tools": dm.ToolOptions(web=dm.WebAccess(client="curl"))}, "tools.web.client must be one of 'own', 'httpx'"),  # type: ignore[arg-type]
+    "settings as a dict": ({"settings": {"temperature": 1}}, "settings must be a dragoman Settings, not a dict"),
+    "a temperature below zero": ({"settings": dm.Settings(temperature=-1)}, "settings.temperature must be a number of at least 0, not -1"),
+    "a share above one": ({"settings": dm.Settings(top_p=2)}, "settings.top_p must be a number from 0 to 1, not 2"),
+    "no output at all": (
+        {"settings": dm.Settings(max_output_tokens=0)},
+        "settings.max_output_tokens must be a whole number of at least 1, not 0",
+    ),
+    "thinking as a text": ({"settings": dm.Settings(thinking="high")}, "settings.thinking must be a dragoman Thinking, not 'high'"),  # type: ignore[arg-type]
+    "an effort": ({"settings": dm.Settings(thinking=dm.Thinking("huge"))}, "settings.thinking.effort must be one of 'off', 'low'"),  # type: ignore[arg-type]
+    "one stop text instead of several": ({"settings": dm.Settings(stop="END")}, "settings.stop must be a list or tuple, not 'END'"),  # type: ignore[arg-type]
+    "limits as a number": ({"limits": 10}, "limits must be a dragoman Limits, not 10"),
+    "no turns": ({"limits": dm.Limits(max_turns=0)}, "limits.max_turns must be a whole number of at least 1, not 0"),
+    "half a turn": ({"limits": dm.Limits(max_turns=1.5)}, "limits.max_turns must be a whole number of at least 1, not 1.5"),  # type: ignore[arg-type]
+    "True turns": ({"limits": dm.Limits(max_turns=True)}, "limits.max_turns must be a whole number"),
+    "no time": ({"limits": dm.Limits(shell_timeout_s=0)}, "limits.shell_timeout_s must be a number above 0, not 0"),
+    "no time at all": ({"limits": dm.Limits(shell_timeout_s=float("nan"))}, "limits.shell_timeout_s must be a number of at least 0"),
+    "no attempts": (
+        {"limits": dm.Limits(answers=AnswerPolicy(attempts=0))},
+        "limits.answers.attempts must be a whole number of at least 1",
+    ),
+    "a negative count": (
+        {"limits": dm.Limits(loop=LoopLimits(same_call=-1))},
+        "limits.loop.same_call must be a whole number of at least 0",
+    ),
+    "a schedule": ({"context": dm.ContextSettings(PruneSettings("daily"))}, "context.prune.schedule must be one of 'auto'"),  # type: ignore[arg-type]
+    "a negative age": (
+        {"context": dm.ContextSettings(PruneSettings(rule=PruneRule(age_ms=-2)))},
+        "context.prune.rule.age_ms must be a number",
+    ),
+    "a threshold": (
+        {"context": dm.ContextSettings(compress=CompressSettings(threshold=70))},
+        "context.compress.threshold must be a number from 0 to 1, not 70",
+    ),
+    "a session as a dict": ({"session": {}}, "session.store must be a folder for sessions, a History or SessionOptions, not a dict"),
+    "bytes without a store": ({"session": dm.SessionOptions(blobs=3)}, "session.blobs must be a store with put and get"),  # type: ignore[arg-type]
+    "a fallback": ({"fallback": [3]}, "fallback.models[0] must be the name of a model, or a dragoman.Provider, not 3"),
+    "a system prompt": ({"system": ["Be kind."]}, "system must be a text, not a list"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG.values(), ids=WRONG)
+def test_a_wrong_option_is_refused_with_what_is_allowed(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(dm.InputError) as caught:
+        make(**options)
+    assert str(caught.value).startswith(message)
+
+
+def test_settings_are_checked_when_they_are_changed_too() -> None:
+    agent = make()
+    with pytest.raises(dm.InputError, match="temperature must be"):
+        agent.settings = dm.Settings(temperature=-1)
+    assert agent.settings == dm.Settings(), "and the old ones stay"
+
+
+def test_what_is_meant_is_accepted(tmp_path: Path) -> None:
+    for mode in get_args(Mode):
+        make(approval=mode)
+    make(
+        workspace=tmp_path,
+        tools=(tool for tool in [a_tool]),
+        session=tmp_path / "new folder for sessions",
+        fallback="gemini/gemini-3.8-flash",
+    )
+    make(tools=dm.ToolOptions([a_tool], builtin={"grep"}), fallback=[ScriptedProvider("")], system="")
+    make(limits=dm.Limits(), settings=dm.Settings(0, 1, 1, 1, dm.Thinking("off", 0)), context=dm.ContextSettings())
+
+
+@pytest.mark.parametrize("group", _FIELDS, ids=lambda group: group.__name__)
+def test_every_default_is_allowed_and_every_check_is_of_a_field(group: type) -> None:
+    for field, check in _FIELDS[group].items():
+        check(field, getattr(group(), field))
+
+
+@pytest.mark.parametrize("group", _FIELDS, ids=lambda group: group.__name__)
+@given(
+    value=st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers(), max_size=2), st.just(object())
+    )
+)
+def test_whatever_is_given_it_is_accepted_or_refused_in_words(group: type, value: object) -> None:
+    for field, check in _FIELDS[group].items():
+        refusal: dm.InputError | None = None
+        try:
+            check(field, value)
+        except dm.InputError as error:
+            refusal = error
+        if refusal is not None:
+            assert str(refusal).startswith(field)
+            assert refusal.key.startswith("loop.")
+
+
+# --- the words in a pruned result's place
+
+
+@pytest.mark.parametrize(("language", "words"), [("", "(outdated output, removed to save room)"), ("zh", "此命令返回内容已过时")])
+def test_what_stands_for_a_pruned_result_is_in_the_chosen_language(language: str, words: str) -> None:
+    """The library said it in Chinese whatever the language."""
+    try:
+        choose_language(language)
+        agent = make()
+        agent.run_sync("Hello.")
+        agent.close()
+    finally:
+        choose_language("en")
+    assert agent.history.view.placeholder == words
