@@ -7,12 +7,14 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+
+from dragoman.base.words import speak_for_program
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -57,6 +59,13 @@ AMBIENT = re.compile(
     re.IGNORECASE,
 )
 """Variables that choose or authorise a provider, or a way to reach one."""
+
+
+@pytest.fixture(autouse=True)
+def library_words() -> Iterator[None]:
+    """A test that runs the program in this process leaves it speaking for the program."""
+    yield
+    speak_for_program(False)
 
 
 @pytest.fixture(autouse=True)

@@ -18,5 +18,6 @@ from dragoman.loop.options import ToolOptions as ToolOptions
 from dragoman.loop.options import WebAccess as WebAccess
 from dragoman.loop.options import WorkspaceOptions as WorkspaceOptions
 from dragoman.providers.retry import RetryPolicy as RetryPolicy
+from dragoman.sessions.store import Store as Store
 from dragoman.text_tools.options import TextOptions as TextOptions
 from dragoman.tools.web_settings import HostRules as HostRules

@@ -6,6 +6,7 @@ import ast
 import copy
 import importlib
 import pickle
+import re
 import string
 import sys
 from collections.abc import Iterator, Mapping
@@ -36,7 +37,7 @@ PROGRAM = [path for path in MODULES if path.relative_to(SOURCE).parts[0] in {"ap
 
 def tables() -> dict[str, str]:
     """The whole catalogue in English."""
-    names = [path.stem for path in (CATALOGUE / "en").glob("*.py") if path.stem != "__init__"]
+    names = [path.stem for path in (CATALOGUE / "en").glob("*.py") if path.stem not in {"__init__", words.REMEDIES}]
     texts = [importlib.import_module(f"{words.__name__}.en.{name}").TEXTS for name in names]
     assert sum(map(len, texts)) == len({key for table in texts for key in table}), "a key is in two tables"
     return {key: text for table in (*texts, words.ALWAYS_LOADED) for key, text in table.items()}
@@ -99,16 +100,53 @@ def test_every_text_can_be_filled() -> None:
         assert say(key, **{name: 1 if f"{{{name}:" in text else "x" for name in places_in(text)})
 
 
-def test_a_sentence_of_the_library_names_no_flag() -> None:
-    flags = {key: text for key, text in ENGLISH.items() if "." in key and ("--" in text or " -m" in text)}
-    assert set(flags) == FLAGS_OF_OTHER_PROGRAMS
+OF_THE_PROGRAM = re.compile(
+    rf"(?<![\w-])--[a-z]| -[a-zA-Z]\b|(?<![\w/:.])/[a-z]+\b|\bdragoman ({'|'.join(COMMANDS)})\b|config\.toml|\[http\]"
+)
+"""A flag, a command of the conversation, a command of the program, its configuration."""
+
+
+def test_a_sentence_of_the_library_names_nothing_that_only_the_program_has() -> None:
+    wrong = {key for key, text in ENGLISH.items() if "." in key and OF_THE_PROGRAM.search(text)}
+    assert wrong == FLAGS_OF_OTHER_PROGRAMS
+
+
+def test_what_the_program_says_in_its_own_words_is_a_sentence_of_the_library() -> None:
+    remedies = words._table("en", words.REMEDIES)
+    for key, text in remedies.items():
+        assert "." in key
+        assert places_in(text) <= places_in(ENGLISH[key]), key
+        assert OF_THE_PROGRAM.search(text), f"{key}: the library's words would do"
+
+
+def test_the_same_error_names_the_remedy_of_who_reads_it() -> None:
+    error = dm.InputError(say("sessions.not_found", session="x"))
+    assert str(error) == "there is no session x; Store.list() has all of them"
+    words.speak_for_program()
+    error = dm.InputError(say("sessions.not_found", session="x"))
+    assert str(error) == "there is no session x; `dragoman sessions list` shows all sessions"
+    assert (error.key, dict(error.values)) == ("sessions.not_found", {"session": "x"})
+
+
+LIBRARY = [
+    path for path in MODULES if path not in PROGRAM and path.name not in {"__main__.py", "html_page.py"}
+]  # the latter has CSS: --text
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_words_in_the_library_name_a_flag_or_a_command(path: Path) -> None:
+    """Also what the model is told: an embedder's model must not send its user to a terminal."""
+    comments = {id(node.value) for node in ast.walk(MODULES[path]) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(MODULES[path]):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in comments and " " in node.value:
+            assert not re.search(rf"(?<=[ `(])--[a-z]+\b|\bdragoman ({'|'.join(COMMANDS)})\b", node.value), node.lineno
 
 
 FLAGS_OF_OTHER_PROGRAMS = {
     "local.engine_not_loaded",  # pip's
     "local.index_no_installer",  # Python's
     "local.index_no_pip",  # Python's
-    "testing.script_answer_too_late",  # a rule in a script: ---
+    "http.too_many_open",  # the shell's: ulimit -n
 }
 
 

@@ -129,7 +129,7 @@ def test_a_file_without_one_whole_record_is_left_alone(path: Path, data: bytes) 
 
 
 def test_no_such_session(path: Path) -> None:
-    with pytest.raises(InputError, match="sessions list"):
+    with pytest.raises(InputError, match=r"Store\.list"):
         open_for_writing(path)
     with pytest.raises(FileNotFoundError):
         open_read_only(path)

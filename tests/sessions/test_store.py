@@ -207,7 +207,7 @@ def test_what_is_not_found_says_what_to_do(store: Store, workspace: Path, which:
         add(store, workspace, number)
     with pytest.raises(InputError, match=told) as refused:
         store.find(which, workspace)
-    assert "sessions list" in str(refused.value) or "give more" in str(refused.value)
+    assert "Store.list" in str(refused.value) or "give more" in str(refused.value)
     assert str(refused.value).isprintable()
 
 

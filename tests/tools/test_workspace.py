@@ -57,7 +57,7 @@ def test_relative_paths_are_relative_to_the_root_and_absolute_ones_may_lie_insid
 def test_what_lies_outside_is_refused_with_what_to_do(desk: Desk, path: str) -> None:
     error = refusal(desk.workspace, path)
     assert error.error_type == "outside"
-    assert "--include DIR" in error.message
+    assert "let you work in that directory too" in error.message
 
 
 def test_a_sibling_whose_name_begins_alike_is_outside(desk: Desk) -> None:

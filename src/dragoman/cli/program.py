@@ -9,13 +9,14 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from dragoman.app.options import Options
-from dragoman.base.words import choose_language, say
+from dragoman.base.words import choose_language, say, speak_for_program
 from dragoman.cli.arguments import BadArguments, parse
 from dragoman.values.errors import DragomanError, InputError
 
 
 def run(argv: Sequence[str]) -> int:
     """Run the program on these arguments and return the exit code. Raises nothing but KeyboardInterrupt."""
+    speak_for_program()
     try:
         options = parse(argv)
     except BadArguments as error:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dragoman.base.atomic import FileChanged, WouldChangeOwner
 from dragoman.base.beneath import Directory, is_inside, open_beneath
 from dragoman.base.jsontext import valid_unicode
+from dragoman.base.words import say
 from dragoman.tools.names import escape_name, escape_relative_path, truncate_path, unescape_name
 from dragoman.values.contracts import ToolOutput
 from dragoman.values.messages import Text
@@ -79,7 +80,7 @@ class Workspace:
             raise PathRefusal(f"{_show(path)} may be read but not written: write inside {_show(self.root)}", "read_only")
         leads = "" if real == os.path.normpath(os.path.join(self.root, path)) else f" leads to {_show(real)}, which"
         raise PathRefusal(
-            f"{_show(path)}{leads} is outside the workspace {_show(self.root)}: stay inside, or ask the user to start with --include DIR",
+            f"{_show(path)}{leads} is outside the workspace {_show(self.root)}: stay inside, or {say('tools.outside_remedy')}",
             "outside",
         )
 

@@ -6,6 +6,9 @@ sentences is first said:
 - `providers.no_key`: the library's, in the table `providers`
 - `cancelled`: the program's, in one of the tables of `PROGRAM`
 
+A sentence of the library names what a caller of the library can do. Where the program's user does something else (a flag, a command), the
+table `REMEDIES` has the same key again: those are the words while the program speaks (`speak_for_program`).
+
 `zh/` has what is translated so far: a language that lacks a table or a sentence falls back to English. What only the model reads is not
 here, nor what `--help` prints.
 """
@@ -20,6 +23,9 @@ from types import MappingProxyType
 PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands", "program_context", "program_live")
 """The tables of the program's own sentences, in the order in which they are searched."""
 
+REMEDIES = "program_remedies"
+"""Sentences of the library in the program's words."""
+
 ALWAYS_LOADED = {
     "http.too_many_open": "too many files and connections are open in this process; run fewer agents at once, or allow more (ulimit -n)",
     "loop.placeholder": "(outdated output, removed to save room)",
@@ -29,6 +35,7 @@ ALWAYS_LOADED = {
 """English sentences for which no table is loaded: no file may be opened any more, or it is said and caught before a first request."""
 
 _language = "en"
+_is_program = False
 
 
 class Sentence(str):
@@ -52,6 +59,12 @@ def choose_language(name: str) -> None:
     """From now on. An empty name changes nothing."""
     global _language
     _language = name or _language
+
+
+def speak_for_program(on: bool = True) -> None:
+    """From now on remedies are those of somebody who uses the program, and not the library."""
+    global _is_program
+    _is_program = on
 
 
 def say(key: str, /, **values: object) -> str:
@@ -81,7 +94,7 @@ def lookup(key: str, language: str = "en") -> str | None:
     if language == "en" and key in ALWAYS_LOADED:
         return ALWAYS_LOADED[key]
     table, dot, _ = key.partition(".")
-    for name in (table,) if dot else PROGRAM:
+    for name in (*((REMEDIES,) if _is_program else ()), table) if dot else PROGRAM:
         if (text := _table(language, name).get(key)) is not None:
             return text
     return None

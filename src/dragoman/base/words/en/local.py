@@ -18,8 +18,8 @@ TEXTS = {
     # --- files of weights
     "local.weights_unreadable": "the weights at {path} cannot be read: {reason}",
     "local.not_gguf": "{path} is not a GGUF file; name one that is, as local//path/to/model.gguf",
-    "local.no_weights": "the weights of {model} are not on this machine; run dragoman models pull {model}, or name a file, as "
-    "local//path/to/model.gguf",
+    "local.no_weights": "the weights of {model} are not on this machine; download them with dragoman.local.weights.pull, or name a file, "
+    "as local//path/to/model.gguf",
     "local.unknown_weights": "no weights are known for {name!r}{hint}; choose one of {known}",
     "local.did_you_mean": " (did you mean {name}?)",
     "local.file_unusable": "{path} cannot be used as a model: {reason}",

@@ -2,21 +2,21 @@
 
 TEXTS = {
     # --- finding and opening a session
-    "sessions.not_found": "there is no session {session}; `dragoman sessions list` shows all sessions",
-    "sessions.not_a_session": "{name} is not a session; `dragoman sessions list` shows all sessions",
-    "sessions.not_a_choice": "{name} is not a session; give `latest`, a number from the list, or the beginning of an id (`dragoman "
-    "sessions list` shows them)",
-    "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (`dragoman sessions list` shows them)",
+    "sessions.not_found": "there is no session {session}; Store.list() has all of them",
+    "sessions.not_a_session": "{name} is not a session; Store.list() has all of them",
+    "sessions.not_a_choice": "{name} is not a session; give `latest`, a number from the list, or the beginning of an id "
+    "(Store.list() has them)",
+    "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (Store.list() has them)",
     "sessions.ambiguous": "{name} matches {count} sessions: {some}; give more of the id",
-    "sessions.none_here": "this folder has no session to resume yet; start a new one (`dragoman sessions list` shows all sessions)",
+    "sessions.none_here": "this folder has no session to resume yet; start a new one (Store.list() has those of all folders)",
     "sessions.unreadable": "session {session} cannot be read: {reason} ({path})",
-    "sessions.in_use": "session {session} is in use by {who}; end that one first, look at the session with `dragoman sessions show "
-    "{session}`, or continue in a copy with `dragoman sessions fork {session}`",
+    "sessions.in_use": "session {session} is in use by {who}; close that one first, read the session with Store.read, or continue in "
+    "a copy that Store.fork makes",
     "sessions.in_use_by": "another process (pid {pid})",
     "sessions.in_use_by_unknown": "another process (pid unknown)",
-    "sessions.not_writable": "{path} cannot be written ({reason}); `dragoman sessions show` reads it, `dragoman sessions fork` copies it",
+    "sessions.not_writable": "{path} cannot be written ({reason}); Store.read reads it, Store.fork copies it",
     "sessions.nothing_to_resume": "{path} has no complete record of a session; there is nothing to resume, and the file was left as it is",
-    "sessions.replaced": "{path} was deleted or replaced while it was being opened; `dragoman sessions list` shows all sessions",
+    "sessions.replaced": "{path} was deleted or replaced while it was being opened; Store.list() has all sessions",
     "sessions.is_a_link": "{path} is a symbolic link, and links are not followed here; open the file it points to",
     "sessions.not_a_file": "{path} is not a regular file",
     # --- what was found in a log
@@ -29,7 +29,7 @@ TEXTS = {
     "everything before was loaded",
     # --- saving
     "sessions.exists": "{path} exists already, and a session is never overwritten; start another",
-    "sessions.id_taken": "session {session} exists already; `dragoman sessions list` shows all sessions",
+    "sessions.id_taken": "session {session} exists already; Store.list() has all sessions",
     "sessions.not_saved": "the session cannot be saved in {path}: {reason}",
     "sessions.no_head": "a session must begin with its head, a Started entry",
     "sessions.its_file": "its file",

@@ -4,6 +4,8 @@ TEXTS = {
     # --- tools of installed packages
     "tools.not_installed": "the tool {name} cannot be loaded: {reason}",
     "tools.not_a_tool": "{name} is a {kind}; a tool is a function, or an object with spec, intend and run",
+    # --- what the model may ask the user for
+    "tools.outside_remedy": "ask the user to let you work in that directory too",
     # --- registering tools
     "tools.unknown_builtin": "there is no built-in tool called {name!r}; choose from {known}",
     "tools.wrong_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",

@@ -1,0 +1,20 @@
+"""Sentences of the library whose remedy is another one in the program."""
+
+TEXTS = {
+    "sessions.not_found": "there is no session {session}; `dragoman sessions list` shows all sessions",
+    "sessions.not_a_session": "{name} is not a session; `dragoman sessions list` shows all sessions",
+    "sessions.not_a_choice": "{name} is not a session; give `latest`, a number from the list, or the beginning of an id (`dragoman "
+    "sessions list` shows them)",
+    "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (`dragoman sessions list` shows them)",
+    "sessions.none_here": "this folder has no session to resume yet; start a new one (`dragoman sessions list` shows all sessions)",
+    "sessions.in_use": "session {session} is in use by {who}; end that one first, look at the session with `dragoman sessions show "
+    "{session}`, or continue in a copy with `dragoman sessions fork {session}`",
+    "sessions.not_writable": "{path} cannot be written ({reason}); `dragoman sessions show` reads it, `dragoman sessions fork` copies it",
+    "sessions.replaced": "{path} was deleted or replaced while it was being opened; `dragoman sessions list` shows all sessions",
+    "sessions.id_taken": "session {session} exists already; `dragoman sessions list` shows all sessions",
+    "local.no_weights": "the weights of {model} are not on this machine; run dragoman models pull {model}, or name a file, as "
+    "local//path/to/model.gguf",
+    "http.proxy_kind_socks": "; for SOCKS, run pip install 'dragoman[httpx]' and set client = \"httpx\" under [http] in the configuration",
+    "http.httpx_missing": "[http] client = \"httpx\" needs one more package: pip install 'dragoman[httpx]'",
+    "tools.outside_remedy": "ask the user to start with --include DIR",
+}
