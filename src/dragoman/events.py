@@ -1,6 +1,7 @@
 """Everything that happens in a run or a stream, as it is told."""
 
 from dragoman.values.events import CitationAdded as CitationAdded
+from dragoman.values.events import CompressionStarted as CompressionStarted
 from dragoman.values.events import ContextCompressed as ContextCompressed
 from dragoman.values.events import ContextOverflowed as ContextOverflowed
 from dragoman.values.events import ContextPruned as ContextPruned

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.context import PruneRule, prune_outdated
-from dragoman.context.view import can_be_replaced
+from dragoman.context.shown import can_be_replaced
 from dragoman.values.messages import Blob, ToolResult
 from property.test_context import MINUTE, WRITTEN, rules
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import dragoman
 from destinations import MAIN, connection, violation_in
 from dragoman.context.compress import Verbatim, summary_message
+from dragoman.context.shown import Item
 from dragoman.context.summarise import SECTIONS, read_snapshot, summary_request, transcript
 from dragoman.context.tokens import message_tokens, text_tokens
-from dragoman.context.view import Item
 from dragoman.values.messages import Blob, Message, Opaque, Request, Text, Thought, ToolCall, ToolResult, assistant, tool_result, user
 from dragoman.values.notes import CHANGED_BEGINS, LOOP_NOTE
 from dragoman.values.profile import Profile

@@ -13,7 +13,7 @@ from dragoman.context.view import PLACEHOLDER
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
-from dragoman.loop.upkeep import SHRINK_TO
+from dragoman.loop.room import SHRINK_TO
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.script_steps import CutStep, Fail, Finish, ReportStep, ScriptedAnswer, Stall, answer
 from dragoman.testing.scripted import ScriptedProvider
@@ -93,7 +93,8 @@ def test_old_messages_give_way_to_a_summary_and_the_conversation_goes_on() -> No
         events = await events_of(run)
         [told] = of(events, ContextCompressed)
         [entry] = entries(agent, Compressed)
-        assert told == ContextCompressed("compressed", entry.original_tokens, entry.new_tokens)
+        assert told == ContextCompressed("compressed", entry.original_tokens, entry.new_tokens, WINDOW)
+        assert entry.window == WINDOW, "forced by this window, it holds for no larger one"
         assert entry.original_tokens > 0.7 * WINDOW
         assert entry.new_tokens < 0.5 * WINDOW
         assert (entry.model, entry.usage) == ("scripted", Usage(500, output_tokens=40))
@@ -312,7 +313,7 @@ def test_a_model_with_a_smaller_window_takes_the_conversation_over() -> None:
 def test_an_imported_session_far_over_the_window_is_brought_within() -> None:
     async def go() -> None:
         provider = model(answer(SNAPSHOT))
-        agent = agent_of(provider, session(400, 3_000))
+        agent = agent_of(provider, session(200, 3_000))
         await agent.run("Go on.")
         assert all(provider.tokens(request) < WINDOW for request in provider.requests)
         assert f"<said>\n{RULE}\n</said>" in provider.requests[-1].messages[0].text

@@ -16,7 +16,8 @@ from dragoman.context import prune_outdated
 from dragoman.context.cache import Cache
 from dragoman.context.decide import Decider, Decision, decide
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
-from dragoman.context.view import View, can_be_replaced
+from dragoman.context.shown import can_be_replaced
+from dragoman.context.view import View
 from dragoman.loop.history import History
 from dragoman.testing.journal import MemoryJournal
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.values.events import ContextCompressed, ContextPruned, FieldOmitted, PromptRead, ToolCallFinished
+from dragoman.values.events import CompressionStarted, ContextCompressed, ContextPruned, FieldOmitted, PromptRead, ToolCallFinished
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 
@@ -24,12 +24,22 @@ def outcome(event: ToolCallFinished) -> str:
 
 def context_change(event: ContextPruned | ContextCompressed) -> str:
     """Describes what was pruned or compressed."""
+    words = _context_change(event)
+    return say("told_for_window", what=words, window=f"{event.window:,}") if event.window else words
+
+
+def _context_change(event: ContextPruned | ContextCompressed) -> str:
     if isinstance(event, ContextPruned):
         return say("told_pruned", results=len(event.call_ids), tokens=f"{event.saved_tokens:,}")
     before, after = f"{event.original_tokens:,}", f"{event.new_tokens:,}"
     if event.status == "compressed":
         return say("told_compressed", before=before, after=after)
     return say("told_not_compressed", status=event.status, before=before)
+
+
+def compressing(event: CompressionStarted) -> str:
+    """A summary is being written: that may take a while."""
+    return say("told_compressing", tokens=f"{event.tokens:,}", window=f"{event.window:,}")
 
 
 def omission(event: FieldOmitted) -> str:

@@ -168,7 +168,8 @@ def _state(row: _Row) -> str:
     if not item.reason:
         return say("context_state_dropped") if item.state == "dropped" else ""
     detail = say("context_detail", text=fit(item.detail, 40)) if item.detail else ""
-    return say(f"context_state_{item.reason}", by=item.by_seq, whole=f"{row.whole_tokens:,}", detail=detail)
+    words = say(f"context_state_{item.reason}", by=item.by_seq, whole=f"{row.whole_tokens:,}", detail=detail)
+    return words + _only_for(item.window)
 
 
 # --- facts
@@ -203,7 +204,11 @@ def _prunings(plan: Plan, now_ms: int) -> Iterator[str]:
             results=pruning.results,
             tokens=f"{pruning.saved_tokens:,}",
             why=reason_words(pruning.reason),
-        )
+        ) + _only_for(pruning.window)
+
+
+def _only_for(window: int) -> str:
+    return say("context_only_for", window=f"{window:,}") if window else ""
 
 
 def _next(plan: Plan) -> str:

@@ -19,6 +19,7 @@ from dragoman.cli import call_lines, stream_json
 from dragoman.cli.output import Output
 from dragoman.cli.startup import mark_result_written
 from dragoman.values.events import (
+    CompressionStarted,
     ContextCompressed,
     ContextPruned,
     FieldOmitted,
@@ -184,6 +185,8 @@ class TextReport:
                 self._show_message(say("model_switched", reason=event.reason, model=event.model))
             case NoticeGiven(message=message):
                 self._show_message(say("notice", text=message))
+            case CompressionStarted():
+                self._show_message(call_lines.compressing(event), dim=True)
             case ContextPruned() | ContextCompressed() if self._show_calls:
                 self._show_message(call_lines.context_change(event), dim=True)
             case _:

@@ -8,6 +8,7 @@ from dragoman import __version__
 from dragoman.base import jsontext
 from dragoman.values.events import (
     CitationAdded,
+    CompressionStarted,
     ContextCompressed,
     ContextOverflowed,
     ContextPruned,
@@ -93,10 +94,13 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             tokens = {"input": usage.input_tokens, "cache_read": usage.cache_read_tokens, "output": usage.output_tokens}
             return {"type": "context", "event": "turn_finished", "reason": reason.value, "tokens": tokens}
         case ContextPruned():
-            return {"type": "context", "event": "pruned", "call_ids": list(event.call_ids), "saved_tokens": event.saved_tokens}
+            pruned = {"call_ids": list(event.call_ids), "saved_tokens": event.saved_tokens}
+            return {"type": "context", "event": "pruned", **pruned, **_for_window(event.window)}
+        case CompressionStarted():
+            return {"type": "context", "event": "compressing", "tokens": event.tokens, "window": event.window}
         case ContextCompressed():
             tokens = {"original": event.original_tokens, "new": event.new_tokens}
-            return {"type": "context", "event": "compressed", "status": event.status, "tokens": tokens}
+            return {"type": "context", "event": "compressed", "status": event.status, "tokens": tokens, **_for_window(event.window)}
         case ContextOverflowed():
             return {"type": "context", "event": "overflow", "estimated_tokens": event.estimated_tokens, "limit_tokens": event.limit_tokens}
         case Retrying():
@@ -168,3 +172,8 @@ def _text_of(parts: tuple[Part, ...]) -> str:
             case _:
                 pass
     return "\n".join(texts)
+
+
+def _for_window(window: int) -> dict[str, int]:
+    """The window that forced it, and for which alone it holds; left out where it holds for every model."""
+    return {"window": window} if window else {}

@@ -14,6 +14,7 @@ from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
 from dragoman.values.events import (
     CitationAdded,
+    CompressionStarted,
     ContextCompressed,
     ContextOverflowed,
     ContextPruned,
@@ -141,6 +142,8 @@ class TerminalReport:
                 self._screen.message(say("now_with_model", reason=reason, model=model), "yellow")
             case NoticeGiven(message=message):
                 self._screen.message(message, "yellow")
+            case CompressionStarted():
+                self._screen.message(call_lines.compressing(event), "dim")
             case ContextPruned() | ContextCompressed():
                 self._screen.message(call_lines.context_change(event), "dim")
             case ErrorRaised():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
+from dragoman.context.shown import ByWindow, holds
 from dragoman.context.tokens import text_tokens, tools_tokens
 from dragoman.values.messages import ToolSpec
 from dragoman.values.record import (
@@ -90,18 +91,24 @@ class _State(msgspec.Struct, frozen=True):
 
     model: str = ""
     deployment: str = ""
+    window: int = 0
+    """The model's; 0: not known."""
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     static_tokens: int = 0
     """An upper bound for system and tools, whatever the model's tokenizer does."""
     lost: str = ""
     """What has happened to the sent prefix since the last call."""
-    pruned_tokens: int = 0
+    pruned: ByWindow[int] = ByWindow.of(0)
     """Tokens no longer in view because they were pruned."""
     pressed_tokens: int = 0
     """The smallest request since the window last filled up; 0 if it has not."""
     tried_tokens: int = 0
     """The size of the request after the last compression, successful or not; 0 if there was none."""
+
+    @property
+    def pruned_tokens(self) -> int:
+        return self.pruned.at(self.window)
 
 
 class Cache:
@@ -203,14 +210,15 @@ class Cache:
         match entry:
             case Configured():
                 self._configure(entry)
-            case ModelChanged(model=model, deployment=deployment):
-                self._change(entry, model=model, deployment=deployment or self._state.deployment, pressed_tokens=0, tried_tokens=0)
+            case ModelChanged(model=model, deployment=deployment, window=window):
+                deployment = deployment or self._state.deployment
+                self._change(entry, model=model, deployment=deployment, window=window, pressed_tokens=0, tried_tokens=0)
             case Said(message=message) if message.role == "assistant":
                 self._answer(entry)
             case Pruned():
                 self._prune(entry)
-            case Compressed(new_tokens=new_tokens):
-                self._change(entry, lost="compressed", pruned_tokens=0, pressed_tokens=0, tried_tokens=new_tokens or NO_TOKENS)
+            case Compressed():
+                self._compress(entry)
             case NotCompressed(tokens=tokens):
                 self._change(entry, tried_tokens=tokens or NO_TOKENS)
             case Rewound(to_seq=to_seq):
@@ -246,21 +254,30 @@ class Cache:
     def _configure(self, entry: Configured) -> None:
         state = self._state
         deployment = entry.deployment or state.deployment
-        changes: dict[str, object] = {"model": entry.model, "deployment": deployment, "system": entry.system, "tools": entry.tools}
+        changes: dict[str, object] = {"model": entry.model, "deployment": deployment, "window": entry.window}
+        changes |= {"system": entry.system, "tools": entry.tools}
         changes["static_tokens"] = round(1.5 * (text_tokens(entry.system) + tools_tokens(entry.tools))) + _APART
-        if (entry.model, deployment) != (state.model, state.deployment):
+        if (entry.model, deployment, entry.window) != (state.model, state.deployment, state.window):
             changes |= {"pressed_tokens": 0, "tried_tokens": 0}  # another window size
+        self._change(entry, **changes)
+
+    def _compress(self, entry: Compressed) -> None:
+        changes: dict[str, object] = {"pruned": self._state.pruned.change(entry.window, lambda tokens: 0)}
+        if holds(entry.window, self._state.window):
+            changes |= {"lost": "compressed", "pressed_tokens": 0, "tried_tokens": entry.new_tokens or NO_TOKENS}
         self._change(entry, **changes)
 
     def _prune(self, entry: Pruned) -> None:
         if not entry.call_ids:
             return
+        changes: dict[str, object] = {"pruned": self._state.pruned.change(entry.window, lambda tokens: tokens + max(entry.saved_tokens, 0))}
+        if not holds(entry.window, self._state.window):
+            return self._change(entry, **changes)
         found = [self._made_by[call_id] for call_id in entry.call_ids if call_id in self._made_by]
         if self._changed is not None and self._state.lost == "pruned":
             found.append(self._changed)
         self._changed = min(found, key=lambda made: made[0].seq, default=None)
         self._premiums += entry.premium_tokens
-        changes: dict[str, object] = {"pruned_tokens": self._state.pruned_tokens + max(entry.saved_tokens, 0)}
         if entry.reason == PRESSURE:
             changes["pressed_tokens"] = NO_TOKENS
         self._change(entry, lost=self._state.lost or "pruned", **changes)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.context.settings import CompressSettings
+from dragoman.context.shown import Item, can_be_replaced
 from dragoman.context.tokens import message_tokens, part_tokens, text_tokens
-from dragoman.context.view import Item, View, can_be_replaced
-from dragoman.values.messages import Blob, FileRef, Message, Text, user
+from dragoman.context.view import View
+from dragoman.values.messages import Blob, FileRef, Message, Request, Text, user
 from dragoman.values.parts import part_to_string
 from dragoman.values.record import Entry, Rewound, Said
 
@@ -219,3 +220,24 @@ def shrink(view: View, raw_tokens: float) -> Shrinkage:
             call_ids.append(result.call_id)
             saved += gain
     return Shrinkage(tuple(call_ids), saved)
+
+
+# --- the least there can be ----------------------------------------------------------------------------------------------------------
+
+
+def shortest_request(view: View) -> tuple[Request, int]:
+    """The next request with everything left out that can be left out without a model, and its raw estimate."""
+    everything = frozenset(shrink(view, math.inf).call_ids)
+    shown = view.shown.prune(everything, view.placeholder)
+    request = msgspec.structs.replace(view.request, messages=tuple(item.message for item in shown.items))
+    return request, view.raw_static + shown.raw_tokens
+
+
+def raw_tokens_with_least_summary(view: View) -> int:
+    """The raw estimate with the shortest summary of as much as can be summarised, and every other result left out that can be."""
+    cut = find_cut(view, 0.0)
+    if cut is None:
+        return view.raw_tokens
+    shown = view.shown.prune(frozenset(shrink(view, math.inf).call_ids), view.placeholder)
+    kept = sum(item.raw_tokens for item in (*shown.items[: cut.start], *shown.items[cut.end :]))
+    return view.raw_static + kept + message_tokens(summary_message("", Verbatim()))

@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.plan_items import Kind, PlanItem, items_of
+from dragoman.context.shown import ByWindow
 from dragoman.context.view import View
 from dragoman.values.record import (
     AnswerRejected,
@@ -89,6 +90,8 @@ class Pruning(msgspec.Struct, frozen=True):
     saved_tokens: int
     premium_tokens: int
     reason: str
+    window: int = 0
+    """It holds for models with a window up to this one only; 0: for all."""
 
 
 class Savings(msgspec.Struct, frozen=True):
@@ -226,19 +229,20 @@ def _cache_plan(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rate
 
 def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
     prunings: list[Pruning] = []
-    gone = not_sent = 0
+    gone, window, not_sent = ByWindow.of(0), 0, 0
     for entry in entries:
         match entry:
             case Pruned(saved_tokens=saved, premium_tokens=premium):
-                prunings.append(Pruning(entry.seq, entry.timestamp_ms, len(entry.call_ids), saved, premium, entry.reason))
-                gone += saved
+                prunings.append(Pruning(entry.seq, entry.timestamp_ms, len(entry.call_ids), saved, premium, entry.reason, entry.window))
+                gone = gone.change(entry.window, lambda tokens, saved=saved: tokens + saved)
             case Compressed():
-                gone = 0  # they would be in the summary by now
+                gone = gone.change(entry.window, lambda tokens: 0)  # they would be in the summary by now
+            case Configured() | ModelChanged():
+                window = entry.window
             case Said(usage=Usage()):
-                not_sent += gone
+                not_sent += gone.at(window)
             case (
                 Started()
-                | Configured()
                 | Said()
                 | AnswerRejected()
                 | ToolStarted()
@@ -247,7 +251,6 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
                 | FilesRestored()
                 | NotCompressed()
                 | Spent()
-                | ModelChanged()
                 | Rewound()
                 | Titled()
                 | FieldRefused()

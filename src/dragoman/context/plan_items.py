@@ -41,8 +41,9 @@ Kind = Literal["system", "tools", "environment", "memory", "summary", "prompt", 
 """`unseen`: tokens the service counts that nothing in the record explains. `note`: the program's own messages to the model during a run."""
 State = Literal["kept", "pruned", "summarised", "dropped", "waiting"]
 """`waiting`: results reach the model when all calls of an answer have one."""
-Reason = Literal["", "outdated", "summarised", "rejected", "rewound", "unmatched", "interrupted", "waiting", "open"]
-"""`unmatched`: a result without an open call. `interrupted`: its call never ended (and the model was told so); `open`: it may still end."""
+Reason = Literal["", "outdated", "summarised", "rejected", "rewound", "unmatched", "interrupted", "waiting", "open", "window"]
+"""`unmatched`: a result without an open call. `interrupted`: its call never ended (and the model was told so); `open`: it may still end.
+`window`: a summary for models with a smaller window."""
 
 ABOUT_CHARS = 200
 
@@ -69,6 +70,8 @@ class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True):
     call_id: str = ""
     goes: bool = False
     """It would be pruned before the next request."""
+    window: int = 0
+    """The entry `by_seq` holds for models with a window up to this one only; 0: for all."""
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -86,6 +89,7 @@ class _Piece(msgspec.Struct, frozen=True):
     reason: Reason = ""
     by_seq: int = 0
     detail: str = ""
+    window: int = 0
 
 
 _Place = tuple[int, int, int]
@@ -95,7 +99,7 @@ _RESULTS, _SAID, _SUMMARY = 0, 1, 2
 
 def items_of(view: View, entries: Sequence[Entry], *, total: int, scale: float, goes: Collection[str]) -> tuple[PlanItem, ...]:
     """The tokens of all items add up to `total`. `goes`: the calls whose results would be pruned next."""
-    path = Path(entries)
+    path = Path(entries, view.window)
     placed = sorted((*_request_pieces(view, path), *_left_out_pieces(view, path)), key=lambda each: each[0])
     factor = min(scale, total / view.raw_tokens) if view.raw_tokens else scale
     items: list[PlanItem] = []
@@ -126,6 +130,7 @@ def _item(piece: _Piece, tokens: int, whole_tokens: int, leaves: bool) -> PlanIt
         piece.detail,
         piece.call_id,
         leaves,
+        piece.window,
     )
 
 
@@ -171,7 +176,7 @@ def _with_outcome(piece: _Piece, finished: ToolFinished | None, original: ToolRe
     piece = replace(piece, seq=finished.seq, timestamp_ms=finished.timestamp_ms)
     if by is None or original is None:
         return piece
-    marks = replace(piece, state="pruned", reason="outdated", by_seq=by.seq, detail=by.reason)
+    marks = replace(piece, state="pruned", reason="outdated", by_seq=by.seq, detail=by.reason, window=by.window)
     return replace(marks, whole=part_tokens(original), about=_about(_text_of(original)))
 
 
@@ -223,39 +228,41 @@ def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     yield from _unfinished_calls(path, results_shown)
 
 
-_Marks = tuple[State, Reason, int, str]
+_Marks = tuple[State, Reason, int, str, int]
 
 
 def _left_out_piece(entry: Entry, piece: _Piece, marks: _Marks) -> _Piece:
-    state, reason, by_seq, detail = marks
+    state, reason, by_seq, detail, window = marks
     piece = replace(piece, seq=entry.seq, timestamp_ms=entry.timestamp_ms, raw=0.0)
-    return replace(piece, state=state, reason=reason, by_seq=by_seq, detail=detail)
+    return replace(piece, state=state, reason=reason, by_seq=by_seq, detail=detail, window=window)
 
 
 def _said_marks(entry: Said | Compressed, path: Path) -> _Marks:
     if entry.seq in path.rewound_by:
-        return "dropped", "rewound", path.rewound_by[entry.seq], ""
+        return "dropped", "rewound", path.rewound_by[entry.seq], "", 0
     if (by := path.rejected.get(entry.seq)) is not None:
-        return "dropped", "rejected", by.seq, by.reason
+        return "dropped", "rejected", by.seq, by.reason, 0
+    if isinstance(entry, Compressed) and entry not in path.compressions:
+        return "dropped", "window", entry.seq, "", entry.window
     place = entry.through_seq if isinstance(entry, Compressed) else entry.seq
     return _summary_marks(path, place, entry.seq)
 
 
 def _result_marks(entry: ToolFinished, path: Path, homes: Mapping[int, int]) -> _Marks:
     if entry.seq in path.rewound_by:
-        return "dropped", "rewound", path.rewound_by[entry.seq], ""
+        return "dropped", "rewound", path.rewound_by[entry.seq], "", 0
     if (by := path.void.get(entry.seq)) is not None:
-        return "dropped", "rejected", by.seq, by.reason
+        return "dropped", "rejected", by.seq, by.reason, 0
     if entry.seq in path.unmatched:
-        return "dropped", "unmatched", 0, ""
+        return "dropped", "unmatched", 0, "", 0
     if entry.seq not in homes:
-        return "waiting", "waiting", 0, ""
+        return "waiting", "waiting", 0, "", 0
     return _summary_marks(path, homes[entry.seq], entry.seq)
 
 
 def _summary_marks(path: Path, place: int, since: int) -> _Marks:
     by = path.summarised_by(place, since)
-    return ("summarised", "summarised", by.seq, "") if by is not None else ("dropped", "", 0, "")
+    return ("summarised", "summarised", by.seq, "", by.window) if by is not None else ("dropped", "", 0, "", 0)
 
 
 def _unfinished_calls(path: Path, results_shown: Collection[int]) -> Iterator[tuple[_Place, _Piece]]:
@@ -267,10 +274,10 @@ def _unfinished_calls(path: Path, results_shown: Collection[int]) -> Iterator[tu
     for seq, batch in path.batches.items():
         for call_id, finished in batch.items() if seq not in results_shown else ():
             if finished is None:
-                state, reason, by_seq, detail = _summary_marks(path, seq, seq)
+                state, reason, by_seq, detail, window = _summary_marks(path, seq, seq)
                 whole = RESULT_TOKENS + text_tokens(INTERRUPTED)
                 piece = _Piece("result", 0, whole, INTERRUPTED, call_id=call_id, seq=seq, state=state, reason=reason)
-                yield (seq, _RESULTS, 0), replace(piece, by_seq=by_seq, detail=detail)
+                yield (seq, _RESULTS, 0), replace(piece, by_seq=by_seq, detail=detail, window=window)
 
 
 # --- a message, piece by piece

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from dragoman.context.shown import holds
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,
@@ -33,8 +34,10 @@ Batch = dict[str, ToolFinished | None]
 class Path:
     """A second pass over the record, beside the view's: the view keeps what the model sees, this keeps what happened to the rest."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[Entry], window: int = 0) -> None:
+        """`window`: that of the current model; what a smaller one forced does not count for it."""
         self.entries = entries
+        self._window = window
         self.rewound_by = _find_rewound(entries)
         """Seq of an entry that no longer counts → seq of the rewind that undid it."""
         self.batches: dict[int, Batch] = {}
@@ -81,6 +84,8 @@ class Path:
                 if said_seq == self._open_seq:
                     self.void |= {finished.seq: entry for finished in self.open.values() if finished is not None}
                     self.open = {}
+            case Pruned() | Compressed() if not holds(entry.window, self._window):
+                pass
             case Pruned(call_ids=call_ids):
                 for call_id in call_ids:
                     self._prunings.setdefault(call_id, []).append(entry)

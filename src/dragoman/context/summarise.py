@@ -13,8 +13,8 @@ from hashlib import blake2b
 
 from dragoman.base import jsontext
 from dragoman.context.compress import SUMMARY_BEGINS, clip, verbatim_text
+from dragoman.context.shown import Item
 from dragoman.context.tokens import text_tokens
-from dragoman.context.view import Item
 from dragoman.values.messages import Message, Request, Settings, ToolCall, ToolResult, user
 from dragoman.values.parts import part_to_string
 from dragoman.values.profile import Profile
@@ -26,6 +26,8 @@ MIN_SUMMARY_TOKENS = 256
 """The minimum, even in a small window."""
 WINDOW_SHARE = 0.85
 """How much of the window the prompt may fill, not counting its answer: our count of it is an estimate."""
+LEAST_READ = 1 / 3
+"""A summary of less than this share of the steps is no summary: it would stand for what nobody has read."""
 
 _AMPLE = ((6_000, 2_000, 40_000), (2_000, 700, 12_000), (700, 250, 4_000), (200, 100, 1_200))
 """Maximum characters of a tool's output, of one argument, of any message; the next step is tried if the one before was too long."""
@@ -46,8 +48,8 @@ def summary_request(
     is_summary: Callable[[Message], bool],
 ) -> Request:
     """One message, no tools. `scale`: the model's tokens per raw token."""
-    output_tokens = max(min(profile.max_output_tokens, MAX_SUMMARY_TOKENS, window // 4), MIN_SUMMARY_TOKENS)
-    room = (window - output_tokens) * WINDOW_SHARE / scale - text_tokens(system) - 200
+    output_tokens = _output_tokens(profile, window)
+    room = _room(profile, window, scale) - text_tokens(system)
     document = transcript(items, max(room, 100), is_summary=is_summary)
     mark = blake2b(document.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     wanted = max(min(output_tokens // 2, round(text_tokens(document) * scale / 4)), 150)
@@ -61,6 +63,21 @@ def summary_request(
     if focus.strip():
         asked.append(f"The person wants this above all to be kept: {focus.strip()}")
     return Request(model, (user("\n\n".join(asked)),), system, settings=Settings(max_output_tokens=output_tokens))
+
+
+def can_be_read(items: Sequence[Item], profile: Profile, *, window: int, scale: float = 1.0) -> bool:
+    """Whether enough of these messages would be in the prompt for their summary, however shortened."""
+    pieces = _Renderer(items, _AMPLE[-1], lambda message: False).pieces()
+    return sum(map(text_tokens, pieces)) * LEAST_READ <= _room(profile, window, scale)
+
+
+def _output_tokens(profile: Profile, window: int) -> int:
+    return max(min(profile.max_output_tokens, MAX_SUMMARY_TOKENS, window // 4), MIN_SUMMARY_TOKENS)
+
+
+def _room(profile: Profile, window: int, scale: float) -> float:
+    """Raw tokens of the prompt for a summary."""
+    return (window - _output_tokens(profile, window)) * WINDOW_SHARE / scale - 200
 
 
 def transcript(items: Sequence[Item], max_tokens: float, *, is_summary: Callable[[Message], bool]) -> str:

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from dragoman.context.shown import Item, ShownResult, can_be_replaced
 from dragoman.context.tokens import MAX_SCALE, RESULT_TOKENS, part_tokens, text_tokens
-from dragoman.context.view import Item, ShownResult, View, can_be_replaced
+from dragoman.context.view import View
 from dragoman.values.parts import text_of
-from dragoman.values.record import AnswerRejected, Compressed, Entry, Rewound, Said
+from dragoman.values.record import AnswerRejected, Compressed, Configured, Entry, ModelChanged, Rewound, Said
 from dragoman.values.usage import Usage
 
 SHORTEST_LIFE_MS = 300_000
@@ -128,7 +129,10 @@ class _Reader:
             at_prompt = at_prompt or (isinstance(entry, Said) and not _is_answer(entry))
             appended = appended and not isinstance(entry, Compressed | Rewound | AnswerRejected)
             asked_ms = entry.timestamp_ms
+            shown = view.shown
             view.feed(entry)
+            if isinstance(entry, Configured | ModelChanged):
+                appended = appended and view.shown is shown  # a model with another window may see more, or less
 
     def _is_miss(self, last: TracedCall, now_ms: int, usage: Usage | None) -> bool:
         """Whether much of the last request was not read from the cache, though it was recent enough."""

@@ -2,15 +2,19 @@
 
 The record holds no result messages. They are made here from ToolFinished entries, in call order, when a batch is complete; so every call
 has exactly one result, right after it. Messages that an entry does not affect stay the same objects, so cached renderings stay valid.
+
+What a small window forced is hidden from models with a larger one. The window of the model in use is on the record, and the messages are
+kept for each range of windows that sees the same, so a change of model only selects among them.
 """
 
 from __future__ import annotations
 
-from operator import is_not
+from collections.abc import Callable
 from typing import assert_never
 
 import msgspec
 
+from dragoman.context.shown import ByWindow, Item, Shown, ShownResult
 from dragoman.context.tokens import Meter, message_tokens, text_tokens, tools_tokens
 from dragoman.values.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.parts import INTERRUPTED
@@ -40,33 +44,14 @@ PLACEHOLDER = "此命令返回内容已过时"
 """The text that replaces a pruned result, unless the session sets another."""
 
 
-class Item(msgspec.Struct, frozen=True):
-    """A message of the view, the entry it came with, and its size."""
-
-    seq: int
-    message: Message
-    raw_tokens: int
-    """Before scaling to the model: see `View.tokens`."""
-    timestamp_ms: int = 0
-    about: About = ""
-    """The kind of the program's own message; empty for messages of a person, the model or a tool."""
-
-
-class ShownResult(msgspec.Struct, frozen=True):
-    """A result in view as it was before pruning, and when it came."""
-
-    result: ToolResult
-    seq: int
-    """The seq of the message it is in: see `Item.seq`."""
-    timestamp_ms: int
-
-
 class View:
     """Sans-IO. Feed it entries; `request` is what would be sent next."""
 
     def __init__(self) -> None:
         self.model = ""
         self.deployment = ""
+        self.window = 0
+        """The current model's window for prompts; 0: the record does not say, and every decision holds."""
         self.system = ""
         self.tools: tuple[ToolSpec, ...] = ()
         self.settings = Settings()
@@ -76,15 +61,11 @@ class View:
         self._fed: dict[int, tuple[Entry, int]] = {}
         """By seq: the entry, and the seq it followed. After a rewind that is not the one before it."""
         self._head = 0
-        self.items: list[Item] = []
-        self.outcomes: list[ShownResult] = []
-        """Every result in view, in the order of the messages."""
-        self.pruned: set[str] = set()
-        """Call ids of the results that were replaced."""
+        self._shown = ByWindow.of(Shown([], [], set()))
+        self.shown = self._shown.at(0)
+        """What the current model sees."""
         self.raw_static = 0
         """System and tools."""
-        self.raw_tokens = 0
-        """The whole request, before scaling to the model."""
         self.refused: dict[tuple[str, str], tuple[str, ...]] = {}
         """By deployment and model: the fields its service refused."""
         self._meters: dict[tuple[str, str], Meter] = {}
@@ -96,6 +77,25 @@ class View:
         self._results: dict[str, ToolResult] = {}
 
     # --- state
+
+    @property
+    def items(self) -> list[Item]:
+        return self.shown.items
+
+    @property
+    def outcomes(self) -> list[ShownResult]:
+        """Every result in view, in the order of the messages."""
+        return self.shown.outcomes
+
+    @property
+    def pruned(self) -> set[str]:
+        """Call ids of the results that were replaced."""
+        return self.shown.pruned
+
+    @property
+    def raw_tokens(self) -> int:
+        """The whole request, before scaling to the model."""
+        return self.raw_static + self.shown.raw_tokens
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -127,6 +127,10 @@ class View:
             settings = msgspec.structs.replace(settings, temperature=self._retry_temperature)
         return Request(self.model, self.messages, self.system, self.tools, settings, self.session_id, omit=self.omit)
 
+    def messages_for(self, window: int) -> tuple[Message, ...]:
+        """What a model with this window would be sent, were it the current one."""
+        return tuple(item.message for item in self._shown.at(window).items)
+
     # --- feeding
 
     def feed(self, entry: Entry) -> None:
@@ -142,11 +146,11 @@ class View:
                 self.deployment = entry.deployment or self.deployment
                 self.session_id = entry.session_id or self.session_id
                 self.placeholder = entry.placeholder or self.placeholder
-                static = round(text_tokens(entry.system)) + tools_tokens(entry.tools)
-                self.raw_tokens += static - self.raw_static
-                self.raw_static = static
+                self.raw_static = round(text_tokens(entry.system)) + tools_tokens(entry.tools)
+                self._look(entry.window)
             case ModelChanged(model=model, deployment=deployment):
                 self.model, self.deployment = model, deployment or self.deployment
+                self._look(entry.window)
             case Said():
                 self._say(entry)
             case ToolFinished():
@@ -155,9 +159,10 @@ class View:
                 self._reject(said_seq)
                 self._retry_temperature = entry.retry_temperature
             case Pruned(call_ids=call_ids):
-                self._prune(frozenset(call_ids))
+                pruned = frozenset(call_ids)
+                self._change(entry.window, lambda shown: shown.prune(pruned, self.placeholder))
             case Compressed():
-                self._compress(entry)
+                self._change(entry.window, lambda shown: shown.compress(entry))
             case FieldRefused(deployment=deployment, model=model, field=field):
                 known = self.refused.get((deployment, model), ())
                 self.refused[deployment, model] = known if field in known else (*known, field)
@@ -167,6 +172,14 @@ class View:
                 pass  # does not affect what the model sees
             case _:
                 assert_never(entry)
+
+    def _look(self, window: int) -> None:
+        self.window = window
+        self.shown = self._shown.at(window)
+
+    def _change(self, limit: int, change: Callable[[Shown], Shown]) -> None:
+        self._shown = self._shown.change(limit, change)
+        self.shown = self._shown.at(self.window)
 
     def _say(self, entry: Said) -> None:
         message = entry.message
@@ -183,8 +196,8 @@ class View:
 
     def _show(self, entry: Entry, message: Message, about: About = "") -> None:
         item = Item(entry.seq, message, message_tokens(message), entry.timestamp_ms, about)
-        self.items.append(item)
-        self.raw_tokens += item.raw_tokens
+        for _, shown in self._shown.steps:
+            shown.add(item)
 
     def _finish(self, entry: ToolFinished) -> None:
         result = entry.result
@@ -199,13 +212,14 @@ class View:
         if not self._open or (self._waiting and not whatever_happened):
             return
         results = tuple(self._results.get(call.id) or _interrupted_result(call) for call in self._open)
-        for result in results:
-            self.outcomes.append(ShownResult(result, entry.seq, self._times.get(result.call_id, entry.timestamp_ms)))
+        outcomes = [ShownResult(result, entry.seq, self._times.get(result.call_id, entry.timestamp_ms)) for result in results]
+        for _, shown in self._shown.steps:
+            shown.outcomes.extend(outcomes)
         self._show(entry, Message("user", results))
         self._forget_batch()
 
     def _reject(self, said_seq: int) -> None:
-        self._set_items([item for item in self.items if item.seq != said_seq])
+        self._change(0, lambda shown: shown.without_message(said_seq))
         if self._open_seq == said_seq:
             self._forget_batch()
 
@@ -214,46 +228,6 @@ class View:
         self._waiting.clear()
         self._results.clear()
         self._times.clear()
-
-    def _set_items(self, items: list[Item]) -> None:
-        self.items = items
-        self.raw_tokens = self.raw_static + sum(item.raw_tokens for item in items)
-
-    def _compress(self, entry: Compressed) -> None:
-        def stays(seq: int) -> bool:
-            return seq <= entry.after_seq or seq > entry.through_seq
-
-        before = [item for item in self.items if item.seq <= entry.after_seq]
-        behind = [item for item in self.items if item.seq > entry.through_seq]
-        summary = Item(entry.through_seq, entry.summary, message_tokens(entry.summary), entry.timestamp_ms)
-        self._set_items([*before, summary, *behind])
-        self.outcomes = [outcome for outcome in self.outcomes if stays(outcome.seq)]
-        self.pruned &= {outcome.result.call_id for outcome in self.outcomes}  # an id that is out of view may be reused
-
-    def _prune(self, call_ids: frozenset[str]) -> None:
-        items: list[Item] = []
-        for item in self.items:
-            message = self._prune_message(item.message, call_ids)
-            if message is not item.message:
-                item = msgspec.structs.replace(item, message=message, raw_tokens=message_tokens(message))
-            items.append(item)
-        self._set_items(items)
-
-    def _prune_message(self, message: Message, call_ids: frozenset[str]) -> Message:
-        if not any(isinstance(part, ToolResult) and part.call_id in call_ids for part in message.parts):
-            return message
-        parts = tuple(
-            self._replace_result(part) if isinstance(part, ToolResult) and part.call_id in call_ids else part for part in message.parts
-        )
-        return Message(message.role, parts) if any(map(is_not, parts, message.parts)) else message
-
-    def _replace_result(self, result: ToolResult) -> ToolResult:
-        if not can_be_replaced(result, self.placeholder):
-            return result
-        self.pruned.add(result.call_id)
-        return (
-            result if result.content == (placeholder := (Text(self.placeholder),)) else msgspec.structs.replace(result, content=placeholder)
-        )
 
     def _rewind(self, to_seq: int) -> None:
         """Repeat the fold over the entries that led there."""
@@ -271,13 +245,6 @@ class View:
         fresh._fed = self._fed
         fresh.refused = self.refused  # what a service takes does not depend on what is said
         self.__dict__.update(fresh.__dict__)
-
-
-def can_be_replaced(result: ToolResult, placeholder: str) -> bool:
-    """A placeholder is never longer than what it replaces."""
-    if not all(isinstance(part, Text) for part in result.content):
-        return True
-    return sum(len(part.text) for part in result.content if isinstance(part, Text)) > len(placeholder)
 
 
 def _interrupted_result(call: ToolCall) -> ToolResult:

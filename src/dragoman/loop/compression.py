@@ -17,7 +17,7 @@ from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
 from dragoman.providers.retry import keeps_refusing
 from dragoman.values.errors import DragomanError, StreamBroken
-from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, TurnEvent
+from dragoman.values.events import FieldOmitted, PromptRead, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
 from dragoman.values.record import Compressed
 
@@ -45,9 +45,12 @@ class Summariser:
         self.requests = 0
 
     async def sum_up(
-        self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, *, may_switch: bool = False
+        self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, *, may_switch: bool = False, limit: int = 0
     ) -> Compression:
-        """Record the summary, or why there is none. With `may_switch`, a service that keeps refusing raises: another model may do it."""
+        """Record the summary, or why there is none. With `may_switch`, a service that keeps refusing raises: another model may do it.
+
+        `limit`: the window that forces it, if one does.
+        """
         view, original = self._history.view, self._size.tokens
         model = view.model or self._session.model.name
         try:
@@ -68,7 +71,8 @@ class Summariser:
         new = self._size.tokens_of(raw_tokens_with(view, cut, summary))
         if not is_gain(original, new, self._settings):
             return self._give_up("inflated", say("loop.summary_too_long", new=new, original=original), model, response, new)
-        self._history.compress(cut.through_seq, summary, original, new, after=cut.after_seq, model=model, usage=response.usage)
+        through, after = cut.through_seq, cut.after_seq
+        self._history.compress(through, summary, original, new, after=after, model=model, usage=response.usage, window=limit)
         return Compression("compressed", original, new)
 
     def _request(self, model: str, cut: Cut, focus: str, window: int) -> Request:
@@ -104,6 +108,8 @@ class Summariser:
                     emit(event)
                     if event.model:
                         emit(self._session.follow_retry(event))
+                elif isinstance(event, PromptRead):
+                    emit(event)  # a model in this process may take minutes to read
                 elif isinstance(event, FieldOmitted):
                     if self._history.refuse_field(event) is not None:
                         emit(event)

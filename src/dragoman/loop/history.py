@@ -115,6 +115,7 @@ class History:
         deployment: str = "",
         directories: Iterable[str] = (),
         versions: Iterable[str] = (),
+        window: int = 0,
     ) -> Configured:
         """The configuration from here on. An empty id, placeholder or deployment keeps the old value."""
         configured = Configured(
@@ -128,6 +129,7 @@ class History:
             versions=tuple(versions),
             placeholder=placeholder,
             deployment=deployment,
+            window=window,
         )
         return self._append(configured)
 
@@ -185,8 +187,8 @@ class History:
     def restore_files(self, changes: Iterable[FilesChanged]) -> FilesRestored:
         return self._append(FilesRestored(*self._stamp(), tuple(change.seq for change in changes)))
 
-    def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "", premium_tokens: int = 0) -> Pruned:
-        return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason, premium_tokens))
+    def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "", premium_tokens: int = 0, window: int = 0) -> Pruned:
+        return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason, premium_tokens, window))
 
     def compress(
         self,
@@ -198,10 +200,11 @@ class History:
         after: Entry | int = 0,
         model: str = "",
         usage: Usage | None = None,
+        window: int = 0,
     ) -> Compressed:
         """The summary replaces everything after `after` up to and including `through` (entries or their seqs)."""
         seqs = [entry if isinstance(entry, int) else entry.seq for entry in (through, after)]
-        return self._append(Compressed(*self._stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage))
+        return self._append(Compressed(*self._stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage, window))
 
     def not_compressed(
         self,
@@ -217,8 +220,8 @@ class History:
     def spend(self, model: str, usage: Usage, what: str = "", deployment: str = "") -> Spent:
         return self._append(Spent(*self._stamp(), model, usage, what, deployment))
 
-    def change_model(self, model: str, deployment: str = "") -> ModelChanged:
-        return self._append(ModelChanged(*self._stamp(), model, deployment))
+    def change_model(self, model: str, deployment: str = "", window: int = 0) -> ModelChanged:
+        return self._append(ModelChanged(*self._stamp(), model, deployment, window))
 
     def refuse_field(self, omitted: FieldOmitted) -> FieldRefused | None:
         """A field that requests to this model leave out from here on; None if the record says so already."""

@@ -7,6 +7,7 @@ import os
 from functools import cache
 
 from dragoman.base.words import say
+from dragoman.context.tokens import MAX_SCALE, message_tokens
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import SearchMode
 from dragoman.loop.session import VERSIONS
@@ -50,8 +51,8 @@ def configure(harness: Harness, search: SearchMode | None = None) -> None:
     if system is None:
         system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")
     tools = choose_tools(model, tools, harness.unchosen)
-    now = (model.name, model.provider.name, system, tools, settings)
-    if now == (view.model, view.deployment, view.system, view.tools, view.settings) and not harness.has_new_directories:
+    now = (model.name, model.provider.name, model.profile.prompt_window, system, tools, settings)
+    if now == (view.model, view.deployment, view.window, view.system, view.tools, view.settings) and not harness.has_new_directories:
         return
     harness.has_new_directories = False
     session.history.configure(
@@ -65,7 +66,14 @@ def configure(harness: Harness, search: SearchMode | None = None) -> None:
         deployment=model.provider.name,
         directories=harness.directories,
         versions=VERSIONS,
+        window=model.profile.prompt_window,
     )
+
+
+def is_short(harness: Harness, prompt: Message | None = None) -> bool:
+    """Whether the next request, with this prompt, fits the model's window, whatever its tokenizer."""
+    raw_tokens = harness.session.history.view.raw_tokens + (message_tokens(prompt) if prompt is not None else 0)
+    return raw_tokens * MAX_SCALE < harness.session.model.profile.prompt_window
 
 
 def _orient(harness: Harness) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from dragoman.context.tokens import MIN_SCALE
 from dragoman.loop.session import Session
 from dragoman.values.errors import DragomanError
+from dragoman.values.messages import Request
 from dragoman.values.profile import Profile
 from dragoman.values.record import Compressed, FieldRefused, NotCompressed, Pruned, ToolFinished
 
@@ -47,22 +49,30 @@ class RequestSize:
             return max(round(self._counted[2] + self.scale * (raw_tokens - self._counted[1])), 0)
         return self._history.view.meter.tokens(raw_tokens, self.profile.token_scale)
 
-    async def measure(self) -> int:
-        """The size of the next request; counted by the service where the estimate comes near the window."""
-        tokens, view = self.tokens, self._history.view
-        if not view.meter.reported:
-            near = tokens > self.window * UNANCHORED
-        else:
-            near = tokens * (1 + max([LEAST_ERROR, *map(abs, view.meter.errors[-20:])])) > self.window
-        if not near or (self._counted is not None and self._counted[:2] == (len(self._history.entries), view.raw_tokens)):
+    async def measure(self, request: Request | None = None, raw_tokens: int = 0) -> int:
+        """The size of the next request, or of another with this raw estimate; counted by the service where it comes near the window."""
+        view = self._history.view
+        raw_tokens = raw_tokens if request is not None else view.raw_tokens
+        tokens = self.tokens_of(raw_tokens)
+        if not self.may_exceed(tokens) or raw_tokens * MIN_SCALE > self.window:  # no tokenizer makes so much fit
+            return tokens
+        if self._counted is not None and self._counted[:2] == (len(self._history.entries), raw_tokens):
             return tokens
         try:
             async with asyncio.timeout(COUNTING_S):
-                counted = await self._session.model.provider.count_tokens(view.request)
+                counted = await self._session.model.provider.count_tokens(request or view.request)
         except (DragomanError, TimeoutError):
             return tokens  # the estimate is all there is
-        self._counted = len(self._history.entries), view.raw_tokens, counted
+        if request is None:
+            self._counted = len(self._history.entries), raw_tokens, counted
         return counted
+
+    def may_exceed(self, tokens: int) -> bool:
+        """Whether a request of about this size may be too long for the window, as far as estimates can be trusted."""
+        meter = self._history.view.meter
+        if not meter.reported:
+            return tokens > self.window * UNANCHORED
+        return tokens * (1 + max([LEAST_ERROR, *map(abs, meter.errors[-20:])])) > self.window
 
     def _answered_since(self, entries: int) -> bool:
         """Whether something came that an earlier count knows nothing of: an answer with a count of its own, or another model."""

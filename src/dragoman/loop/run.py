@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from dragoman.base.words import say
-from dragoman.context.tokens import MAX_SCALE
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import SearchMode
-from dragoman.loop.prepare import take_prompt
+from dragoman.loop.prepare import is_short, take_prompt
 from dragoman.loop.result import Result, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer
 from dragoman.loop.turn import Turn
@@ -77,6 +76,10 @@ class Run(RunHandle):
     # --- the loop
 
     async def _loop(self) -> None:
+        if not is_short(self._harness, self._prompt):
+            from dragoman.loop.trial import require_room
+
+            await require_room(self._harness, self._prompt, self._search, self._emit)
         self._before = await take_prompt(self._harness, self._prompt, self._search)
         await self._history.sync()
         self._emit(PromptAccepted(self._session.id))
@@ -101,9 +104,7 @@ class Run(RunHandle):
 
     async def _fit_context(self) -> None:
         """Prune and compress before the next request. Before a first answer there is nothing to leave out, and nothing is loaded for it."""
-        view = self._history.view
-        is_short = view.raw_tokens * MAX_SCALE < self._session.model.provider.profile(view.model).prompt_window
-        if not is_short or any(item.message.role == "assistant" for item in view.items):
+        if not is_short(self._harness) or any(item.message.role == "assistant" for item in self._history.view.items):
             await self._harness.upkeep.before_request(self._emit)
 
     async def _ask(self) -> Response | None:

@@ -101,7 +101,7 @@ class Session:
         """From the next request on. An entry only where the conversation has begun."""
         self.model = model
         if self.history.view.model:
-            self.history.change_model(model.name, model.provider.name)
+            self.history.change_model(model.name, model.provider.name, model.profile.prompt_window)
 
     def follow_retry(self, event: Retrying) -> ModelSwitched:
         """A retry policy went on with another model of the same service: so does the session."""

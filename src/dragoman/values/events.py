@@ -181,12 +181,23 @@ class TurnFinished(msgspec.Struct, frozen=True, tag="finished"):
 class ContextPruned(msgspec.Struct, frozen=True, tag="pruned"):
     call_ids: tuple[str, ...]
     saved_tokens: int = 0
+    window: int = 0
+    """The window that forced it: models with a larger one are still shown the results. 0: it holds for all models."""
+
+
+class CompressionStarted(msgspec.Struct, frozen=True, tag="compressing"):
+    """A model is asked for a summary of the older messages: that takes as long as an answer."""
+
+    tokens: int
+    window: int
 
 
 class ContextCompressed(msgspec.Struct, frozen=True, tag="compressed"):
     status: str
     original_tokens: int = 0
     new_tokens: int = 0
+    window: int = 0
+    """As in ContextPruned."""
 
 
 class ContextOverflowed(msgspec.Struct, frozen=True, tag="overflow"):
@@ -242,6 +253,7 @@ TurnEvent = (
     | ErrorRaised
     | TurnFinished
     | ContextPruned
+    | CompressionStarted
     | ContextCompressed
     | ContextOverflowed
     | LoopSuspected

@@ -52,6 +52,8 @@ class Configured(_Entry, frozen=True, tag="configured"):
     """The placeholder for pruned results, fixed for the session; empty: the library's default."""
     deployment: str = ""
     """The deployment that serves the model, as in `deployment/model`."""
+    window: int = 0
+    """The most tokens a prompt to the model may have; 0: not known."""
 
 
 Speaker = Literal["person", "model", "program"]
@@ -146,6 +148,8 @@ class Pruned(_Entry, frozen=True, tag="pruned"):
     reason: str = ""
     premium_tokens: int = 0
     """Expected extra cost of writing the rest to the prompt cache again, in tokens of fresh input."""
+    window: int = 0
+    """The window that forced it: models with a larger one are still shown the results. 0: it holds for all models."""
 
 
 class Compressed(_Entry, frozen=True, tag="compressed"):
@@ -160,6 +164,8 @@ class Compressed(_Entry, frozen=True, tag="compressed"):
     model: str = ""
     usage: Usage | None = None
     """Usage of the summary request."""
+    window: int = 0
+    """The window that forced it: models with a larger one are still shown what was summarised. 0: it holds for all models."""
 
 
 class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
@@ -187,6 +193,8 @@ class Spent(_Entry, frozen=True, tag="spent"):
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
     model: str
     deployment: str = ""
+    window: int = 0
+    """As in Configured."""
 
 
 class FieldRefused(_Entry, frozen=True, tag="field_refused"):

@@ -110,6 +110,8 @@ TEXTS = {
     "loop_suspected": "dragoman: the model seems to be going in circles ({reason}); it has been told",
     "told_pruned": "context: old tool output is left out from now on (calls: {results}, about {tokens} tokens)",
     "told_compressed": "context: older messages summarised (about {before} tokens before, {after} now)",
+    "told_for_window": "{what}, for models with a window of {window} or less only",
+    "told_compressing": "context: about {tokens} tokens of {window}: the model is asked to summarise the older messages …",
     "told_not_compressed": "context: older messages could not be summarised ({status}); it stays at about {before} tokens",
     "call_line": "  {title} {outcome}",
     "call_done": "✓ {what}",

@@ -59,6 +59,8 @@ TEXTS = {
     "context_state_waiting": "waits for the other calls",
     "context_state_open": "not finished yet",
     "context_state_dropped": "left out",
+    "context_state_window": "not shown to this model: a summary",
+    "context_only_for": ", for a window of {window} or less only",
     "context_detail": " ({text})",
     # --- what is known of it
     "context_fact_pruned": "Pruned",

@@ -1,0 +1,171 @@
+"""Making a request shorter: a summary, results left out, or a refusal where no way leads into the model's window.
+
+What the window forces is recorded with that window, so that it is lost to no model that has room for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.base.words import say
+from dragoman.context.settings import CompressSettings
+from dragoman.loop.request_size import RequestSize
+from dragoman.loop.session import Session
+from dragoman.values.errors import ContextOverflow
+from dragoman.values.events import CompressionStarted, ContextCompressed, ContextOverflowed, ContextPruned, TurnEvent
+from dragoman.values.record import Compressed, ModelChanged, NotCompressed, Pruned, Said, ToolFinished
+
+if TYPE_CHECKING:
+    from dragoman.loop.compression import Compression, Summariser
+    from dragoman.tools.seen import SeenFiles
+
+Emit = Callable[[TurnEvent], None]
+
+SHRINK_TO = 0.8
+"""Where results go for want of a summary, the request falls to this share of the threshold: else the next round would be too long again."""
+
+
+class Room:
+    """The room one session's next request needs, and the ways to save some. It writes entries and tells what it did."""
+
+    def __init__(
+        self, session: Session, size: RequestSize, settings: CompressSettings, seen: SeenFiles | None = None, *, has_fallback: bool = False
+    ) -> None:
+        self._session = session
+        self._history = session.history
+        self._size = size
+        self._settings = settings
+        self._seen = seen
+        self._has_fallback = has_fallback
+        self._summariser: Summariser | None = None
+
+    @property
+    def requests(self) -> int:
+        """How often a model was asked for a summary, attempts that failed included."""
+        return self._summariser.requests if self._summariser is not None else 0
+
+    # --- whether it can fit at all
+
+    async def require_some(self, emit: Emit) -> None:
+        """Raises ContextOverflow where no way leads into the window. No model is asked for anything, and nothing is recorded."""
+        from dragoman.context.compress import shortest_request
+
+        if not self._size.profile.known or not self._settings.enabled:
+            return  # the window is a guess; or nothing may be left out, and the request is measured as it is
+        if not self._size.may_exceed(self._size.tokens):
+            return
+        request, raw_tokens = shortest_request(self._history.view)
+        tokens = await self._size.measure(request, raw_tokens)
+        if tokens > self._size.window and not self._summary_may_do():
+            raise self.overflow(emit, tokens)
+
+    def _summary_may_do(self) -> bool:
+        """Whether a summary could be had of all there is to sum up, and would be enough."""
+        from dragoman.context.compress import find_cut, raw_tokens_with_least_summary, threshold_tokens
+        from dragoman.context.summarise import can_be_read
+
+        view, size, window = self._history.view, self._size, self._size.window
+        cut = find_cut(view, self._settings.keep, at_most=threshold_tokens(self._settings, window) / size.scale)
+        if cut is None or size.tokens_of(raw_tokens_with_least_summary(view)) > window:
+            return False
+        return can_be_read(view.items[cut.start : cut.end], size.profile, window=window, scale=size.scale)
+
+    def overflow(self, emit: Emit, least_tokens: int = 0) -> ContextOverflow:
+        """`least_tokens`: the shortest request there is, where nothing was left out yet."""
+        tokens, model, window = self._size.tokens, self._history.view.model, self._size.window
+        emit(ContextOverflowed(tokens, window))
+        words = say("loop.too_long", tokens=tokens, model=model, window=window)
+        if least_tokens:
+            words = say("loop.too_long_at_least", tokens=tokens, model=model, window=window, least=least_tokens, session=self._session.id)
+        return ContextOverflow(words, provider=self._session.model.provider.name)
+
+    # --- making some
+
+    async def make(self, emit: Emit, at_most: int = 0) -> None:
+        """All that can be done, once: a summary unless one was just tried, then whatever results can go."""
+        done = None if self._just_tried() else await self.sum_up("", emit, at_most, limit=self._history.view.window)
+        if done is None or done.status != "compressed" or (not at_most and self._size.tokens > self._size.window):
+            self._shrink(emit, at_most or self._size.window)
+
+    def _just_tried(self) -> bool:
+        """Whether nothing was said or done since the last summary: another would come out the same."""
+        for entry in reversed(self._history.entries):
+            if isinstance(entry, Compressed | NotCompressed):
+                return True
+            if isinstance(entry, Said | ToolFinished | ModelChanged):
+                return False
+        return False
+
+    async def sum_up(self, focus: str, emit: Emit, at_most: int = 0, *, may_switch: bool = True, limit: int = 0) -> Compression:
+        """One summary and what comes of it. Where it is of no use and the request too long, results go instead.
+
+        `limit`: the window that forces it, and for which alone it holds.
+        """
+        from dragoman.context.compress import find_cut, raw_tokens_without, threshold_tokens
+        from dragoman.loop.compression import Summariser
+
+        history, settings, size = self._history, self._settings, self._size
+        original, window = size.tokens, at_most or size.window
+        threshold = threshold_tokens(settings, window)
+        cut = find_cut(history.view, settings.keep, at_most=threshold / size.scale)
+        if cut is None:
+            done = self.do_nothing("loop.nothing_to_sum_up")
+        elif size.tokens_of(raw_tokens_without(history.view, cut)) > original * (1 - settings.min_gain):
+            done = self.do_nothing("loop.too_little_to_sum_up")
+        else:
+            self._summariser = self._summariser or Summariser(self._session, size, settings)
+            before = self._files()
+            emit(CompressionStarted(original, size.window))
+            done = await self._summariser.sum_up(cut, focus, emit, window, may_switch=may_switch and self._has_fallback, limit=limit)
+            self._forget_missing(before)
+        if done.status != "noop":
+            emit(ContextCompressed(done.status, done.original_tokens, done.new_tokens, limit if done.status == "compressed" else 0))
+            _log("%s: about %d tokens, before %d%s", done.status, done.new_tokens, original, f" ({done.reason})" if done.reason else "")
+        if done.status != "compressed" and original > threshold:
+            self._shrink(emit, window)
+        return done
+
+    def do_nothing(self, key: str) -> Compression:
+        from dragoman.loop.compression import Compression
+
+        return Compression("noop", self._size.tokens, self._size.tokens, str(say(key)))
+
+    def _shrink(self, emit: Emit, window: int) -> None:
+        """Without a model: the oldest results go until the request is well below the threshold."""
+        from dragoman.context.compress import shrink, threshold_tokens
+
+        over = self._size.tokens - threshold_tokens(self._settings, window) * SHRINK_TO
+        found = shrink(self._history.view, over / self._size.scale) if over > 0 else None
+        if found is not None and found.call_ids:
+            saved, limit = round(found.raw_tokens * self._size.scale), self._history.view.window
+            self.prune(found.call_ids, saved, "too long, and no summary to be had", 0, emit, limit=limit)
+
+    def prune(self, call_ids: tuple[str, ...], saved_tokens: int, reason: str, premium_tokens: int, emit: Emit, *, limit: int = 0) -> None:
+        before = self._files()
+        self._history.prune(call_ids, saved_tokens, reason, premium_tokens, limit)
+        self._forget_missing(before)
+        emit(ContextPruned(call_ids, saved_tokens, limit))
+        pruned = [entry for entry in self._history.entries if isinstance(entry, Pruned)]
+        count, total = sum(len(entry.call_ids) for entry in pruned), sum(entry.saved_tokens for entry in pruned)
+        words = "pruned %d results, about %d tokens (%s); so far %d results, about %d tokens"
+        _log(words, len(call_ids), saved_tokens, reason, count, total)
+
+    # --- files that drop out
+
+    def _files(self) -> set[str]:
+        if self._seen is None or not self._seen.paths:
+            return set()
+        from dragoman.loop.files_in_context import files_in_context
+
+        return files_in_context(self._history.view, self._history.entries)
+
+    def _forget_missing(self, before: set[str]) -> None:
+        for path in before - self._files() if before else ():
+            assert self._seen is not None
+            self._seen.forget(path)
+
+
+def _log(words: str, *values: object) -> None:
+    logging.getLogger("dragoman.context").info(words, *values)

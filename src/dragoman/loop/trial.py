@@ -1,0 +1,32 @@
+"""Whether a prompt would fit, tried on a copy of the session: what cannot be sent is refused before anything of it is recorded.
+
+So a session that was opened with too small a model stays what it was, and the next model goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from dragoman.context.settings import ContextSettings
+from dragoman.loop.harness import Emit, Harness
+from dragoman.loop.history import History
+from dragoman.loop.options import SearchMode
+from dragoman.loop.prepare import configure
+from dragoman.loop.request_size import RequestSize
+from dragoman.loop.room import Room
+from dragoman.loop.session import Session
+from dragoman.values.messages import Message
+
+
+async def require_room(harness: Harness, prompt: Message | None, search: SearchMode | None, emit: Emit) -> None:
+    """Raises ContextOverflow where not even the shortest request with this prompt fits the model's window."""
+    session = harness.session
+    tried = Session(History(entries=session.history.entries, now_ms=session.history.now_ms), session.id, session.blobs, session.outputs)
+    tried.model = session.model
+    trial = copy(harness)
+    trial.session = tried
+    tried.history.close_interrupted()
+    configure(trial, search)
+    if prompt is not None:
+        tried.history.say(prompt)
+    await Room(tried, RequestSize(tried), (harness.context or ContextSettings()).compress).require_some(emit)
