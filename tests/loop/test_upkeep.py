@@ -268,7 +268,7 @@ def test_a_model_that_always_writes_too_much_ends_in_one_clear_message() -> None
 
     async def go() -> None:
         history = History()
-        history.configure("scripted", "", deployment="scripted")
+        history.configure("scripted", "", deployment="scripted", window=WINDOW)
         for number in range(20):
             history.say(user(f"part {number} " + "p" * 3_000))
             history.answer(Response(assistant("a" * 3_000), FinishReason.STOP))
@@ -313,7 +313,7 @@ def test_a_model_with_a_smaller_window_takes_the_conversation_over() -> None:
 def test_an_imported_session_far_over_the_window_is_brought_within() -> None:
     async def go() -> None:
         provider = model(answer(SNAPSHOT))
-        agent = agent_of(provider, session(200, 3_000))
+        agent = agent_of(provider, session(70, 3_000))
         await agent.run("Go on.")
         assert all(provider.tokens(request) < WINDOW for request in provider.requests)
         assert f"<said>\n{RULE}\n</said>" in provider.requests[-1].messages[0].text

@@ -26,8 +26,6 @@ MIN_SUMMARY_TOKENS = 256
 """The minimum, even in a small window."""
 WINDOW_SHARE = 0.85
 """How much of the window the prompt may fill, not counting its answer: our count of it is an estimate."""
-LEAST_READ = 1 / 3
-"""A summary of less than this share of the steps is no summary: it would stand for what nobody has read."""
 
 _AMPLE = ((6_000, 2_000, 40_000), (2_000, 700, 12_000), (700, 250, 4_000), (200, 100, 1_200))
 """Maximum characters of a tool's output, of one argument, of any message; the next step is tried if the one before was too long."""
@@ -66,9 +64,9 @@ def summary_request(
 
 
 def can_be_read(items: Sequence[Item], profile: Profile, *, window: int, scale: float = 1.0) -> bool:
-    """Whether enough of these messages would be in the prompt for their summary, however shortened."""
+    """Whether every step of these messages would be in the prompt for their summary, however shortened."""
     pieces = _Renderer(items, _AMPLE[-1], lambda message: False).pieces()
-    return sum(map(text_tokens, pieces)) * LEAST_READ <= _room(profile, window, scale)
+    return sum(map(text_tokens, pieces)) <= _room(profile, window, scale)
 
 
 def _output_tokens(profile: Profile, window: int) -> int:

@@ -48,8 +48,12 @@ class Room:
 
     # --- whether it can fit at all
 
-    async def require_some(self, emit: Emit) -> None:
-        """Raises ContextOverflow where no way leads into the window. No model is asked for anything, and nothing is recorded."""
+    async def require_some(self, emit: Emit, *, is_new: bool = False) -> None:
+        """Raises ContextOverflow where no way leads into the window. No model is asked for anything, and nothing is recorded.
+
+        `is_new`: the conversation was held with a larger window so far. Then a summary that could not be of all there is does not count:
+        it would stand for what nobody has read, and a small model takes minutes to write it.
+        """
         from dragoman.context.compress import shortest_request
 
         if not self._size.profile.known or not self._settings.enabled:
@@ -58,11 +62,11 @@ class Room:
             return
         request, raw_tokens = shortest_request(self._history.view)
         tokens = await self._size.measure(request, raw_tokens)
-        if tokens > self._size.window and not self._summary_may_do():
+        if tokens > self._size.window and not self._summary_may_do(is_new):
             raise self.overflow(emit, tokens)
 
-    def _summary_may_do(self) -> bool:
-        """Whether a summary could be had of all there is to sum up, and would be enough."""
+    def _summary_may_do(self, is_new: bool) -> bool:
+        """Whether a summary could be had, and the shortest there is would be enough."""
         from dragoman.context.compress import find_cut, raw_tokens_with_least_summary, threshold_tokens
         from dragoman.context.summarise import can_be_read
 
@@ -70,7 +74,7 @@ class Room:
         cut = find_cut(view, self._settings.keep, at_most=threshold_tokens(self._settings, window) / size.scale)
         if cut is None or size.tokens_of(raw_tokens_with_least_summary(view)) > window:
             return False
-        return can_be_read(view.items[cut.start : cut.end], size.profile, window=window, scale=size.scale)
+        return not is_new or can_be_read(view.items[cut.start : cut.end], size.profile, window=window, scale=size.scale)
 
     def overflow(self, emit: Emit, least_tokens: int = 0) -> ContextOverflow:
         """`least_tokens`: the shortest request there is, where nothing was left out yet."""

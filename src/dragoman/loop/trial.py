@@ -5,7 +5,9 @@ So a session that was opened with too small a model stays what it was, and the n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from itertools import dropwhile
 
 from dragoman.context.settings import ContextSettings
 from dragoman.loop.harness import Emit, Harness
@@ -16,6 +18,7 @@ from dragoman.loop.request_size import RequestSize
 from dragoman.loop.room import Room
 from dragoman.loop.session import Session
 from dragoman.values.messages import Message
+from dragoman.values.record import Configured, Entry, ModelChanged, Said
 
 
 async def require_room(harness: Harness, prompt: Message | None, search: SearchMode | None, emit: Emit) -> None:
@@ -29,4 +32,12 @@ async def require_room(harness: Harness, prompt: Message | None, search: SearchM
     configure(trial, search)
     if prompt is not None:
         tried.history.say(prompt)
-    await Room(tried, RequestSize(tried), (harness.context or ContextSettings()).compress).require_some(emit)
+    settings, size = (harness.context or ContextSettings()).compress, RequestSize(tried)
+    is_new = not 0 < _window_of_last_answer(session.history.entries) <= size.window
+    await Room(tried, size, settings).require_some(emit, is_new=is_new)
+
+
+def _window_of_last_answer(entries: Sequence[Entry]) -> int:
+    """The window of the model that gave it; 0: not known."""
+    behind = dropwhile(lambda entry: not (isinstance(entry, Said) and entry.message.role == "assistant"), reversed(entries))
+    return next((entry.window for entry in behind if isinstance(entry, Configured | ModelChanged)), 0)
