@@ -50,6 +50,27 @@ def test_a_resumed_session_hears_what_changed(place: Place, serve: Serve) -> Non
     assert "Something in the context" not in listed.out
 
 
+def test_an_imported_session_is_told_of_memory_and_directories_before_what_was_said_elsewhere(place: Place, serve: Serve) -> None:
+    (place.home / "dragoman").mkdir()
+    (place.home / "dragoman" / "DRAGOMAN.md").write_text("Likes whales.")
+    (place.work / "new.txt").write_text("")
+    record = {"sessionId": "x", "projectHash": "y", "startTime": "2026-01-01T00:00:00Z", "lastUpdated": "2026-01-01T00:00:01Z"}
+    said = [{"id": "1", "timestamp": "2026-01-01T00:00:00Z", "type": "user", "content": "Hello"}]
+    said += [{"id": "2", "timestamp": "2026-01-01T00:00:01Z", "type": "gemini", "content": "Hi there!", "model": "gemini-2.5-pro"}]
+    (place.home / "session.json").write_text(json.dumps(record | {"messages": said}))
+    assert place.run("sessions", "import", str(place.home / "session.json")).code == 0
+    asked = serve(script("text: one", "text: two"))
+    for prompt in ("go on", "and again"):
+        assert place.run("--resume", "latest", "-m", "anthropic/claude-opus-5", "-p", prompt).code == 0
+    first, second = (body["messages"] for body in asked.requests)
+    told, hello = (part["text"] for part in first[0]["content"])
+    for words in ("Likes whales.", "new.txt", str(place.work)):
+        assert words in told
+    assert hello == "Hello"
+    assert second[0]["content"][0]["text"] == told, "as it was told, and once"
+    assert json.dumps(second).count("Likes whales.") == 1
+
+
 def test_what_is_saved_needs_approval_and_so_somebody_to_ask(place: Place, serve: Serve) -> None:
     asked = serve(script(calls(("save_memory", {"fact": "Likes whales."})), "text: ok"))
     assert place.ask("remember", "--approval", "auto-edit").code == 0

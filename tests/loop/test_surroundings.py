@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import make_agent
+from dragoman.context.compress import find_cut
 from dragoman.context.environment import environment_text
 from dragoman.context.tree import Listing, tree_lines
 from dragoman.loop import surroundings
@@ -25,9 +26,10 @@ from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, fold
 from dragoman.sessions.store import Store
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.errors import InputError, ServerError
-from dragoman.values.messages import user
+from dragoman.values.messages import FinishReason, Response, assistant, user
 from dragoman.values.notes import CHANGED_BEGINS, GREETING
 from dragoman.values.record import Configured
+from dragoman.values.usage import Usage
 from scenarios.workshop import QUICK, play
 
 
@@ -361,13 +363,63 @@ def test_what_was_summed_up_is_not_told_again(tmp_path: Path) -> None:
     play(go)
 
 
-def test_a_conversation_that_was_never_told_is_left_alone(tmp_path: Path) -> None:
+def test_a_conversation_that_began_elsewhere_is_told_everything_once_and_first(tmp_path: Path) -> None:
+    """History from elsewhere follows the environment: it was never told at all."""
+
+    async def go() -> None:
+        plant(tmp_path, "a.txt")
+        history = History()
+        history.say(user("Hello"))
+        history.answer(Response(assistant("Hi there!"), FinishReason.STOP))
+        agent = agent_in(tmp_path, history=history, memory=[("AGENTS.md", "Be kind.")])
+        await agent.run("two")
+        await agent.run("three")
+        texts = user_texts(agent)
+        assert texts[0].startswith(GREETING)
+        for words in (f"What {tmp_path} holds:\n  a.txt", "Be kind."):
+            assert words in texts[0]
+        assert texts[1:] == ["Hello", "two", "three"]
+        assert agent.provider.requests[0].messages[0].text == texts[0]
+        again = resumed(agent, tmp_path, memory=[("AGENTS.md", "Be kind.")])
+        await again.run("four")
+        assert user_texts(again) == [*texts, "four"], "once, and as it was told"
+        assert again.provider.requests[0].messages[: len(agent.history.view.messages)] == agent.history.view.messages
+
+    play(go)
+
+
+def test_a_conversation_that_nobody_described_is_described_when_it_is_resumed(tmp_path: Path) -> None:
     async def go() -> None:
         first = agent_in(tmp_path, describe=False)
         await first.run("one")
         second = resumed(first, tmp_path)
         await second.run("two")
-        assert user_texts(second) == ["one", "two"]
+        told, *rest = user_texts(second)
+        assert told.startswith(GREETING)
+        assert rest == ["one", "two"]
+        undescribed = resumed(first, tmp_path, describe=False)
+        await undescribed.run("two")
+        assert user_texts(undescribed) == ["one", "two"]
+
+    play(go)
+
+
+def test_the_environment_told_late_stays_first_when_the_rest_is_summed_up(tmp_path: Path) -> None:
+    async def go() -> None:
+        history = History()
+        history.say(user("Hello"))
+        said = history.answer(Response(assistant("Hi there!"), FinishReason.STOP, usage=Usage(900)))
+        agent = agent_in(tmp_path, history=history)
+        await agent.run("two")
+        plan = agent.plan()
+        assert sum(item.tokens for item in plan.items) == plan.tokens
+        [told] = [item for item in plan.items if item.kind == "environment"]
+        assert (told.state, told.seq > said.seq) == ("kept", True)
+        cut = find_cut(history.view, 0.0)
+        assert cut is not None
+        history.compress(cut.through_seq, user("In short: nothing."), after=cut.after_seq)
+        assert [text.startswith(GREETING) for text in user_texts(agent)] == [True, False, False]
+        assert user_texts(agent)[1:] == ["In short: nothing.", "two"]
 
     play(go)
 

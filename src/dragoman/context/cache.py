@@ -146,7 +146,7 @@ class Cache:
 
     @property
     def break_reason(self) -> str:
-        """Why the prefix of the last call can no longer be read: model, system, tools, compressed, rewound, pruned. Empty if it can."""
+        """Why the last prefix cannot be read: model, system, tools, environment, compressed, rewound, pruned; empty if it can."""
         if not self.calls:
             return ""
         state, sent = self._state, self._sent
@@ -215,6 +215,8 @@ class Cache:
                 self._change(entry, model=model, deployment=deployment, window=window, pressed_tokens=0, tried_tokens=0)
             case Said(message=message) if message.role == "assistant":
                 self._answer(entry)
+            case Said(about="environment") if self.calls:
+                self._change(entry, lost="environment")  # it stands before everything that was sent
             case Pruned():
                 self._prune(entry)
             case Compressed():

@@ -33,8 +33,8 @@ class Decision(msgspec.Struct, frozen=True):
     """Ids of the calls whose results are pruned, in the order of the view."""
     saved_tokens: int = 0
     reason: str = ""
-    """Why now. request, turn: the schedule says so; cold, or model, system, tools, compressed, rewound, pruned: the cache is lost anyway;
-    pays; pressure: the window fills up."""
+    """Why now. request, turn: the schedule says so; cold, or model, system, tools, environment, compressed, rewound, pruned: the cache is
+    lost anyway; pays; pressure: the window fills up."""
     premium_tokens: int = 0
     """The expected extra cost of writing the rest to the cache again, in tokens of fresh input."""
     tokens: int = 0

@@ -151,7 +151,8 @@ def _static_pieces(view: View, path: Path) -> Iterator[_Piece]:
 
 def _request_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     summaries = {(entry.through_seq, id(entry.summary)): entry for entry in path.compressions}
-    said = {(entry.seq, id(entry.message)) for entry in path.entries if isinstance(entry, Said)}
+    said = {_place_of(entry): entry.seq for entry in path.entries if isinstance(entry, Said)}
+    said |= {(0, which): seq for (_, which), seq in said.items()}  # the environment stands first, wherever it was told
     originals = {(outcome.seq, outcome.result.call_id): outcome.result for outcome in view.outcomes}
     for item in view.items:
         which = item.seq, id(item.message)
@@ -160,7 +161,7 @@ def _request_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
             continue
         batch = path.batches.get(item.seq, {}) if which not in said else None
         for place, piece in enumerate(_pieces(item.message, item.raw_tokens, item.about)):
-            piece = replace(piece, seq=item.seq, timestamp_ms=item.timestamp_ms)
+            piece = replace(piece, seq=said.get(which, item.seq), timestamp_ms=item.timestamp_ms)
             if batch is None:
                 yield (item.seq, _SAID, place), piece
             else:
@@ -189,11 +190,12 @@ def _summary(entry: Compressed, raw: float) -> _Piece:
 
 def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     shown = {(item.seq, id(item.message)) for item in view.items}
+    shown |= {_place_of(entry) for entry in path.entries if isinstance(entry, Said) and (0, id(entry.message)) in shown}
     results_shown = {item.seq for item in view.items if item.message.results}
     homes = {finished.seq: seq for seq, batch in path.batches.items() for finished in batch.values() if finished is not None}
     for entry in path.entries:
         match entry:
-            case Said(message=message) if (entry.seq, id(message)) not in shown or entry.seq in path.rewound_by:
+            case Said(message=message) if _place_of(entry) not in shown or entry.seq in path.rewound_by:
                 marks = _said_marks(entry, path)
                 for place, piece in enumerate(_pieces(message, message_tokens(message), entry.about)):
                     yield (entry.seq, _SAID, place), _left_out_piece(entry, piece, marks)
@@ -226,6 +228,10 @@ def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
             case _:
                 assert_never(entry)
     yield from _unfinished_calls(path, results_shown)
+
+
+def _place_of(entry: Said) -> tuple[int, int]:
+    return entry.seq, id(entry.message)
 
 
 _Marks = tuple[State, Reason, int, str, int]

@@ -23,6 +23,7 @@ class Item(msgspec.Struct, frozen=True):
     """A message of the view, the entry it came with, and its size."""
 
     seq: int
+    """Ascending in a view. 0: the environment, told to a conversation that had begun elsewhere; it stands before everything."""
     message: Message
     raw_tokens: int
     """Before scaling to the model: see `View.tokens`."""
@@ -52,7 +53,7 @@ class Shown:
         self.raw_tokens = sum(item.raw_tokens for item in items)
 
     def add(self, item: Item) -> None:
-        self.items.append(item)
+        self.items.insert(len(self.items) if item.seq else 0, item)
         self.raw_tokens += item.raw_tokens
 
     def without_message(self, seq: int) -> Shown:

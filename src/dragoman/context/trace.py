@@ -78,6 +78,11 @@ def _is_answer(entry: Entry) -> bool:
     return isinstance(entry, Said) and entry.message.role == "assistant"
 
 
+def _comes_first(entry: Entry) -> bool:
+    """The environment stands before everything, also where it was told late."""
+    return isinstance(entry, Said) and entry.about == "environment"
+
+
 def _reported_tokens(entry: Entry) -> int:
     return entry.usage.input_tokens if isinstance(entry, Said) and entry.usage is not None and _is_answer(entry) else 0
 
@@ -127,7 +132,7 @@ class _Reader:
                 yield last
                 at_prompt, sent_to, appended = False, destination, True
             at_prompt = at_prompt or (isinstance(entry, Said) and not _is_answer(entry))
-            appended = appended and not isinstance(entry, Compressed | Rewound | AnswerRejected)
+            appended = appended and not isinstance(entry, Compressed | Rewound | AnswerRejected) and not _comes_first(entry)
             asked_ms = entry.timestamp_ms
             shown = view.shown
             view.feed(entry)

@@ -195,7 +195,8 @@ class View:
             self._waiting = {call.id for call in self._open}
 
     def _show(self, entry: Entry, message: Message, about: About = "") -> None:
-        item = Item(entry.seq, message, message_tokens(message), entry.timestamp_ms, about)
+        seq = 0 if about == "environment" and self.items else entry.seq  # history from elsewhere follows the environment
+        item = Item(seq, message, message_tokens(message), entry.timestamp_ms, about)
         for _, shown in self._shown.steps:
             shown.add(item)
 

@@ -51,27 +51,34 @@ class Orientation:
         """Announce a directory that was added to the conversation with the next prompt."""
         self._added.append(directory)
 
+    def look_again(self) -> None:
+        """With the next prompt, as on resume: what the model was told may have left its view."""
+        self._has_looked = False
+
     def next_text(self, history: History, directories: Sequence[str]) -> tuple[About, str]:
         """The message to send before the next prompt; empty if there is none.
 
-        Everything when a conversation begins; on resume, what has changed since; later, directories that were added.
+        Everything when a conversation begins, or began elsewhere and was never told; on resume, what has changed since; later, directories
+        that were added.
         """
         added, self._added = self._added, list[str]()
         has_looked, self._has_looked = self._has_looked, True
-        if not history.view.messages:
+        described = _earlier_descriptions(history) if not has_looked else []
+        if not history.view.messages or not (has_looked or described):
             return "environment", environment_text(gather_surroundings(directories, self._memory))
-        if not has_looked:
-            described = _earlier_descriptions(history)
-            return "changed", changed_text(described, gather_surroundings(directories, self._memory)) if described else ""
+        if described:
+            return "changed", changed_text(described, gather_surroundings(directories, self._memory))
         return "changed", added_text(tuple(map(escape_name, directories)), folder_trees(added)) if added else ""
 
 
 def _earlier_descriptions(history: History) -> list[str]:
     """The messages that described the surroundings: those in view, or all earlier ones if they have been summarised."""
     seen = [item for item in history.view.items if is_setup(item.about)]
-    if seen and seen[0].about == "environment":
+    if not history.view.items or (seen and seen[0].about == "environment"):
         return [item.message.text for item in seen]
-    return [entry.message.text for entry in history.entries if isinstance(entry, Said) and is_setup(entry.about)]
+    from dragoman.context.compress import current_entries
+
+    return [entry.message.text for entry in current_entries(history.entries) if isinstance(entry, Said) and is_setup(entry.about)]
 
 
 def gather_surroundings(directories: Sequence[str], memory: Sequence[tuple[str, str]] = ()) -> Surroundings:

@@ -96,6 +96,7 @@ TEXTS = {
     "context_why_model": "another model",
     "context_why_system": "another system prompt",
     "context_why_tools": "other tools",
+    "context_why_environment": "the environment was told, before everything else",
     "context_why_compressed": "the conversation was summarised",
     "context_why_rewound": "the conversation was rewound",
     "context_why_pruned": "other results were pruned",
