@@ -21,6 +21,7 @@ WINDOW = 8_192
 def long_session(place: Place, *, calls: int, talk: int = 0) -> Path:
     """Held with a model that has room for it: results of 3,000 tokens each, and as many long prompts as are asked for."""
     kept = Kept(place, minutes=5)
+    kept.history.say(user("You work in a folder."), "environment")
     for number in range(talk):
         kept.history.say(user(f"Remember this ({number}): " + "word " * 800))
         kept.history.answer(Response(assistant("I will. " * 200), FinishReason.STOP))
@@ -49,7 +50,7 @@ def test_what_cannot_fit_is_refused_at_once_and_changes_nothing(place: Place) ->
         began_s = time.monotonic()
         done = place.run("--resume", "latest", "-m", SMALL, "-p", "go on")
         assert time.monotonic() - began_s < 10, "no model was asked for anything"
-        done.complaint(57, "8,192", "--model", "dragoman context compress", "new session")
+        done.complaint(57, "8,192", "larger context window", "dragoman context compress", "new session")
         assert path.read_bytes() == before
         assert service.requests == []
         assert place.run("--resume", "latest", "-p", "go on").code == 0, "it goes on with the model it was held with"

@@ -18,7 +18,7 @@ from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.script_steps import CutStep, Fail, Finish, ReportStep, ScriptedAnswer, Stall, answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.errors import Cancelled, ContextOverflow, InputError, ServerError, Unsupported
-from dragoman.values.events import ContextCompressed, ContextOverflowed, Retrying, TurnEvent, UserCancelled
+from dragoman.values.events import CompressionStarted, ContextCompressed, ContextOverflowed, Retrying, TurnEvent, UserCancelled
 from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.profile import Profile
 from dragoman.values.record import Compressed, NotCompressed, Pruned, encode_entry
@@ -680,5 +680,122 @@ def test_a_first_request_loads_nothing_for_it() -> None:
         assert agent._harness._upkeep is None
         await agent.run("again")
         assert agent._harness._upkeep is not None
+
+    play(go)
+
+
+# --- too long for a smaller model ------------------------------------------------------------------------------------------------------
+
+
+def talk(history: History, prompts: int, chars: int = 4_000) -> History:
+    for number in range(prompts):
+        history.say(user(f"Remember {number}: " + "p" * chars))
+        history.answer(Response(assistant("a" * chars), FinishReason.STOP))
+    return history
+
+
+@pytest.mark.parametrize("change", ["resumed", "changed"])
+def test_what_cannot_fit_a_smaller_model_is_refused_before_anything_happens(change: str) -> None:
+    """Nothing is asked, nothing pruned, and the prompt is not on the record either."""
+
+    async def go() -> None:
+        history = talk(session(60, 3_000), 20)
+        small, large = model(answer(SNAPSHOT)), model(answer(SNAPSHOT), window=1_000_000)
+        agent = agent_of(small if change == "resumed" else large, history)
+        if change == "changed":
+            agent.change_model(small)
+        before = [*history.entries]
+        run = agent.run("Go on.")
+        events = await events_of(run)
+        [told] = of(events, ContextOverflowed)
+        assert told.limit_tokens == WINDOW
+        assert run.result.error_type == "ContextOverflow"
+        for words in ("10,000", "Nothing was sent or changed", "larger context window", f"context compress {agent.session_id}"):
+            assert words in run.result.error
+        assert history.entries == before
+        assert small.requests == []
+        agent.change_model(large)
+        await agent.run("Go on.")
+        assert large.tokens(large.requests[-1]) > 70_000
+        assert "[0] ooo" in str(large.requests[-1].messages)
+
+    play(go)
+
+
+def test_a_prompt_that_is_too_long_by_itself_leaves_the_conversation_as_it_was() -> None:
+    async def go() -> None:
+        provider = model(answer(SNAPSHOT))
+        agent = agent_of(provider)
+        await agent.run("Go on.")
+        before = [*agent.history.entries]
+        with pytest.raises(ContextOverflow, match="Nothing was sent or changed"):
+            await agent.run("p" * 60_000)
+        assert agent.history.entries == before
+        assert (await agent.run("And now?")).text == "Done."
+
+    play(go)
+
+
+def test_a_window_that_is_only_guessed_refuses_nothing() -> None:
+    async def go() -> None:
+        provider = model(answer(SNAPSHOT), known=False)
+        agent = agent_of(provider, talk(session(60, 3_000), 20))
+        assert (await agent.run("Go on.")).text == "Done."
+
+    play(go)
+
+
+@pytest.mark.parametrize("threshold_tokens", [0, 5_000])
+def test_a_summary_holds_for_the_window_that_forced_it_and_for_all_where_the_user_set_the_threshold(threshold_tokens: int) -> None:
+    async def go() -> None:
+        settings = ContextSettings(compress=CompressSettings(threshold_tokens=threshold_tokens))
+        agent = agent_of(model(answer(SNAPSHOT)), context=settings)
+        await agent.run("Go on.")
+        [entry] = entries(agent, Compressed)
+        assert entry.window == (0 if threshold_tokens else WINDOW)
+        large = model(answer(SNAPSHOT), window=1_000_000)
+        agent.change_model(large)
+        await agent.run("And now?")
+        assert any("<goal>fix the tests</goal>" in message.text for message in large.requests[-1].messages) == bool(threshold_tokens)
+
+    play(go)
+
+
+def test_a_summary_that_the_user_asks_for_holds_for_all_models() -> None:
+    async def go() -> None:
+        agent = agent_of(model(answer(SNAPSHOT)))
+        assert (await agent.compress()).status == "compressed"
+        [entry] = entries(agent, Compressed)
+        assert entry.window == 0
+
+    play(go)
+
+
+def test_a_summary_is_told_when_it_begins_and_can_be_cancelled() -> None:
+    """A model in this process may take minutes for it."""
+
+    async def go() -> None:
+        agent = agent_of(model(answer(Stall())))
+        run = agent.run("Go on.")
+        async for event in run:
+            if isinstance(event, CompressionStarted):
+                assert event.window == WINDOW
+                run.cancel()
+        assert run.result.error_type == "Cancelled"
+        assert entries(agent, Compressed) == []
+        check_record(agent.history)
+
+    play(go)
+
+
+def test_closing_an_agent_ends_a_summary_that_was_asked_for() -> None:
+    async def go() -> None:
+        agent = agent_of(model(answer(Stall())))
+        compressing = asyncio.ensure_future(agent.compress())
+        await asyncio.sleep(0.01)
+        await agent.aclose()
+        with pytest.raises(asyncio.CancelledError):
+            await compressing
+        assert entries(agent, Compressed, NotCompressed) == []
 
     play(go)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.app.console import Messages
 from dragoman.app.opening import open_agent
 from dragoman.app.setup import Setup
 from dragoman.base import jsontext
@@ -49,6 +51,8 @@ async def _compress(setup: Setup, focus: str) -> tuple[Compression, int]:
         raise error.__cause__ if isinstance(error.__cause__, DragomanError) else error from None  # no other model is offered here
     print_notices(agent.notices)
     async with agent:
+        if sys.stderr.isatty():
+            Messages().line(say("compressing", model=agent.model))
         done = await agent.compress(focus)
         return done, agent.history.entries[-1].seq if agent.history.entries else 0
 

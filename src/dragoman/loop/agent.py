@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -152,6 +153,7 @@ class Agent:
             return done
         finally:
             work.end(compressing)
+            compressing.end()
 
     def compress_sync(self, focus: str = "") -> Compression:
         """`compress` for code that is not async."""
@@ -315,13 +317,21 @@ def _new_background() -> Background:
 
 
 class _Compressing:
-    """A compression under way: it goes to its end, and nobody listens."""
+    """A compression under way: nobody listens, but it can be cancelled."""
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._over = asyncio.Event()
 
     def tell(self, event: TurnEvent) -> None:
         pass
 
     def cancel(self) -> None:
-        pass
+        if self._task is not None:
+            self._task.cancel()
+
+    def end(self) -> None:
+        self._over.set()
 
     async def finished(self) -> None:
-        pass
+        await self._over.wait()

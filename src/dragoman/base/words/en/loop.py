@@ -49,7 +49,7 @@ TEXTS = {
     "loop.too_long": "the conversation has about {tokens:,} tokens, {model} takes {window:,}, and nothing more can be left out; start a "
     "new session, choose a model with a larger context window, or go back to an earlier point and ask for less at once",
     "loop.too_long_at_least": "the conversation has about {tokens:,} tokens; {model} takes {window:,}, and at least {least:,} would remain "
-    "of it, whatever is left out. Nothing was sent or changed. Go on with a model with a larger context window (--model), have the older "
+    "of it, whatever is left out. Nothing was sent or changed. Go on with a model with a larger context window, have the older "
     "messages summarised by one (dragoman context compress {session}), or start a new session",
     # --- another model goes on
     "loop.fallback_skipped": "{model} cannot go on in its place: {reason}",

@@ -135,6 +135,7 @@ TEXTS = {
     "simulate_no_cache": "{name}: {model}, {input} a million tokens of input, no cache prices known",
     "simulate_unpriced": "The prices of {model} are not known.",
     # --- compress, prune
+    "compressing": "{model} is asked to summarise the older messages …",
     "compressed": "Summarised: about {before} tokens before, {after} now.",
     "compress_noop": "Nothing was summarised: {reason} (about {before} tokens).",
     "context_not_saved": "{path} could not be written, so the change is lost; make room, and try again",
