@@ -16,6 +16,7 @@ from dragoman.base.words import say
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
 from dragoman.cli.startup import CANCELLED_OUTPUT
+from dragoman.testing.script_steps import Say, ScriptedAnswer, Stall
 from program import Done, Place, Service, calls, script
 
 Serve = Callable[..., Service]
@@ -209,3 +210,37 @@ def test_a_stalled_reader_can_be_left(place: Place, serve: Serve) -> None:
     assert process.wait(20) == 130
     assert time.monotonic() - began < 1.5
     process.communicate()
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_a_cancelled_answer_tells_what_the_service_had_told(place: Place, serve: Serve, form: str) -> None:
+    """The input came with the first event: 0 tokens and $0.0000 would be a lie."""
+    asked = serve("usage: fresh=1200 output=40\ntext: Once upon a\nstall")
+    process = place.start("-m", "anthropic", "-p", "hi", "--output-format", form)
+    wait_for_request(asked)
+    time.sleep(0.5)
+    done, _ = interrupted(process, signal.SIGINT)
+    stats = (done.json if form == "json" else done.events[-1])["stats"]
+    assert stats["tokens"] == {"input": 1200, "fresh": 1200, "cache_read": None, "cache_write": None, "output": 1, "thought": None}
+    assert stats["complete"] is False
+    assert stats["cost_usd"] > 0
+    listed = json.loads(place.run("sessions", "list", "--output-format", "json").out)["sessions"]
+    assert (listed[0]["usage"]["input_tokens"], listed[0]["usage"]["incomplete"]) == (1200, 1)
+    assert "at least 1,200 tokens in" in place.run("sessions", "show", "latest").out
+    assert "at least $" in place.run("context", "latest").out
+
+
+def test_a_long_answer_is_kept_whole_when_it_is_cancelled(place: Place, serve: Serve) -> None:
+    """60,000 pieces: the program used to leave before it had put together more than 30,000."""
+    text = "".join(f"{number:07d} " for number in range(60_000))
+    serve([ScriptedAnswer((Say(text, piece_chars=8), Stall()))])
+    process = place.start("-m", "anthropic", "-p", "hi", "--output-format", "stream-json")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if b"0059999" in line:
+            break
+    done, took_s = interrupted(process, signal.SIGTERM)
+    assert done.code == 143
+    assert took_s < 1.5
+    shown = json.loads(place.run("sessions", "show", "latest", "--output-format", "json").out)
+    assert shown["steps"][-1]["text"] == text

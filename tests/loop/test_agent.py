@@ -512,6 +512,27 @@ def test_prices_are_those_of_the_model_that_answered() -> None:
     play(go)
 
 
+def test_after_a_change_of_model_the_whole_session_has_a_price() -> None:
+    """Also where both providers have the same name: the first model's prices are not looked for at the second one's."""
+
+    async def go() -> None:
+        answer = "usage: fresh=10\ntext: a"
+        known = {"dear": Profile(prices=Prices(input=2_000_000, output=0)), "cheap": Profile(prices=Prices(input=1_000_000, output=0))}
+        dear, cheap = (
+            ScriptedProvider(answer, name="own", model=model, profiles={model: profile}, profile=Profile(known=False))
+            for model, profile in known.items()
+        )
+        agent = agent_for(dear)
+        await agent.run("a")
+        agent.change_model(cheap)
+        await agent.run("b")
+        assert agent.cost_usd(agent.history.entries) == pytest.approx(30)
+        assert agent.plan().costs.spent_usd == pytest.approx(30)
+        assert agent.plan().costs.spent_is_whole
+
+    play(go)
+
+
 @pytest.mark.parametrize("order", [("gemini", "anthropic", "openai_chat", "openai_responses"), ("openai_responses", "gemini", "anthropic")])
 def test_the_model_is_changed_between_services_with_calls_in_the_history(order: tuple[str, ...]) -> None:
     """Over real HTTP; each service checks each request."""

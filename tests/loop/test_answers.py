@@ -244,8 +244,8 @@ def test_what_came_before_a_cancel_is_handed_to_the_run(script: str, kept: str) 
 
     asyncio.run(stop())
     assert [message.text for message in chat.history.view.messages] == ["hello"], "the run records it"
-    assert chat.turn.partial.text == kept
-    assert [call.name for call in chat.turn.partial.calls] == (["look"] if "call" in script else [])
+    assert chat.turn.arrived.message().text == kept
+    assert [call.name for call in chat.turn.arrived.message().calls] == (["look"] if "call" in script else [])
 
 
 def test_the_prompt_is_synced_before_it_is_sent_and_the_answer_before_it_is_told() -> None:

@@ -17,7 +17,7 @@ from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
 from dragoman.values.events import ResponseStarted, Retrying, TextDelta, ToolCallRequested, TurnEvent, TurnFinished
 from dragoman.values.messages import Citation, FinishReason, Message, Response, Settings, Text, ToolCall, ToolSpec, assistant, user
-from dragoman.values.paused import MAX_PAUSES, Pieces
+from dragoman.values.partial import MAX_PAUSES, Pieces
 from dragoman.values.record import Said
 from dragoman.values.usage import Usage
 

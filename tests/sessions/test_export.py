@@ -81,7 +81,7 @@ def test_a_session_is_read_as_it_looked() -> None:
     assert kinds(lived()) == ["Prompt", "Prompt", "Reply", "ToolCallStep", "Reply"]
     assert (transcript.session_id, transcript.project, transcript.model) == (ID, "f00d", "claude-opus-5")
     assert transcript.first_prompt == "Read the file"
-    assert transcript.usage == Usage(10, 20, 0, 9, 4)
+    assert transcript.usage == Usage(10, 20, 0, 9, 4, incomplete=1), "the last answer told nothing"
     call = transcript.steps[3]
     assert isinstance(call, ToolCallStep)
     assert (call.outcome, call.output, call.display) == ("finished", "hello", "1 line")

@@ -61,7 +61,7 @@ def _show(command: ContextCommand) -> str:
         return write_request(command, entries)
     plan = plan_now(command, entries)
     if command.as_json:
-        return jsontext.dumps(msgspec.to_builtins(plan)) + "\n"
+        return jsontext.dumps(msgspec.to_builtins(plan) | {"usage": plan.usage.as_told()}) + "\n"
     from dragoman.cli.context_page import page_of
     from dragoman.cli.page import look_of
 

@@ -252,8 +252,9 @@ def _cost(plan: Plan, model: str) -> str:
     if costs.next_input_usd is not None:
         words = say("context_cost_next", usd=dollars(costs.next_input_usd))
     if costs.spent_usd is not None and plan.usage.total_tokens:
-        words += say("context_cost_spent" if costs.spent_is_whole else "context_cost_more", usd=dollars(costs.spent_usd))
-    if plan.usage.total_tokens:
+        more = "context_cost_least" if plan.usage.incomplete else "context_cost_more"
+        words += say("context_cost_spent" if costs.spent_is_whole else more, usd=dollars(costs.spent_usd))
+    if plan.usage.total_tokens or plan.usage.incomplete:
         words += say("context_cost_tokens", spent=spent_words(plan.usage, None, estimated=False))
     return words
 

@@ -6,8 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
@@ -95,7 +93,7 @@ def _summary_json(summary: Summary) -> dict[str, Any]:
     data = {
         name: getattr(summary, name) for name in ("session_id", "path", "workspace", "title", "first_prompt", "started_ms", "updated_ms")
     }
-    data |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": msgspec.to_builtins(summary.usage)}
+    data |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": summary.usage.as_told()}
     return {name: strip_controls(value) if isinstance(value, str) else value for name, value in data.items()}
 
 

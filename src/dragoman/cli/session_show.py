@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.words import say
-from dragoman.sessions.export_words import heading, note_words, outcome_words, time_of
+from dragoman.sessions.export_words import heading, note_words, outcome_words, time_of, tokens_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript
 from dragoman.values.messages import Blob, FileRef, Part
 from dragoman.values.parts import call_in_words
@@ -19,13 +19,12 @@ _LINE_CHARS = 300
 
 def as_text(transcript: Transcript) -> str:
     """The number before a step is the one for `rewind --to` and `fork --at`."""
-    usage = transcript.usage
     facts = [
         transcript.session_id,
         time_of(transcript.started_ms),
         ", ".join(transcript.directories),
         transcript.model,
-        say("show_tokens", input=f"{usage.input_tokens:,}", output=f"{usage.output_tokens:,}") if usage.total_tokens else "",
+        tokens_words(transcript.usage),
     ]
     head = [one_line(heading(transcript)), one_line(" · ".join(filter(None, facts)))]
     return "\n".join(head + as_lines(transcript)) + "\n"
@@ -96,6 +95,7 @@ def _first_line(text: str) -> str:
 
 def as_json(transcript: Transcript) -> dict[str, Any]:
     data = msgspec.to_builtins(msgspec.structs.replace(transcript, steps=()))
+    data["usage"] = transcript.usage.as_told()
     return data | {"title": heading(transcript), "steps": [_step_json(step) for step in transcript.steps]}
 
 
@@ -106,7 +106,7 @@ def _step_json(step: Step) -> dict[str, Any]:
             return {"type": "setup" if step.is_setup else "told" if step.is_note else "prompt", **common, "text": step.text}
         case Reply():
             marks = {"rejected": step.rejected, "broken_off": step.broken_off}
-            usage = msgspec.to_builtins(step.usage) if step.usage is not None else None
+            usage = step.usage.as_told() if step.usage is not None else None
             answer = {"text": step.text, "thoughts": list(step.thoughts), "model": step.model, "usage": usage}
             return {"type": "answer", **common, **answer, **marks}
         case ToolCallStep(call=call):

@@ -14,7 +14,8 @@ from types import FrameType
 _FAILURE = '"error":{"message":"cancelled","type":"Cancelled","exit_code":CODE}'
 _RESULT_FIELDS = (
     '"session_id":null,"response":"","stats":{"requests":0,"turns":0,"tokens":{"input":0,"fresh":0,"cache_read":0,"cache_write":0,'
-    '"output":0,"thought":0},"cost_usd":null,"tools":{"calls":0,"failures":0,"refused":0},"files_changed":[],"duration_ms":0},' + _FAILURE
+    '"output":0,"thought":0},"complete":true,"cost_usd":null,"tools":{"calls":0,"failures":0,"refused":0},"files_changed":[],"duration_ms":0},'
+    + _FAILURE
 )
 CANCELLED_OUTPUT = {
     "json": "{" + _RESULT_FIELDS + "}\n",

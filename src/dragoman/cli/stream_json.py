@@ -92,6 +92,7 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return _warning("saving", event.reason) | {"saved": event.saved}
         case TurnFinished(reason=reason, usage=usage):
             tokens = {"input": usage.input_tokens, "cache_read": usage.cache_read_tokens, "output": usage.output_tokens}
+            tokens = {name: usage.told(count) for name, count in tokens.items()}
             return {"type": "context", "event": "turn_finished", "reason": reason.value, "tokens": tokens}
         case ContextPruned():
             pruned = {"call_ids": list(event.call_ids), "saved_tokens": event.saved_tokens}

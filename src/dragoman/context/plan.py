@@ -31,6 +31,7 @@ from dragoman.values.record import (
     ToolFinished,
     ToolStarted,
     Unknown,
+    usage_of,
 )
 from dragoman.values.usage import Prices, Usage
 
@@ -113,7 +114,7 @@ class Costs(msgspec.Struct, frozen=True):
     """The next request after pending pruning: without the coming prompt, and without its answer."""
     spent_usd: float | None = None
     spent_is_whole: bool = True
-    """False if the price of some answers is not known: then the real cost was higher."""
+    """False if the price or the usage of some answers is not known: then the real cost was higher."""
 
 
 class Next(msgspec.Struct, frozen=True):
@@ -265,14 +266,15 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
 
 
 def _costs(entries: Sequence[Entry], total: int, cached: CachePlan, prices: Prices | None, prices_of: PricesOf) -> Costs:
-    costs = [(found.cost_usd(usage) if (found := prices_of(where, model)) else None) for where, model, usage in _paid_usage(entries)]
-    known = [cost for cost in costs if cost is not None]
+    paid = [(usage, prices_of(where, model)) for where, model, usage in _paid_usage(entries)]
+    known = [prices.cost_usd(usage) for usage, prices in paid if prices is not None and not usage.is_unknown]
+    is_whole = len(known) == len(paid) and not any(usage.incomplete for usage, _ in paid)
     next_usd = None
     if prices is not None:
         rest = max(total - cached.expected_tokens, 0)
         written = 0 if prices.cache_write is None else rest
         next_usd = prices.cost_usd(Usage(rest - written, cached.expected_tokens, written))
-    return Costs(next_usd, sum(known) if known or not costs else None, len(known) == len(costs))
+    return Costs(next_usd, sum(known) if known or not paid else None, is_whole)
 
 
 def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
@@ -282,26 +284,18 @@ def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
         match entry:
             case Configured() | ModelChanged():
                 deployment, model = entry.deployment or deployment, entry.model
-            case (
-                Said(usage=Usage() as usage)
-                | Compressed(usage=Usage() as usage)
-                | NotCompressed(usage=Usage() as usage)
-                | Spent(usage=Usage() as usage)
-            ):
+            case Said() | Compressed() | NotCompressed() | Spent():
                 where = entry.deployment if isinstance(entry, Spent) else ""
-                yield where or deployment, entry.model or model, usage
+                if (usage := usage_of(entry)) is not None:
+                    yield where or deployment, entry.model or model, usage
             case (
                 Started()
-                | Said()
                 | AnswerRejected()
                 | ToolStarted()
                 | ToolFinished()
                 | FilesChanged()
                 | FilesRestored()
                 | Pruned()
-                | Compressed()
-                | NotCompressed()
-                | Spent()
                 | Rewound()
                 | Titled()
                 | FieldRefused()

@@ -17,6 +17,13 @@ from dragoman.values.errors import ConnectionFailed
 
 def error_before_head(error: Exception, route: Route, connect_timeout_s: float) -> ConnectionFailed:
     """The error for a request that got no answer head."""
+    made = _before_head(error, route, connect_timeout_s)
+    was_sent = isinstance(error, HungUp | NotHTTP | ConnectionError) and not isinstance(error, ConnectionRefusedError)
+    made.may_have_cost = was_sent
+    return made
+
+
+def _before_head(error: Exception, route: Route, connect_timeout_s: float) -> ConnectionFailed:
     match error:
         case ProxyRefused():
             return _proxy_refused(error, route)

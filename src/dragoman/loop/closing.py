@@ -7,10 +7,11 @@ from collections.abc import Collection
 from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
-from dragoman.loop.turn import says_something
 from dragoman.tools.scheduler import Scheduler
 from dragoman.values.events import NoticeGiven, ToolCallFinished, ToolCallUpdated, TurnEvent
-from dragoman.values.messages import FinishReason, Message, Response, ToolCall, tool_result
+from dragoman.values.messages import ToolCall, tool_result
+from dragoman.values.partial import Arrived
+from dragoman.values.parts import says_something
 from dragoman.values.record import Entry
 
 CANCELLED = "Cancelled by the user before it was run."
@@ -20,14 +21,22 @@ ENDED_RUNNING = "The run failed while this ran: it may have taken effect in part
 STILL_RUNNING = "It did not stop when told to, and may still be running."
 
 
-def record_stopped(history: History, message: Message) -> None:
+def record_stopped(history: History, arrived: Arrived) -> None:
     """What a person stopped stays in view as far as it came: they have read it, and what they say next may be about it."""
-    if not message.parts:
-        return
-    is_said = says_something(message)
-    said = history.answer(Response(message, FinishReason.OTHER, "cancelled" if is_said else "broken off"))
-    if not is_said:
-        history.reject(said, "broken off")
+    if says_something(arrived.message()):
+        history.answer(arrived.response("cancelled"))
+    else:
+        record_broken(history, arrived, "broken off")
+    arrived.finish()
+
+
+def record_broken(history: History, arrived: Arrived, reason: str, *, may_have_cost: bool = True) -> None:
+    """What came of an answer that broke off is recorded, and rejected; where nothing came, what it took."""
+    usage = arrived.usage(may_have_cost=may_have_cost)
+    if arrived.message().parts:
+        history.reject(history.answer(arrived.response("broken off")), reason)
+    elif usage is not None:
+        history.spend(history.view.model, usage)
 
 
 def take_back(history: History, before: Entry | None) -> list[TurnEvent]:

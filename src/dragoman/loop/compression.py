@@ -16,10 +16,12 @@ from dragoman.context.summarise import read_snapshot, summary_request
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
 from dragoman.providers.retry import keeps_refusing
-from dragoman.values.errors import DragomanError, StreamBroken
+from dragoman.values.errors import DragomanError, ProviderError, StreamBroken
 from dragoman.values.events import FieldOmitted, PromptRead, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
+from dragoman.values.partial import Arrived
 from dragoman.values.record import Compressed
+from dragoman.values.usage import Usage
 
 Status = Literal["noop", "compressed", "inflated", "empty", "truncated", "failed"]
 _PROMPT = os.path.join(os.path.dirname(__file__), "prompts", "summary.md")
@@ -100,24 +102,41 @@ class Summariser:
     async def _ask(self, request: Request, emit: Callable[[TurnEvent], None]) -> Response:
         self.requests += 1
         response: Response | None = None
-        provider = self._session.model.provider
-        async with aclosing(provider.stream(request)) as events:
-            async for event in events:  # to its end: so the connection can serve the turn that follows
-                if isinstance(event, Retrying):
-                    self.requests += 1
-                    emit(event)
-                    if event.model:
-                        emit(self._session.follow_retry(event))
-                elif isinstance(event, PromptRead):
-                    emit(event)  # a model in this process may take minutes to read
-                elif isinstance(event, FieldOmitted):
-                    if self._history.refuse_field(event) is not None:
-                        emit(event)
-                elif isinstance(event, ResponseFinished):
-                    response = event.response
+        provider, arrived = self._session.model.provider, Arrived()
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                async for event in events:  # to its end: so the connection can serve the turn that follows
+                    if isinstance(event, Retrying):
+                        self._record_spent(arrived.usage(may_have_cost=event.may_have_cost))
+                        arrived.begin(event.wait_s)
+                        self._follow_retry(event, emit)
+                    elif isinstance(event, PromptRead):
+                        emit(event)  # a model in this process may take minutes to read
+                    elif isinstance(event, FieldOmitted):
+                        if self._history.refuse_field(event) is not None:
+                            emit(event)
+                    elif isinstance(event, ResponseFinished):
+                        response = event.response
+                        arrived.finish()
+                    else:
+                        arrived.add(event)
+        except BaseException as error:
+            is_refused = isinstance(error, Exception) and not (isinstance(error, ProviderError) and error.may_have_cost)
+            self._record_spent(arrived.usage(may_have_cost=not is_refused))
+            raise
         if response is None:
             raise StreamBroken(say("loop.no_answer"), provider=provider.name)
         return response
+
+    def _follow_retry(self, event: Retrying, emit: Callable[[TurnEvent], None]) -> None:
+        self.requests += 1
+        emit(event)
+        if event.model:
+            emit(self._session.follow_retry(event))
+
+    def _record_spent(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self._history.spend(self._history.view.model, usage, "summary")
 
 
 def _fault_of(response: Response) -> tuple[Literal["truncated", "failed"] | None, str]:

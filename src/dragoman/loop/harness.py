@@ -106,9 +106,10 @@ class Harness:
         return (self.context.prune.placeholder if self.context is not None else "") or str(say("loop.placeholder"))
 
     @property
-    def summary_requests(self) -> int:
-        """How often a model was asked for a summary."""
-        return self._upkeep.requests if self._upkeep is not None else 0
+    def side_requests(self) -> int:
+        """How often a model was asked beside the conversation: for summaries, and by the web tools."""
+        summaries = self._upkeep.requests if self._upkeep is not None else 0
+        return summaries + (self.searcher.requests if self.searcher is not None else 0)
 
     @property
     def ledger(self) -> Ledger:

@@ -35,6 +35,7 @@ from dragoman.values.record import (
     ToolFinished,
     ToolOutcome,
     ToolStarted,
+    usage_of,
 )
 from dragoman.values.usage import Usage
 
@@ -77,7 +78,7 @@ class History:
     @property
     def usage(self) -> Usage:
         """The usage of all answers and summaries together, rejected ones included: they were paid for."""
-        return sum((usage for _, usage in paid_usage(self.entries)), Usage())
+        return sum_usage(self.entries)
 
     # --- events
 
@@ -274,8 +275,12 @@ class History:
 def paid_usage(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
     """The model and usage of each paid request: answers, summaries, and requests of tools."""
     for entry in entries:
-        if isinstance(entry, Said | Compressed | NotCompressed | Spent) and entry.usage is not None:
-            yield entry.model, entry.usage
+        if isinstance(entry, Said | Compressed | NotCompressed | Spent) and (usage := usage_of(entry)) is not None:
+            yield entry.model, usage
+
+
+def sum_usage(entries: Iterable[Entry]) -> Usage:
+    return sum((usage for _, usage in paid_usage(entries)), Usage())
 
 
 def _as_message(entry: Said | ToolFinished) -> Message:

@@ -61,8 +61,8 @@ class Models:
         self._blobs = blobs
         self._calling: ToolCalling = calling
         self._text = text
-        self._used: dict[str, Provider] = {}
-        """By deployment, the last one last."""
+        self._used: dict[tuple[str, str], Provider] = {}
+        """By deployment and model, the last one last: an embedder's providers may share a name."""
         self._named: dict[str, Model] = {}
         self._beside: dict[str, Model] = {}
         self._opened: list[Provider] = []
@@ -76,8 +76,8 @@ class Models:
             raise InputError(say("loop.not_a_provider", kind=type(model).__name__))
         used = self.connect(model) if isinstance(model, str) else Model.of(model)
         used.provider.look_in(self._blobs)  # one that was given knows only its own store
-        self._used.pop(used.provider.name, None)
-        self._used[used.provider.name] = used.provider
+        self._used.pop((used.provider.name, used.name), None)
+        self._used[used.provider.name, used.name] = used.provider
         if used.provider.dialect:
             return used  # an embedder has wrapped it
         profile = used.profile
@@ -105,9 +105,11 @@ class Models:
 
     def profile_of(self, deployment: str, model: str) -> Profile:
         """Of a model that was used before, maybe in another process. An empty deployment is the one used last."""
-        if deployment in self._used or not deployment:
-            provider = self._used.get(deployment) or next(reversed(self._used.values()))
+        if (provider := self._used.get((deployment, model))) is not None:
             return provider.profile(model)
+        for (name, _), provider in reversed(self._used.items()):
+            if name == deployment or not deployment:
+                return provider.profile(model)
         row = self.catalog.deployments.get(deployment)
         return profile_for(row, model) if row is not None else Profile(known=False)
 

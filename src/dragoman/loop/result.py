@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.loop.history import History, paid_usage
+from dragoman.loop.history import History, paid_usage, sum_usage
 from dragoman.loop.model import Models
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Citation, FinishReason, Response
@@ -30,8 +30,9 @@ class Result(msgspec.Struct, frozen=True):
     """What the numbers stand for, from 1: title, address and the passages cited. `str()` of one is `Title (address)`."""
     finish: FinishReason | None = None
     usage: Usage = Usage()
+    """Where `usage.incomplete` is not 0, an answer ended before the service had told everything: the counts are the least there can be."""
     cost_usd: float | None = None
-    """None where the model's prices are not known."""
+    """None where the model's prices or all of its usage are not known. With an incomplete usage, the least it can have cost."""
     turns: int = 0
     requests: int = 0
     """How often a model was asked, attempts that failed included."""
@@ -74,7 +75,7 @@ class Bill:
         """What a run took that wrote these entries."""
         finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
         return Result(
-            usage=sum((usage for _, usage in paid_usage(entries)), Usage()),
+            usage=sum_usage(entries),
             cost_usd=self.cost_usd(entries),
             turns=turns,
             requests=requests,
@@ -85,7 +86,10 @@ class Bill:
         )
 
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:
-        """What the answers and summaries among these cost, or None where the prices are not known."""
+        """What the answers and summaries among these cost, or None where the prices are not known, or nothing of what was used."""
+        entries = tuple(entries)
+        if sum_usage(entries).is_unknown:
+            return None
         total_usd = 0.0
         for entry in entries:
             for model, usage in paid_usage((entry,)):

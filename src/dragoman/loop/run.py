@@ -69,7 +69,7 @@ class Run(RunHandle):
         """Ids of the calls that were told; those of an answer that was stopped were not."""
         self._turns = 0
         self._requests = 0
-        self._summaries_before = harness.summary_requests
+        self._side_requests_before = harness.side_requests
         self._reports: list[CallReport] = []
         self._last: Response | None = None
 
@@ -187,7 +187,7 @@ class Run(RunHandle):
     def _prepare_start(self) -> None:
         self._began_s = time.monotonic()
         self._from_entry = len(self._history.entries)
-        self._summaries_before = self._harness.summary_requests
+        self._side_requests_before = self._harness.side_requests
         self._prompt_id = f"{self._session.id}#{self._from_entry}"
 
     async def _drive(self) -> None:
@@ -227,7 +227,7 @@ class Run(RunHandle):
         from dragoman.loop.closing import close_calls, record_stopped, take_back
 
         if isinstance(error, Cancelled) and self._turn is not None:
-            record_stopped(self._history, self._turn.partial)
+            record_stopped(self._history, self._turn.arrived)
         is_refused = isinstance(error, Refused) and self._turns == 1
         told = take_back(self._history, self._before) if is_refused else []
         if not self._begun:  # open calls are another run's
@@ -244,13 +244,17 @@ class Run(RunHandle):
     def result(self) -> Result:
         """How things stand; complete once the run has ended."""
         made = self._harness.bill.result_of(
-            self._history.entries[self._from_entry :],
+            [*self._history.entries[self._from_entry :], *self._under_way()],
             turns=self._turns,
-            requests=self._requests + self._harness.summary_requests - self._summaries_before,
+            requests=self._requests + self._harness.side_requests - self._side_requests_before,
             changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
             duration_ms=int((time.monotonic() - self._began_s) * 1000),
         )
         return with_error(with_answer(made, self._last), self._error)
+
+    def _under_way(self) -> Sequence[Entry]:
+        model = self._session.model
+        return () if self._turn is None else self._turn.arrived.as_spent(model.name, model.provider.name)
 
 
 def _check_end(answer: Response) -> None:

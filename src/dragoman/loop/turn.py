@@ -1,7 +1,7 @@
 """One model round: send what the record says, stream what comes back, reject what cannot be used and ask again.
 
 Every answer is recorded, good or not. One that is rejected or broken off leaves the view, so none of it is run or sent again. What a cancel
-interrupts is handed to the run (`Turn.partial`), which records it.
+interrupts is left to the run (`Turn.arrived`), which records it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
-from dragoman.values.errors import OutputLimit, Refused, StreamBroken
+from dragoman.values.errors import OutputLimit, ProviderError, Refused, StreamBroken
 from dragoman.values.events import (
     CitationAdded,
     FieldOmitted,
@@ -28,18 +28,16 @@ from dragoman.values.events import (
     StreamInvalid,
     TextDelta,
     ThoughtDelta,
-    ToolCallReady,
     ToolCallRequested,
     TurnEvent,
     TurnFinished,
-    UsageUpdated,
 )
-from dragoman.values.messages import FinishReason, Message, Part, Request, Response, Text, Thought, user
+from dragoman.values.messages import FinishReason, Message, Request, Response, user
 from dragoman.values.notes import CUT_NOTE, MALFORMED_NOTE
-from dragoman.values.parts import merge_text
-from dragoman.values.paused import Pieces
+from dragoman.values.partial import Arrived, Pieces
+from dragoman.values.parts import says_something
 from dragoman.values.record import Said
-from dragoman.values.usage import Usage
+from dragoman.values.usage import usage_told
 
 UNREADABLE = "the model wrote a tool call that could not be read"
 UNREADABLE_TRIES = 2
@@ -69,8 +67,9 @@ class Turn:
         self.response: Response | None = None
         self.pieces = Pieces()
         """What came before the service paused its answer, recorded as it came."""
-        self.partial = Message("assistant", ())
-        """As much of the answer as had arrived when the turn was cancelled."""
+        self.arrived = Arrived()
+        """What has come of an answer that is not recorded yet. Where the turn is cancelled, the run records it."""
+        self.arrived.finish()
 
     async def run(self) -> AsyncGenerator[TurnEvent, None]:
         """Ends when the answer is valid and recorded, or raises a DragomanError. Consume it under `contextlib.aclosing`.
@@ -87,7 +86,7 @@ class Turn:
             raise
         if self.response is None:
             return
-        yield TurnFinished(self.response.finish, self.response.usage)
+        yield TurnFinished(self.response.finish, usage_told(self.response.usage))
         for call in self.response.message.calls:
             yield ToolCallRequested(call, self._prompt_id)
 
@@ -133,27 +132,27 @@ class Turn:
 
     async def _attempt(self, *, is_bound: bool) -> AsyncGenerator[StreamEvent, None]:
         """The provider's stream. What came of an answer that broke off is recorded, and rejected."""
-        came: list[StreamEvent] = []
-        broken = "broken off"
+        arrived, broken, may_have_cost = self.arrived, "broken off", True
+        arrived.begin()
         try:
             async with aclosing(self._model.provider.stream(self._request(is_bound))) as events:
                 async for event in events:
                     if isinstance(event, Retrying):
-                        self._record_partial(came, event.reason)
+                        self._record_broken(event.reason, event.may_have_cost)
+                        arrived.begin(event.wait_s)
                     elif isinstance(event, ResponseFinished):
-                        came = []
+                        arrived.finish()
                     else:
-                        came.append(event)
+                        arrived.add(event)
                     yield event
         except asyncio.CancelledError:
-            self.partial = _joined(came)
-            came.clear()
+            raise  # the run records it
+        except BaseException as error:
+            if isinstance(error, Exception):
+                broken, may_have_cost = str(error), isinstance(error, ProviderError) and error.may_have_cost
+            self._record_broken(broken, may_have_cost)
+            arrived.finish()
             raise
-        except Exception as error:
-            broken = str(error)
-            raise
-        finally:
-            self._record_partial(came, broken)
 
     def _request(self, is_bound: bool) -> Request:
         request = self._history.request
@@ -220,11 +219,10 @@ class Turn:
                 return cut
         raise OutputLimit(say("loop.cut_before_use"))
 
-    def _record_partial(self, came: list[StreamEvent], reason: str) -> None:
-        message, usage = _joined(came), next((event.usage for event in reversed(came) if isinstance(event, UsageUpdated)), Usage())
-        came.clear()
-        if message.parts:
-            self._history.reject(self._history.answer(Response(message, FinishReason.OTHER, "broken off", usage=usage)), reason)
+    def _record_broken(self, reason: str, may_have_cost: bool) -> None:
+        from dragoman.loop.closing import record_broken
+
+        record_broken(self._history, self.arrived, reason, may_have_cost=may_have_cost)
 
     def _after_results(self) -> bool:
         messages = self._history.view.messages
@@ -243,11 +241,6 @@ def fault_of(response: Response, *, after_results: bool) -> str:
     return say("loop.empty_answer")
 
 
-def says_something(message: Message) -> bool:
-    """Whether anything is there that is not thinking and not white space."""
-    return any(part.text.strip() if isinstance(part, Text) else not isinstance(part, Thought) for part in message.parts)
-
-
 def _too_long(response: Response) -> str:
     """Arguments no model can have meant: with them in view, no request would fit any more."""
     for call in response.message.calls:
@@ -260,19 +253,3 @@ def _refusal(response: Response) -> str:
     word = response.raw_finish or response.finish.value
     why = f": {response.detail}" if response.detail else ""
     return say("loop.refused", word=word, why=why)
-
-
-def _joined(events: list[StreamEvent]) -> Message:
-    """As much of an answer as arrived."""
-    parts: list[Part] = []
-    for event in events:
-        match event:
-            case TextDelta(text=text):
-                parts.append(Text(text))
-            case ThoughtDelta(text=text) if text:
-                parts.append(Thought(text))
-            case ToolCallReady(call=call):
-                parts.append(call)
-            case _:
-                pass
-    return Message("assistant", merge_text(parts))

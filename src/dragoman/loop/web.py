@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,11 @@ from dragoman.loop.session import Session
 from dragoman.tools.output import Outputs
 from dragoman.tools.web_fetch import PageReader, WebFetch
 from dragoman.tools.web_search import WebSearch, can_search
-from dragoman.values.contracts import Tool, Transport
-from dragoman.values.errors import Unsupported
-from dragoman.values.messages import Request, Settings, ToolSpec, user
-from dragoman.values.usage import Usage
+from dragoman.values.contracts import Provider, Tool, Transport
+from dragoman.values.errors import ProviderError, Unsupported
+from dragoman.values.messages import Request, Response, Settings, ToolSpec, user
+from dragoman.values.usage import Usage, usage_told
+from dragoman.values.wrapping import WrappingProvider
 
 if TYPE_CHECKING:
     from dragoman.tools.web_search import SearchResult
@@ -39,10 +41,7 @@ def web_tools(web: WebAccess, searcher: Searcher, outputs: Outputs) -> list[Tool
         async def consult(prompt: str, text: str) -> str:
             model = session.model  # the current one: it may have been changed
 
-            def spend(usage: Usage) -> None:
-                session.history.spend(model.name, usage, "web_fetch")
-
-            return await PageReader(model.provider, model.name, spend)(prompt, text)
+            return await PageReader(searcher.metered(model, "web_fetch"), model.name)(prompt, text)
 
         tools.append(WebFetch(partial(_pin, web.client), outputs=outputs, consult=consult, rules=web.rules))
     return tools
@@ -78,6 +77,26 @@ def _pin(client: HttpClient, address: str) -> Transport:
     return open_transport(client, address=address)
 
 
+class Metered(WrappingProvider):
+    """Tells what is asked and what it took, also where no answer comes: then it is not known."""
+
+    def __init__(self, provider: Provider, on_request: Callable[[], object], on_usage: Callable[[Usage], object]) -> None:
+        super().__init__(provider)
+        self._on_request = on_request
+        self._on_usage = on_usage
+
+    async def generate(self, request: Request) -> Response:
+        self._on_request()
+        try:
+            response = await self.provider.generate(request)
+        except BaseException as error:
+            if not isinstance(error, Exception) or (isinstance(error, ProviderError) and error.may_have_cost):
+                self._on_usage(Usage(incomplete=1))
+            raise
+        self._on_usage(usage_told(response.usage))
+        return response
+
+
 class Searcher:
     """Searches with the SearXNG server, the search model, the chat model, or a model of another service: the first one there is."""
 
@@ -87,6 +106,8 @@ class Searcher:
         self._models = models
         self.is_offered = False
         """Whether it is behind a tool of ours."""
+        self.requests = 0
+        """How often a model was asked by the web tools."""
         self._named = "" if web.search_model == NOBODY else web.search_model
         self._other: str | None = None
         """The model of another service, once it was looked for; empty: there is none."""
@@ -101,14 +122,20 @@ class Searcher:
         from dragoman.tools.search_backends import ModelSearch
 
         model = self._model()
-        is_chat = model is self.session.model
-        deployment = "" if is_chat else model.provider.name
+        found = await ModelSearch(self.metered(model, SEARCH_TOOL), model.name)(query)
+        return found if model is self.session.model else msgspec.structs.replace(found, by=model.full_name)
+
+    def metered(self, model: Model, what: str) -> Provider:
+        """The model's provider, for a tool: what it is asked counts, and what that took is recorded."""
+        deployment = "" if model is self.session.model else model.provider.name
 
         def spend(usage: Usage) -> None:
-            self.session.history.spend(model.name, usage, SEARCH_TOOL, deployment)
+            self.session.history.spend(model.name, usage, what, deployment)
 
-        found = await ModelSearch(model.provider, model.name, spend)(query)
-        return found if is_chat else msgspec.structs.replace(found, by=model.full_name)
+        return Metered(model.provider, self._count_request, spend)
+
+    def _count_request(self) -> None:
+        self.requests += 1
 
     async def _ask_searxng(self, query: str) -> SearchResult:
         from dragoman.tools.search_backends import SearxngSearch

@@ -364,7 +364,9 @@ class HttpProvider(Provider):
 
     def _too_many(self) -> TimedOut:
         message = say("providers.too_many_requests", count=requests_under_way.inside, minutes=WAIT_FOR_OTHERS_S / 60)
-        return TimedOut(message, provider=self.name)
+        error = TimedOut(message, provider=self.name)
+        error.may_have_cost = False  # it was never sent
+        return error
 
     def _timed_out(self, key: str) -> TimedOut:
         return TimedOut(say(key, url=self._base_url), provider=self.name)

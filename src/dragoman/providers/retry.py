@@ -94,11 +94,12 @@ class Retry(WrappingProvider):
                             yield event
                 if is_usable:
                     return
-                wait_s, reason = attempts.after_content(), str(say("providers.unusable_content"))
+                wait_s, reason, may_have_cost = attempts.after_content(), str(say("providers.unusable_content")), True
             except ProviderError as error:
                 request, wait_s = await attempts.after(error, request)
-                reason = str(error)
-            yield Retrying(attempts.failures, wait_s, reason, request.model if request.model != model else "")
+                reason, may_have_cost = str(error), error.may_have_cost
+            switched = request.model if request.model != model else ""
+            yield Retrying(attempts.failures, wait_s, reason, switched, may_have_cost)
             await self.policy.sleep(wait_s)
 
     async def count_tokens(self, request: Request) -> int:

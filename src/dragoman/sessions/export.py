@@ -277,7 +277,7 @@ def _reply_fields(step: Reply, blobs: BlobStore | None) -> dict[str, Any]:
     fields: dict[str, Any] = {"content": _wire_parts(step.parts, blobs)}
     if step.thoughts:
         fields["thoughts"] = [{**_thought(text), "timestamp": _iso(step.timestamp_ms)} for text in step.thoughts]
-    if step.usage is not None:
+    if step.usage is not None and not step.usage.is_unknown:
         fields["tokens"] = _tokens(step.usage)
     return fields | ({"model": step.model} if step.model else {})
 

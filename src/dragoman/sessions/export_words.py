@@ -7,6 +7,7 @@ import time
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.sessions.transcript import Note, Reply, ToolCallStep, Transcript
+from dragoman.values.usage import Usage
 
 # Newlines and tabs stay; any other character that acts on a terminal or an HTML parser is replaced by a visible symbol.
 _CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {127: 0x2421} | dict.fromkeys(range(128, 160), 0xFFFD)
@@ -31,6 +32,14 @@ def facts_of(transcript: Transcript) -> dict[str, str]:
         label("folder"): ", ".join(transcript.directories),
         label("model"): transcript.model,
     }
+
+
+def tokens_words(usage: Usage) -> str:
+    """What a session used; empty where nothing was asked."""
+    if usage.is_unknown:
+        return say("sessions.tokens_unknown")
+    key = "sessions.tokens_least" if usage.incomplete else "sessions.tokens"
+    return say(key, input=f"{usage.input_tokens:,}", output=f"{usage.output_tokens:,}") if usage.total_tokens else ""
 
 
 def heading(transcript: Transcript) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 
 from dragoman.base.text import clip
-from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of
+from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of, tokens_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript, read_transcript
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, Part
@@ -64,9 +64,7 @@ def to_html(entries: Iterable[Entry], blobs: BlobStore | None = None) -> str:
 
 
 def _facts(transcript: Transcript) -> str:
-    usage = transcript.usage
-    spent = f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else ""
-    facts = facts_of(transcript) | {label("tokens"): spent}
+    facts = facts_of(transcript) | {label("tokens"): tokens_words(transcript.usage)}
     rows = (f"<dt>{name}</dt><dd>{_escape(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{''.join(rows)}</dl>"
 

@@ -35,6 +35,7 @@ from dragoman.values.record import (
     ToolFinished,
     ToolStarted,
     Unknown,
+    usage_of,
 )
 from dragoman.values.usage import Usage
 
@@ -167,6 +168,7 @@ class _Fold:
         self._last_seq = entry.seq
         self._started_ms = self._started_ms or entry.timestamp_ms
         self._updated_ms = max(entry.timestamp_ms, self._updated_ms)  # a fork is newer than the entries it copied
+        self._usage += usage_of(entry) or Usage()
         match entry:
             case Started():
                 self._started = entry
@@ -201,8 +203,6 @@ class _Fold:
             return
         self._messages += 1
         self._model = entry.model or self._model
-        if entry.usage is not None:
-            self._usage += entry.usage
         if role == "user" and not self._first_prompt:
             self._first_prompt = fit(one_line(text.lstrip()[: _PROMPT_COLUMNS * 8]), _PROMPT_COLUMNS)
             self._title = title_of(text)

@@ -31,6 +31,7 @@ from dragoman.values.record import (
     ToolOutcome,
     ToolStarted,
     Unknown,
+    usage_of,
 )
 from dragoman.values.usage import Usage
 
@@ -146,6 +147,7 @@ class _TranscriptReader:
         self._usage = Usage()
 
     def take(self, entry: Entry) -> None:
+        self._usage += usage_of(entry) or Usage()
         match entry:
             case Started():
                 self._head = entry
@@ -198,10 +200,9 @@ class _TranscriptReader:
     def _answer(self, entry: Said) -> None:
         broken_off = entry.raw_finish if entry.raw_finish in ("cancelled", "broken off") else ""
         rejected = self._rejected.get(entry.seq, "")
-        self._usage += entry.usage or Usage()
         place = self._place(entry)
         parts = tuple(part for part in entry.message.parts if not isinstance(part, ToolCall))
-        self._steps.append(Reply(*place, parts, entry.model, entry.usage, rejected, broken_off))
+        self._steps.append(Reply(*place, parts, entry.model, usage_of(entry), rejected, broken_off))
         for call in entry.message.calls:
             self._places[call.id] = len(self._steps)
             self._steps.append(ToolCallStep(*place, call, "not_run"))

@@ -19,7 +19,7 @@ from dragoman.tools.web_search import SearchResult, search_request
 from dragoman.values.contracts import Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
 from dragoman.values.messages import Citation, FinishReason, Request, Response
-from dragoman.values.paused import Pieces
+from dragoman.values.partial import Pieces
 from dragoman.values.usage import Usage
 
 _REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)

@@ -118,6 +118,8 @@ class ProviderError(DragomanError):
 
     exit_code = 57
     retryable: bool = False
+    may_have_cost: bool = False
+    """Whether the service may have worked on the request before it failed: what that took is not known."""
 
     def __init__(
         self,
@@ -201,11 +203,14 @@ class ConnectionFailed(ProviderError):
 class TimedOut(ConnectionFailed):
     """No event in time. Pings are not events."""
 
+    may_have_cost = True
+
 
 class StreamBroken(ProviderError):
     """The answer was cut, garbled, or never said that it ended."""
 
     retryable = True
+    may_have_cost = True
 
 
 class Refused(ProviderError):

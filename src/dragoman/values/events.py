@@ -72,6 +72,8 @@ class Retrying(msgspec.Struct, frozen=True, tag=True):
     reason: str
     model: str = ""
     """The model that is asked next, where a retry policy changed it (`RetryPolicy.on_persistent_429`)."""
+    may_have_cost: bool = False
+    """Whether the service may have worked on the failed attempt, even if nothing of it came."""
 
 
 class FieldOmitted(msgspec.Struct, frozen=True, tag=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import groupby
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
@@ -168,13 +169,17 @@ def merge_assistant_text(messages: Iterable[Message]) -> tuple[Message, ...]:
 def merge_text(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Merge adjacent text parts, unless either has an opaque payload."""
     merged: list[Part] = []
-    for part in parts:
-        last = merged[-1] if merged else None
-        if isinstance(part, Text) and isinstance(last, Text) and part.opaque is None and last.opaque is None:
-            merged[-1] = Text(last.text + part.text)
+    for is_plain, run in groupby(parts, lambda part: isinstance(part, Text) and part.opaque is None):
+        if is_plain:
+            merged.append(Text(text_of(run)))
         else:
-            merged.append(part)
+            merged.extend(run)
     return tuple(merged)
+
+
+def says_something(message: Message) -> bool:
+    """Whether anything is there that is not thinking and not white space."""
+    return any(part.text.strip() if isinstance(part, Text) else not isinstance(part, Thought) for part in message.parts)
 
 
 def is_valid(message: Message) -> bool:

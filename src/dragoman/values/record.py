@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.values.messages import FinishReason, Message, SafetyRating, Settings, ToolResult, ToolSpec
-from dragoman.values.usage import Usage
+from dragoman.values.usage import Usage, usage_told
 
 
 class _Entry(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
@@ -180,12 +180,13 @@ class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
 
 
 class Spent(_Entry, frozen=True, tag="spent"):
-    """Usage of a model request that a tool made outside the conversation, so that the total is complete."""
+    """Usage of a model request that left nothing else in the record, so that the total is complete: one that a tool made outside the
+    conversation, or one for an answer of which nothing came."""
 
     model: str
     usage: Usage
     what: str = ""
-    """The tool that made it."""
+    """What made it: a tool, a `summary`; empty: it was for an answer."""
     deployment: str = ""
     """The deployment that served it, if not the conversation's own."""
 
@@ -242,6 +243,17 @@ Entry = (
     | Titled
     | Unknown
 )
+
+
+def usage_of(entry: Entry) -> Usage | None:
+    """The usage of the model request behind an entry; None where there was no request."""
+    match entry:
+        case Said(message=Message(role="assistant")) if entry.model or entry.usage is not None:
+            return usage_told(entry.usage)
+        case Spent() | Compressed(usage=Usage()) | NotCompressed(usage=Usage()):
+            return usage_told(entry.usage)
+        case _:
+            return None
 
 
 @cache

@@ -21,6 +21,9 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The part of output_tokens that was thinking, if the service reports it."""
     cache_write_1h_tokens: int = 0
     """The part of cache_write_tokens kept for an hour, which some services price differently."""
+    incomplete: int = 0
+    """How many of the answers counted here ended before the service had told everything: cancelled, cut or failed ones, and those of a
+    service that tells nothing. Unless it is 0, each count is the least there can have been, and a count of 0 is unknown."""
 
     @property
     def input_tokens(self) -> int:
@@ -29,6 +32,20 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def total_tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing at all was told of what was used."""
+        return bool(self.incomplete) and not self.total_tokens
+
+    def told(self, count: int) -> int | None:
+        """One of the counts, or None where it is unknown."""
+        return None if self.incomplete and not count else count
+
+    def as_told(self) -> dict[str, int | None]:
+        """Every count by its name, for JSON: null where it is unknown."""
+        counts = {name: self.told(getattr(self, name)) for name in self.__struct_fields__}
+        return {"input_tokens": self.told(self.input_tokens)} | counts | {"incomplete": self.incomplete}
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
@@ -41,6 +58,15 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         read, write = max(cache_read, 0), max(cache_write, 0)
         return cls(max(input_tokens - read - write, 0), read, write, max(output, 0), min(max(thought, 0), max(output, 0)))
+
+
+def usage_told(usage: Usage | None) -> Usage:
+    """The usage of one answer. No request has no input, so where none is counted the service did not tell it."""
+    if usage is None:
+        return Usage(incomplete=1)
+    if usage.incomplete or usage.input_tokens:
+        return usage
+    return msgspec.structs.replace(usage, incomplete=1)
 
 
 class Prices(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -87,6 +87,7 @@ TEXTS = {
     "context_cost_unknown": "the prices of {model} are not known",
     "context_cost_spent": "; {usd} so far",
     "context_cost_more": "; more than {usd} so far (not every price is known)",
+    "context_cost_least": "; at least {usd} so far (not every answer told what it used)",
     "context_cost_tokens": " ({spent})",
     "context_why_request": "outdated",
     "context_why_turn": "outdated, and a run began",

@@ -33,7 +33,6 @@ TEXTS = {
     "left_alone": "nothing was done",
     "session_not_saved": "{path} could not be written: {reason}",
     # --- sessions show
-    "show_tokens": "{input} tokens in, {output} out",
     "show_taken_back": " (rewound)",
     "show_setup": "[{seq}] environment described to the model: {lines} lines",
     "show_prompt": "[{seq}] {time}",

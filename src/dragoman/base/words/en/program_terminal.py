@@ -11,8 +11,12 @@ TEXTS = {
     # --- a run in it
     "run_status": "{spent} · {seconds} s",
     "tokens_spent": "{input} tokens in{cached} · {output} out",
+    "tokens_unknown": "tokens used: unknown",
+    "count_least": "at least {count}",
+    "count_unknown": "unknown",
     "cached_part": " ({percent}% cached)",
     "cost": " · ${usd}",
+    "cost_least": " · at least ${usd}",
     "cost_at_least": " · more than ${usd} (not every price is known)",
     "run_cancelled": "cancelled",
     "run_failed": "✗ {message}",

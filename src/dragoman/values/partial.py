@@ -1,0 +1,114 @@
+"""Answers that are not whole yet.
+
+A service pauses an answer that takes it long (a search of its own), and goes on when it is sent the piece back: `Pieces`. What has come of
+an answer that is under way is kept, so that nothing of it is lost if it is cancelled, cut or fails: `Arrived`.
+"""
+
+from __future__ import annotations
+
+import time
+from io import StringIO
+
+import msgspec
+
+from dragoman.values.events import FieldOmitted, StreamEvent, TextDelta, ThoughtDelta, ToolCallReady, UsageUpdated
+from dragoman.values.messages import FinishReason, Message, Part, Response, Text, Thought
+from dragoman.values.record import Spent
+from dragoman.values.usage import Usage
+
+MAX_PAUSES = 8
+"""How often a service may pause one answer."""
+
+
+class Pieces:
+    """The pieces of one answer that have come so far."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Response] = []
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @property
+    def text(self) -> str:
+        """What a person has read of it. It still stands where a retry makes void what came after it."""
+        return "".join(piece.message.text for piece in self._pieces)
+
+    def take(self, response: Response) -> bool:
+        """Keep it if the service will go on from there. False if the answer is over, or has been paused too often."""
+        if response.fault != "paused" or response.message.calls or len(self) >= MAX_PAUSES:
+            return False
+        self._pieces.append(response)
+        return True
+
+    def join(self, last: Response | None = None) -> Response:
+        """The whole answer: what the pieces say, and how the last one ended."""
+        pieces = [*self._pieces, *([last] if last is not None else [])]
+        parts = tuple(part for piece in pieces for part in piece.message.parts)
+        usage = sum((piece.usage for piece in pieces), Usage())
+        return msgspec.structs.replace(pieces[-1], message=Message("assistant", parts), usage=usage) if len(pieces) > 1 else pieces[-1]
+
+
+class Arrived:
+    """One attempt at an answer. Adding an event costs the same however many came before, and the text is kept once."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self, wait_s: float = 0.0) -> None:
+        """Forget what came: a request is sent, at once or after this wait."""
+        self._parts: list[Part] = []
+        self._open: type[Text] | type[Thought] = Text
+        self._text = StringIO()
+        self._usage = Usage()
+        self._has_begun = False
+        self._is_over = False
+        self._sent_s = time.monotonic() + wait_s
+
+    def finish(self) -> None:
+        """The whole answer has come: whoever has it records it."""
+        self.begin()
+        self._is_over = True
+
+    def add(self, event: StreamEvent) -> None:
+        if isinstance(event, TextDelta):
+            self._write(Text, event.text)
+        elif isinstance(event, ThoughtDelta):
+            self._write(Thought, event.text)
+        elif isinstance(event, ToolCallReady):
+            self._seal()
+            self._parts.append(event.call)
+        elif isinstance(event, UsageUpdated):
+            self._usage = event.usage
+        self._has_begun = self._has_begun or not isinstance(event, FieldOmitted)
+
+    def message(self) -> Message:
+        """As much of the answer as arrived."""
+        self._seal()
+        return Message("assistant", tuple(self._parts))
+
+    def usage(self, *, may_have_cost: bool = True) -> Usage | None:
+        """What the attempt took as far as it was told, which is not all of it; None where nothing was sent, or the service refused."""
+        if self._is_over or not (self._has_begun or (may_have_cost and time.monotonic() >= self._sent_s)):
+            return None
+        return msgspec.structs.replace(self._usage, incomplete=1)
+
+    def response(self, reason: str) -> Response:
+        """What arrived, as an answer that ended for this reason."""
+        return Response(self.message(), FinishReason.OTHER, reason, usage=self.usage() or Usage())
+
+    def as_spent(self, model: str, deployment: str) -> list[Spent]:
+        """What the attempt has taken so far, for whoever adds up what is on record already."""
+        usage = self.usage()
+        return [] if usage is None else [Spent(0, 0, model, usage, deployment=deployment)]
+
+    def _write(self, kind: type[Text] | type[Thought], text: str) -> None:
+        if self._open is not kind and text:
+            self._seal()
+            self._open = kind
+        self._text.write(text)
+
+    def _seal(self) -> None:
+        if text := self._text.getvalue():
+            self._parts.append(self._open(text))
+            self._text = StringIO()
