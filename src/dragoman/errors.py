@@ -1,5 +1,6 @@
 """Every error Dragoman raises. The tree and the exit codes are in the docstring of `dragoman.values.errors`."""
 
+from dragoman.values.errors import AnswerTooLong as AnswerTooLong
 from dragoman.values.errors import BadRequest as BadRequest
 from dragoman.values.errors import Cancelled as Cancelled
 from dragoman.values.errors import ConfigError as ConfigError

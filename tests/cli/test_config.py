@@ -256,7 +256,7 @@ def test_a_wrong_row_is_named_with_its_line(home: Path, text: str, line: int, wo
 def test_the_defaults_are_those_of_the_rooms() -> None:
     retry, answers = RetryPolicy(), AnswerPolicy()
     assert RetryTable() == RetryTable(retry.attempts, retry.first_delay_s, retry.max_delay_s, retry.deadline_s)
-    assert AnswersTable() == AnswersTable(answers.attempts, answers.delay_s, answers.temperature)
+    assert AnswersTable() == AnswersTable(answers.attempts, answers.delay_s, answers.temperature, answers.max_chars, answers.max_events)
     assert msgspec.to_builtins(LoopGuardTable()) == msgspec.to_builtins(LoopLimits())
     assert limits_of(Config()) == Limits()
     assert settings_of(Config()) == Settings()

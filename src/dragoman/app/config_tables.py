@@ -18,6 +18,7 @@ _RETRY, _LIMITS, _WEB, _CONTEXT = RetryPolicy(), Limits(), WebAccess(), ContextS
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 CountOrOff = Annotated[int, Meta(ge=0, le=1_000_000)]
+AnswerSize = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Approval = Literal["plan", "default", "auto-edit"]
@@ -43,11 +44,13 @@ class RetryTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AnswersTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often an empty or unreadable answer is requested again."""
+    """How often an empty or unreadable answer is requested again, and how long an answer may be."""
 
     attempts: Annotated[int, Meta(ge=1, le=100)] = _LIMITS.answers.attempts
     delay_s: Seconds = _LIMITS.answers.delay_s
     temperature: Annotated[float, Meta(ge=0, le=2)] = _LIMITS.answers.temperature
+    max_chars: AnswerSize = _LIMITS.answers.max_chars
+    max_events: AnswerSize = _LIMITS.answers.max_events
 
 
 class LoopGuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -34,7 +34,7 @@ def limits_of(config: Config) -> Limits:
     answers = config.answers
     return Limits(
         max_turns=config.max_turns,
-        answers=AnswerPolicy(answers.attempts, answers.delay_s, answers.temperature),
+        answers=AnswerPolicy(answers.attempts, answers.delay_s, answers.temperature, answers.max_chars, answers.max_events),
         loop=msgspec.convert(msgspec.to_builtins(config.loop_guard), LoopLimits),
         max_output_chars=config.tools.max_output_chars,
         shell_timeout_s=config.tools.shell_timeout_s,

@@ -19,7 +19,7 @@ from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for
 from dragoman.cli.startup import mark_result_written
 from dragoman.values.contracts import Deny, Intent
-from dragoman.values.errors import DragomanError
+from dragoman.values.errors import DragomanError, OutputLimit
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent
@@ -122,7 +122,7 @@ class Headless:
 
     def _outcome_of(self, agent: Agent, run: Run) -> Outcome:
         result = run.result
-        whole = not result.exit_code or result.error_type == "OutputLimit"
+        whole = not result.exit_code or result.exit_code == OutputLimit.exit_code
         gone = EXIT_READER_GONE if self._out.gone else 0
         return outcome_of(
             result,

@@ -17,6 +17,7 @@ from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider, Tool
 from dragoman.values.errors import InputError, RateLimited
+from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
 
 if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog
@@ -125,12 +126,16 @@ class SessionOptions(msgspec.Struct, frozen=True):
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True):
-    """How often an answer is requested in all, if it is empty or unreadable."""
+    """How often an answer is requested in all, if it is empty or unreadable, and how long one may be."""
 
     attempts: int = 2
     delay_s: float = 0.5
     temperature: float = 1.0
     """What a retry is sampled at, to encourage another answer."""
+    max_chars: int = MAX_ANSWER_CHARS
+    """Longest answer, its thinking and the arguments of its calls included. A longer one is stopped: AnswerTooLong. 0: no bound."""
+    max_events: int = MAX_ANSWER_EVENTS
+    """The same for the pieces it comes in."""
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
 
 

@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
-from dragoman.values.errors import OutputLimit, ProviderError, Refused, StreamBroken
+from dragoman.values.errors import AnswerTooLong, OutputLimit, ProviderError, Refused, StreamBroken
 from dragoman.values.events import (
     CitationAdded,
     FieldOmitted,
@@ -37,7 +37,7 @@ from dragoman.values.notes import CUT_NOTE, MALFORMED_NOTE
 from dragoman.values.partial import Arrived, Pieces
 from dragoman.values.parts import says_something
 from dragoman.values.record import Said
-from dragoman.values.usage import usage_told
+from dragoman.values.usage import Usage, usage_told
 
 UNREADABLE = "the model wrote a tool call that could not be read"
 UNREADABLE_TRIES = 2
@@ -67,7 +67,7 @@ class Turn:
         self.response: Response | None = None
         self.pieces = Pieces()
         """What came before the service paused its answer, recorded as it came."""
-        self.arrived = Arrived()
+        self.arrived = Arrived(self._policy.max_chars, self._policy.max_events)
         """What has come of an answer that is not recorded yet. Where the turn is cancelled, the run records it."""
         self.arrived.finish()
 
@@ -83,6 +83,9 @@ class Turn:
                     yield event
         except InvalidAnswer as error:
             yield StreamInvalid(str(error.message))
+            raise
+        except AnswerTooLong:
+            yield TurnFinished(FinishReason.LENGTH, Usage(incomplete=1))
             raise
         if self.response is None:
             return

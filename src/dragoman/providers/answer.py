@@ -21,6 +21,7 @@ from dragoman.values.events import (
     UsageUpdated,
 )
 from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opaque, Part, Response, SafetyRating, Text, Thought, ToolCall
+from dragoman.values.partial import AnswerBound
 from dragoman.values.parts import unique_id
 from dragoman.values.usage import Usage
 
@@ -286,9 +287,11 @@ class ThinkTags:
 
 
 async def last_response(stream: AsyncGenerator[StreamEvent, None]) -> Response:
-    """The response a stream ends with, for providers that can only stream."""
+    """The response a stream ends with, for providers that can only stream. Raises AnswerTooLong for one that goes on and on."""
+    bound = AnswerBound()
     async with aclosing(stream) as events:
         async for event in events:
+            bound.take(event)
             if isinstance(event, ResponseFinished):
                 return event.response
     raise AssertionError("a stream ends with ResponseFinished or raises")

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 TRAILING_S = 5.0
 """How long to wait for trailing events after the finish reason."""
 MAX_BODY_BYTES = 256 * 1024 * 1024
+MAX_SILENT_BYTES = 64 * 1024 * 1024
+"""How much a stream may send in events that add nothing to the answer: signatures, progress."""
 WAIT_FOR_OTHERS_S = 600.0
 
 requests_under_way = Turnstile(most_connections, patience_s=WAIT_FOR_OTHERS_S)
@@ -398,6 +400,7 @@ async def _events(
     """The events of a body, up to its end or the answer's."""
     clock = asyncio.get_running_loop().time
     chunk: bytes | None = b""
+    silent_bytes = 0
     while chunk is not None:
         try:
             chunk = await limit.next(chunks)
@@ -413,6 +416,9 @@ async def _events(
                 continue
             for event in events:
                 yield event
+            silent_bytes = 0 if events else silent_bytes + len(data)
+            if silent_bytes > MAX_SILENT_BYTES:
+                raise StreamBroken(say("providers.says_nothing", most=MAX_SILENT_BYTES), retryable=False)
             # Counted from here: the time a reader takes over an event is not the service's.
             limit.at = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
             if decoder.ended:

@@ -10,6 +10,7 @@
     ├── UntrustedFolder                55
     ├── LoopDetected                   56
     ├── OutputLimit                    59   the answer was cut by the output limit
+    │   └── AnswerTooLong              59   it was stopped, because it is longer than any answer may be
     ├── Cancelled                     130
     └── ProviderError                  57   has .status .request_id .provider .retryable .retry_after_s
         ├── BadRequest                 57   400
@@ -107,6 +108,10 @@ class LoopDetected(DragomanError):
 
 class OutputLimit(DragomanError):
     exit_code = 59
+
+
+class AnswerTooLong(OutputLimit):
+    """An answer was stopped that has more characters or events than is allowed (`AnswerPolicy`): a service that never ends."""
 
 
 class Cancelled(DragomanError):

@@ -11,13 +11,19 @@ from io import StringIO
 
 import msgspec
 
-from dragoman.values.events import FieldOmitted, StreamEvent, TextDelta, ThoughtDelta, ToolCallReady, UsageUpdated
+from dragoman.base.words import say
+from dragoman.values.errors import AnswerTooLong
+from dragoman.values.events import FieldOmitted, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta, ToolCallReady, UsageUpdated
 from dragoman.values.messages import FinishReason, Message, Part, Response, Text, Thought
 from dragoman.values.record import Spent
 from dragoman.values.usage import Usage
 
 MAX_PAUSES = 8
 """How often a service may pause one answer."""
+MAX_ANSWER_CHARS = 20_000_000
+"""Longest answer, thinking and arguments of calls included: some twenty times what any model writes at once."""
+MAX_ANSWER_EVENTS = 1_000_000
+"""Most pieces of an answer: most services send one for each token."""
 
 
 class Pieces:
@@ -49,10 +55,35 @@ class Pieces:
         return msgspec.structs.replace(pieces[-1], message=Message("assistant", parts), usage=usage) if len(pieces) > 1 else pieces[-1]
 
 
+class AnswerBound:
+    """How long one answer may become, so that one that never ends does not fill the memory. 0: without bound."""
+
+    def __init__(self, max_chars: int = MAX_ANSWER_CHARS, max_events: int = MAX_ANSWER_EVENTS) -> None:
+        self._max_chars, self._max_events = max_chars, max_events
+        self._chars = self._events = self._argument_chars = 0
+
+    def take(self, event: StreamEvent) -> None:
+        """Count it. Raises AnswerTooLong where it is too much."""
+        self._events += 1
+        if isinstance(event, TextDelta | ThoughtDelta):
+            self._chars += len(event.text)
+        elif isinstance(event, ToolCallDelta):
+            self._chars += len(event.arguments)
+            self._argument_chars += len(event.arguments)
+        elif isinstance(event, ToolCallReady):  # they may have come in pieces before
+            self._chars += max(len(event.call.arguments) - self._argument_chars, 0)
+            self._argument_chars = 0
+        if 0 < self._max_chars < self._chars:
+            raise AnswerTooLong(say("values.answer_too_long", most=self._max_chars))
+        if 0 < self._max_events < self._events:
+            raise AnswerTooLong(say("values.too_many_events", most=self._max_events))
+
+
 class Arrived:
     """One attempt at an answer. Adding an event costs the same however many came before, and the text is kept once."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_chars: int = MAX_ANSWER_CHARS, max_events: int = MAX_ANSWER_EVENTS) -> None:
+        self._limits = max_chars, max_events
         self.begin()
 
     def begin(self, wait_s: float = 0.0) -> None:
@@ -61,6 +92,7 @@ class Arrived:
         self._open: type[Text] | type[Thought] = Text
         self._text = StringIO()
         self._usage = Usage()
+        self._bound = AnswerBound(*self._limits)
         self._has_begun = False
         self._is_over = False
         self._sent_s = time.monotonic() + wait_s
@@ -71,6 +103,9 @@ class Arrived:
         self._is_over = True
 
     def add(self, event: StreamEvent) -> None:
+        """Raises AnswerTooLong once there is too much; what had arrived stays."""
+        self._has_begun = self._has_begun or not isinstance(event, FieldOmitted)
+        self._bound.take(event)
         if isinstance(event, TextDelta):
             self._write(Text, event.text)
         elif isinstance(event, ThoughtDelta):
@@ -80,7 +115,6 @@ class Arrived:
             self._parts.append(event.call)
         elif isinstance(event, UsageUpdated):
             self._usage = event.usage
-        self._has_begun = self._has_begun or not isinstance(event, FieldOmitted)
 
     def message(self) -> Message:
         """As much of the answer as arrived."""

@@ -62,6 +62,7 @@ TEXTS = {
     "fewer agents at once",
     "providers.no_answer_in_time": "no answer from {url} in time; is the service up?",
     "providers.no_whole_answer_in_time": "no complete answer from {url} in time; is the service up?",
+    "providers.says_nothing": "the service sent more than {most:,} bytes that are no part of an answer",
     "providers.stalled": "no event came in time: the service stalled; try again",
     # --- answers that are cut or cannot be read
     "providers.cut_in_stream": "the connection was cut in the middle of the answer",

@@ -10,4 +10,8 @@ TEXTS = {
     "values.role_of_system": "Give instructions as `system`, which is not a message",
     "values.role_of_tool": "A result is a ToolResult in a message of the user",
     "values.role_of_user": "Write user for what a person says, and assistant for what the model said",
+    "values.answer_too_long": "stopped: the answer has more than {most:,} characters; its text is kept in the session. If it was "
+    "meant, raise answers.max_chars",
+    "values.too_many_events": "stopped: the answer came in more than {most:,} pieces; its text is kept in the session. If it was "
+    "meant, raise answers.max_events",
 }
