@@ -61,7 +61,7 @@ def test_type_checkers_see_the_same_names_from_the_same_modules(name: str) -> No
 
 
 def test_there_are_few_names_at_the_top() -> None:
-    assert len(dragoman._EXPORTS) <= 70
+    assert len(dragoman._EXPORTS) <= 71
 
 
 @pytest.mark.parametrize("name", dragoman._MODULES)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dragoman.providers.logged import Logged as Logged
     from dragoman.providers.retry import Retry as Retry
     from dragoman.providers.retry import RetryPolicy as RetryPolicy
+    from dragoman.providers.retry_call import retry as retry
     from dragoman.text_tools.options import TextOptions as TextOptions
     from dragoman.text_tools.wrapper import TextTools as TextTools
     from dragoman.tools.function import tool as tool
@@ -156,6 +157,7 @@ _EXPORTS: dict[str, str] = {
     "build_request": "dragoman.loop.requesting",
     "builtin_catalog": "dragoman.providers.catalog",
     "connect": "dragoman.providers.connect",
+    "retry": "dragoman.providers.retry_call",
     "tool": "dragoman.tools.function",
     "tool_result": "dragoman.values.messages",
     "user": "dragoman.values.messages",

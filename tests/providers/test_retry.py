@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dragoman as dm
+from dragoman.providers.catalog import builtin_catalog
+from dragoman.providers.faults import error_from_status
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.errors import BadRequest, ProviderError, QuotaExhausted, RateLimited, ServerError, StreamBroken
@@ -242,3 +245,124 @@ def test_the_hook_is_not_asked_about_other_errors() -> None:
         stream("answer: times=9\nerror: 503", Waits(), on_persistent_429=choose)
     with pytest.raises(BadRequest):
         stream("error: 400", Waits(), on_persistent_429=choose)
+
+
+# --- a caller's own call
+
+
+class Flaky:
+    """Fails as it is told, then returns."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+    async def later(self) -> str:
+        await asyncio.sleep(0)
+        return self()
+
+
+class NotYet(Exception):
+    retry_after_s = 7.0
+
+
+@pytest.mark.parametrize("error", [ServerError("down"), RateLimited("slow down"), ConnectionResetError(), TimeoutError()])
+def test_a_callers_own_call_is_tried_again(error: Exception) -> None:
+    waits, told = Waits(), []
+    flaky = Flaky(error, error)
+    assert asyncio.run(dm.retry(flaky.later, policy(waits), on_retry=told.append)) == "done"
+    assert flaky.calls == 3
+    assert [event.attempt for event in told] == [1, 2]
+    assert [event.wait_s for event in told] == waits.seconds
+    assert all(seconds > 0 for seconds in waits.seconds)
+
+
+def test_a_plain_function_is_tried_again_without_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    flaky = Flaky(ServerError("down", retry_after_s=3))
+    result: str = dm.retry(flaky, RetryPolicy(draw=lambda: 0.0))
+    assert (result, flaky.calls, waited) == ("done", 2, [3.0])
+
+
+def test_a_lambda_that_makes_a_coroutine_is_awaited() -> None:
+    waits, flaky = Waits(), Flaky(ServerError("down"))
+    assert asyncio.run(dm.retry(lambda: flaky.later(), policy(waits))) == "done"
+
+
+@pytest.mark.parametrize("error", [BadRequest("no"), ValueError("no"), QuotaExhausted("empty")])
+def test_what_waiting_cannot_mend_is_not_called_again(error: Exception) -> None:
+    flaky = Flaky(error)
+    with pytest.raises(type(error)):
+        dm.retry(flaky)
+    assert flaky.calls == 1
+
+
+def test_attempts_of_a_callers_call_are_bounded() -> None:
+    waits, flaky = Waits(), Flaky(*[ServerError(str(number)) for number in range(9)])
+    with pytest.raises(ServerError, match="3"):
+        asyncio.run(dm.retry(flaky.later, policy(waits, attempts=4)))
+    assert flaky.calls == 4
+
+
+@given(hint=st.floats(0, 50), draw=st.floats(0, 1))
+def test_a_callers_wait_is_never_shorter_than_asked(hint: float, draw: float) -> None:
+    waits, error = Waits(), NotYet()
+    error.retry_after_s = hint
+    asyncio.run(dm.retry(Flaky(error).later, policy(waits, draw=lambda: draw), retry_on_error=lambda error: isinstance(error, NotYet)))
+    assert waits.seconds[0] >= hint
+
+
+def test_a_wait_beyond_the_deadline_fails_at_once_and_says_what_was_asked() -> None:
+    waits, error = Waits(), NotYet("busy")
+    with pytest.raises(NotYet) as caught:
+        asyncio.run(dm.retry(Flaky(error).later, policy(waits), retry_on_error=lambda error: True, retry_after_s=lambda error: 3600.0))
+    assert waits.seconds == []
+    assert "asks to wait 3600 s" in caught.value.__notes__[0]
+
+
+def test_a_cancel_passes_through() -> None:
+    async def go() -> None:
+        task = asyncio.ensure_future(dm.retry(lambda: asyncio.sleep(30)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go())
+
+
+# --- hints of any size
+
+
+@pytest.mark.parametrize("hint", ["1000000000", "99999999999999999999", "1e400", "3" * 500])
+@pytest.mark.parametrize("protocol", ["gemini", "anthropic"])
+def test_a_huge_wait_is_heeded(hint: str, protocol: str) -> None:
+    """It was ignored, and the service asked again after five seconds. Nobody waits that long: it fails at once and says what was asked."""
+    deployment = builtin_catalog().deployments[protocol]
+    error = error_from_status(429, {"retry-after": hint}, b"{}", deployment)
+    assert error.retry_after_s is not None
+    assert error.retry_after_s >= 1e9
+    waits = Waits()
+
+    async def refuse() -> str:
+        raise error
+
+    provider = ScriptedProvider("text: never")
+    provider.generate = lambda request: refuse()  # type: ignore[assignment,return-value,method-assign]
+    with pytest.raises(RateLimited, match="asks to wait") as caught:
+        asyncio.run(Retry(provider, policy(waits)).generate(REQUEST))
+    assert waits.seconds == []
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("hint", ["-1", "nan", "soon", ""])
+def test_what_is_no_wait_is_no_hint(hint: str) -> None:
+    deployment = builtin_catalog().deployments["anthropic"]
+    assert error_from_status(429, {"retry-after": hint}, b"{}", deployment).retry_after_s is None

@@ -205,12 +205,16 @@ def _header_hints(headers: Mapping[str, str], now: float) -> Iterator[float | No
         yield seconds if seconds is not None else _seconds_until(value, now)
 
 
+MAX_HINT_S = 1e18
+"""A longer wait is as long as this one: nobody waits it out, and a clock cannot hold it."""
+
+
 def _number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if 0 <= value < 1e9 else None
+    return min(value, MAX_HINT_S) if value >= 0 else None  # also false for NaN
 
 
 def _seconds_until(date: str, now: float) -> float | None:

@@ -55,8 +55,12 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
     def delay_s(self, failures: int, error: ProviderError | None) -> float:
         """How long to wait after so many failures. Jitter never shortens what the server said."""
-        if error is not None and error.retry_after_s is not None:
-            return error.retry_after_s * (1 + 0.1 * self.draw())
+        return self.delay_after_s(failures, error.retry_after_s if error is not None else None)
+
+    def delay_after_s(self, failures: int, hint_s: float | None) -> float:
+        """The same by the server's hint alone."""
+        if hint_s is not None:
+            return hint_s * (1 + 0.1 * self.draw())
         backoff = min(self.max_delay_s, self.first_delay_s * 2 ** (failures - 1))
         return max(0.0, backoff * (1 + self.jitter * (2 * self.draw() - 1)))
 
@@ -69,7 +73,7 @@ class Retry(WrappingProvider):
         self.policy = policy or RetryPolicy()
 
     async def generate(self, request: Request) -> Response:
-        attempts = _Attempts(self.policy)
+        attempts = Attempts(self.policy)
         while True:
             try:
                 response = await self.provider.generate(request)
@@ -82,7 +86,7 @@ class Retry(WrappingProvider):
             await self.policy.sleep(wait_s)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        attempts = _Attempts(self.policy)
+        attempts = Attempts(self.policy)
         while True:
             model, is_usable = request.model, True
             try:
@@ -109,7 +113,7 @@ class Retry(WrappingProvider):
         return await self._retry(lambda: self.provider.embed(texts, model), Request(model, ()))
 
     async def _retry(self, call: Callable[[], Awaitable[Any]], request: Request) -> Any:
-        attempts = _Attempts(self.policy)
+        attempts = Attempts(self.policy)
         while True:
             try:
                 return await call()
@@ -118,8 +122,8 @@ class Retry(WrappingProvider):
             await self.policy.sleep(wait_s)
 
 
-class _Attempts:
-    """Counts failures and the time waited for one request."""
+class Attempts:
+    """Counts failures and the time waited for one request or call."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self.policy = policy
@@ -135,12 +139,19 @@ class _Attempts:
         """The request to send next and how long to wait before; raises the error if there is no further attempt."""
         if self.is_exhausted or not self.policy.retry_on_error(error):
             return await self._switch_model(error, request), 0.0
-        wait_s = self.policy.delay_s(self.failures + 1, error)
-        if self._waited_s + wait_s > self.policy.deadline_s:
+        wait_s = self.next_wait_s(error.retry_after_s)
+        if wait_s is None:
             return await self._switch_model(_wait_too_long(error, self.policy.deadline_s), request), 0.0
+        return request, wait_s
+
+    def next_wait_s(self, hint_s: float | None) -> float | None:
+        """How long to wait before the next attempt, by the server's hint if it gave one; None if that is beyond the deadline."""
+        wait_s = self.policy.delay_after_s(self.failures + 1, hint_s)
+        if self._waited_s + wait_s > self.policy.deadline_s:
+            return None
         self.failures += 1
         self._waited_s += wait_s
-        return request, wait_s
+        return wait_s
 
     def wants_another(self, response: Response) -> bool:
         """Whether the content of an answer is unusable, and it may be requested again."""
@@ -166,10 +177,8 @@ def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
     hint = error.retry_after_s
     if hint is None:
         return error
-    reset = datetime.now().astimezone() + timedelta(seconds=hint)
-    when = reset.strftime("%H:%M:%S" if hint < 12 * 3600 else "%Y-%m-%d %H:%M")
     too_long = type(error)(
-        say("providers.wait_too_long", message=error.message, seconds=hint, time=when, limit=deadline_s),
+        wait_words(error.message, hint, deadline_s),
         provider=error.provider,
         status=error.status,
         request_id=error.request_id,
@@ -179,3 +188,13 @@ def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
     )
     too_long.__cause__ = error
     return too_long
+
+
+def wait_words(message: str, hint_s: float, deadline_s: float) -> str:
+    """That the service asks to wait longer than is allowed, and until when, if a calendar goes that far."""
+    try:
+        reset = datetime.now().astimezone() + timedelta(seconds=hint_s)
+        when = reset.strftime("%H:%M:%S" if hint_s < 12 * 3600 else "%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return say("providers.wait_far_too_long", message=message, seconds=hint_s, limit=deadline_s)
+    return say("providers.wait_too_long", message=message, seconds=hint_s, time=when, limit=deadline_s)

@@ -56,6 +56,7 @@ TEXTS = {
     "providers.daily_quota": "{message} — the daily quota is used up; it is reset once a day, or choose another model",
     "providers.wait_too_long": "{message} — the service asks to wait {seconds:.0f} s, until {time}, which is longer than the limit "
     "of {limit:.0f} s",
+    "providers.wait_far_too_long": "{message} — the service asks to wait {seconds:.0f} s, which is longer than the limit of {limit:.0f} s",
     "providers.unusable_content": "the answer's content is unusable",
     # --- timeouts
     "providers.too_many_requests": "{count} requests of this process are under way, and none ended within {minutes:.0f} minutes; run "
