@@ -80,6 +80,7 @@ LATER = {
     "loop.search_model": "only where the chat model cannot search",
     "loop.trial": "only where the request may be too long",
     "loop.upkeep": "not before a first answer",
+    "policy.own_files": "only where something is written",
     "providers.anthropic_schema": "only where the answer must be JSON",
     "providers.auth": "doctor shows what is wrong with it",
     "providers.fault_body": "only where a service answers with an error",
@@ -129,6 +130,7 @@ OTHERS_LATER = {
     "tempfile": "only where a file is edited or set aside",
     "tomllib": "only where there is a configuration file",
     "truststore": "only on macOS and Windows",
+    "unicodedata": "only where a path is not ASCII",
     "urllib.request": "only where the system has proxies of its own",
     "zipfile": "only for weights",
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agents import make_agent
 from dragoman.loop.memory import load_memory
@@ -144,7 +145,7 @@ def test_it_is_judged_like_a_write_that_is_believed_later(path: Path) -> None:
     assert tool.spec.kind == "edit"
     assert not tool.spec.read_only
     view = tool.intend({"fact": "One."})
-    assert judge(tool.spec, view, "auto-edit", frozenset(["edit"])) == MustAsk(view)
+    assert judge(tool.spec, view, "auto-edit", frozenset(["edit"])) == MustAsk(replace(view, guarded="trusted"))
     assert isinstance(judge(tool.spec, view, "plan"), Deny)
 
 

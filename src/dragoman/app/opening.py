@@ -49,6 +49,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
             [require_directory(os.path.join(setup.workspace, each), "--include") for each in setup.options.include],
             memory=memory,
             memory_file=setup.places.memory_file,
+            guarded=_guarded(setup),
         ),
         approval=ApprovalOptions(config.approval, ask, ask_user, _grants(setup)),
         session=_session(setup),
@@ -137,6 +138,12 @@ def _grants(setup: Setup) -> Grants:
     return Grants(setup.places.grants_file, os.path.realpath(setup.workspace))
 
 
+def _guarded(setup: Setup) -> list[str]:
+    """Files that decide what later runs do and lie where the user put them: the configuration in use, and the system prompt."""
+    system = _system_file(setup)
+    return [*(file.path for file in setup.loaded.files), *([system] if system else [])]
+
+
 def _session(setup: Setup) -> SessionOptions:
     resume = setup.options.resume
     is_kept = setup.config.sessions.keep or resume is not None
@@ -222,7 +229,7 @@ def _disable_tools(agent: Agent, setup: Setup) -> None:
 
 def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
     """The user's memory files, those of the folder if it is trusted, and notices about files that were not used."""
-    memory = load_memory(setup.workspace, setup.places.config, trusted=setup.options.trust)
+    memory = load_memory(setup.workspace, setup.places.config, trusted=setup.options.trust, secret=(setup.places.keys_file,))
     notices = [say("memory_ignored", names=", ".join(memory.untrusted))] if memory.untrusted else []
     for problem in memory.problems:
         reason = problem.detail or say(f"not_used_{problem.kind}")
@@ -239,14 +246,17 @@ def _nearest_model(setup: Setup, agent: Agent) -> str:
     return say("unknown_model_nearest", names=names[0]) if names else ""
 
 
-def _system(setup: Setup) -> str | None:
+def _system_file(setup: Setup) -> str:
     path = setup.config.system_file
+    return os.path.join(os.path.dirname(setup.loaded.source("system_file").name), os.path.expanduser(path)) if path else ""
+
+
+def _system(setup: Setup) -> str | None:
+    path = _system_file(setup)
     if not path:
         return None
     from dragoman.app.text_files import FileProblem, read_text
 
-    folder = os.path.dirname(setup.loaded.source("system_file").name)
-    path = os.path.join(folder, os.path.expanduser(path))
     try:
         return read_text(path, MAX_SYSTEM_BYTES)
     except FileProblem as problem:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 try:
     import fcntl
@@ -13,6 +15,8 @@ except ImportError:  # Windows: files are not locked
 
 PATIENCE_S = (0.02, 0.08)
 """Waits between attempts. A process that was killed while it started another leaves the lock with that one for a moment."""
+LONG_PATIENCE_S = (0.01,) * 500
+"""For changes that take milliseconds."""
 _NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -40,6 +44,21 @@ def lock(descriptor: int, patience_s: tuple[float, ...] = PATIENCE_S) -> bool:
                 return False
             raise
     return False
+
+
+@contextmanager
+def hold(path: str) -> Iterator[None]:
+    """Let nobody else change a file of ours meanwhile. The lock is on a file beside it, because this one may be replaced as a whole.
+
+    Raises OSError; Locked if somebody else holds it for seconds.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(f"{path}.lock", flags, 0o600)
+    try:
+        lock(descriptor, LONG_PATIENCE_S)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def holder_of(descriptor: int) -> int:

@@ -28,6 +28,11 @@ class Places(msgspec.Struct, frozen=True):
         return os.path.join(self.data, "grants.jsonl")
 
     @property
+    def keys_file(self) -> str:
+        """Keys stored by `dragoman auth add`. Not beside the configuration, which people publish with their dotfiles."""
+        return os.path.join(self.data, "keys.json")
+
+    @property
     def memory_file(self) -> str:
         """What the model should remember in every session."""
         return os.path.join(self.config, "DRAGOMAN.md")
@@ -46,6 +51,14 @@ class Places(msgspec.Struct, frozen=True):
     def sessions(self) -> str:
         """Conversations, one file each."""
         return os.path.join(self.data, "sessions")
+
+    @property
+    def named_files(self) -> tuple[str, ...]:
+        """Every file and folder above by its own path: each may be a link to somewhere else."""
+        return (
+            *(self.config_file, self.memory_file, self.grants_file, self.keys_file),
+            *(self.sessions, self.weights, self.prompts),
+        )
 
 
 def find_places(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> Places:

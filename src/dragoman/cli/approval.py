@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,8 @@ from dragoman.values.schema import problems
 SAID_NO = "the user said no"
 REFUSED = "the user refused it and said: {reason}"
 
+Intend = Callable[[Tool, Mapping[str, Any]], Intent]
+"""What a call with these arguments would do, as `Approvals.intend` says it."""
 Edit = Callable[[str, str], Awaitable[str | None]]
 """Lets the user edit a text; the file name gives its type. None: they gave up. Raises EditorFailed."""
 
@@ -72,10 +74,11 @@ class Dialog:
 class Questions:
     """`ask` and `ask_user` of an agent, in the terminal. One question at a time. `find` looks up a tool by name."""
 
-    def __init__(self, dialog: Dialog, report: TerminalReport, find: Callable[[str], Tool | None]) -> None:
+    def __init__(self, dialog: Dialog, report: TerminalReport, find: Callable[[str], Tool | None], intend: Intend) -> None:
         self._dialog = dialog
         self._report = report
         self._find = find
+        self._intend = intend
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, call: ToolCall, intent: Intent) -> Allow | Deny:
@@ -83,7 +86,7 @@ class Questions:
         async with self._one_at_a_time:
             await _let_events_be_shown()
             with self._report.hold():
-                return await _Approval(self._dialog, self._find(call.name), call, intent).decide()
+                return await _Approval(self._dialog, self._find(call.name), call, intent, self._intend).decide()
 
     async def ask_user(self, question: str, choices: Sequence[str]) -> str:
         """Implements contracts.AskUser. An empty string: the user did not answer."""
@@ -106,13 +109,14 @@ class Questions:
 class _Approval:
     """Asks about one call until the user has decided."""
 
-    def __init__(self, dialog: Dialog, tool: Tool | None, call: ToolCall, intent: Intent) -> None:
+    def __init__(self, dialog: Dialog, tool: Tool | None, call: ToolCall, intent: Intent, intend: Intend) -> None:
         self._dialog = dialog
         self._screen = dialog.screen
         self._tool = tool
         self._kind = tool.spec.kind if tool is not None else "other"
         self._call = call
         self._intent = intent
+        self._intend = intend
         self._arguments = ""
         """The arguments as edited by the user; empty if they were not edited."""
 
@@ -130,10 +134,10 @@ class _Approval:
             case "y":
                 self._echo("answered_yes")
                 return Allow(self._arguments)
-            case "a":
+            case "a" if not self._intent.guarded:
                 self._echo("answered_always")
                 return Allow(self._arguments, remember="session")
-            case "s":
+            case "s" if not self._intent.guarded:
                 self._echo("answered_save")
                 return Allow(self._arguments, remember="saved")
             case "n":
@@ -171,6 +175,8 @@ class _Approval:
             else:  # any text may come: the bar marks it, so that no part of it can look like our own output
                 screen.line(f"│ {line}")
         self._show_reading()
+        if intent.guarded:
+            screen.message(say(f"guarded_{intent.guarded}"), "yellow")
         if intent.problem:
             screen.message(say("will_fail", problem=intent.problem), "red")
 
@@ -187,7 +193,9 @@ class _Approval:
             self._screen.message(say("echoes", tool=escape_hidden(note.echo_of, one_line=True)), "red")
 
     def _choices(self) -> str:
-        """Says what `always` covers: for an edit all edits, for a command only itself."""
+        """Says what `always` covers: for an edit all edits, for a command only itself. What is guarded it never covers."""
+        if self._intent.guarded:
+            return say("run_it_once")
         names = {"edit": say("covers_edits"), "execute": say("covers_command")}
         scope = escape_hidden(self._intent.scope, one_line=True)
         covers = names.get(self._kind) or say("covers_tool", name=f"{self._call.name} {scope}".rstrip())
@@ -222,7 +230,7 @@ class _Approval:
             self._screen.message(say("edit_misfit", problems="; ".join(found)), "red")
             return
         self._arguments = jsontext.dumps(args)
-        self._intent = self._tool.intend(args)
+        self._intent = self._intend(self._tool, args)
         self._show()
 
 

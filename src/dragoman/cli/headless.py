@@ -13,7 +13,6 @@ from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.app.signals import Interrupts
 from dragoman.base.words import say
-from dragoman.cli.call_lines import title
 from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed_outcome, outcome_of
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for
@@ -22,8 +21,10 @@ from dragoman.values.contracts import Deny, Intent
 from dragoman.values.errors import DragomanError, OutputLimit
 
 if TYPE_CHECKING:
+    from dragoman.cli.refusals import Refusals
     from dragoman.loop.agent import Agent
     from dragoman.loop.run import Run
+    from dragoman.policy.approvals import Ruling
     from dragoman.values.messages import ToolCall
 
 EXIT_READER_GONE = 141
@@ -44,7 +45,7 @@ class Headless:
         self._out = output_for(options)
         self._messages = messages_for(options)
         self._report: Report = report_for(options, self._out, self._messages)
-        self._refused: list[str] = []
+        self._rulings: Refusals | None = None
         self._agent: Agent | None = None
         self._run: Run | None = None
         self._finishing = False
@@ -101,7 +102,8 @@ class Headless:
             self.interrupts.detach()
             self._out.detach()
         await self._print_traceback(run)
-        self._report_refusals()
+        for line in self._rulings.lines(agent.approvals.mode) if self._rulings is not None else ():
+            self._messages.line(line)
         return self._outcome_of(agent, run)
 
     async def _open(self, loop: asyncio.AbstractEventLoop, setup: Setup) -> Agent:
@@ -115,6 +117,7 @@ class Headless:
         if setup.config.tools.discover:
             self.interrupts.attach(loop, cancel)
         opened = await open_agent(setup, ask=self._refuse)
+        opened.agent.approvals.on_ruling = self._take_ruling
         self.interrupts.detach()
         for notice in opened.notices:
             self._notice(notice)
@@ -129,22 +132,31 @@ class Headless:
             agent.session_id,
             self._report.response if whole else "",
             not_saved=agent.not_saved,
-            refused=len(self._refused),
+            refused=self._refused_calls,
             interrupted=self.interrupts.code or gone,
         )
 
     # --- refusing: there is no user to ask
 
-    async def _refuse(self, call: ToolCall, intent: Intent) -> Deny:
-        self._refused.append(intent.title or title(call))
-        return Deny(say("refused_to_model", name=call.name))
+    @property
+    def _refusals(self) -> Refusals:
+        """Loaded where there is something to tell: mostly nothing is refused."""
+        if self._rulings is None:
+            from dragoman.cli.refusals import Refusals
 
-    def _report_refusals(self) -> None:
-        if not self._refused:
-            return
-        names = list(dict.fromkeys(self._refused))
-        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-        self._messages.line(say("refused", count=len(self._refused), names=shown))
+            self._rulings = Refusals()
+        return self._rulings
+
+    @property
+    def _refused_calls(self) -> int:
+        return self._rulings.count if self._rulings is not None else 0
+
+    def _take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
+        self._refusals.take_ruling(ruling, call, intent, reason)
+
+    async def _refuse(self, call: ToolCall, intent: Intent) -> Deny:
+        self._refusals.take(call, intent)
+        return Deny(say("refused_to_model", name=call.name))
 
     # --- cancellation and failure
 
@@ -152,8 +164,8 @@ class Headless:
         failure = Failure(say("cancelled"), "Cancelled", code)
         if self._agent is None or self._run is None:
             return Outcome(failure=failure)
-        agent, refused = self._agent, len(self._refused)
-        stopped = outcome_of(self._run.result, agent.session_id, "", not_saved=agent.not_saved, refused=refused)
+        agent = self._agent
+        stopped = outcome_of(self._run.result, agent.session_id, "", not_saved=agent.not_saved, refused=self._refused_calls)
         return msgspec.structs.replace(stopped, failure=failure)
 
     def _end_early(self, code: int) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base import jsontext
+from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
 from dragoman.loop.model import Models, is_doubtful
@@ -66,7 +67,9 @@ class Harness:
         """What the model is told first; None: the prompt that suits it."""
         self.context = context
         self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin)
-        self.workspace = Workspace(workspace.root, include=workspace.include, readable=(session.outputs,))
+        self.workspace = Workspace(
+            workspace.root, include=workspace.include, readable=(session.outputs,), secret=(find_places().keys_file,)
+        )
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
         dependencies = ToolDependencies(
@@ -80,8 +83,16 @@ class Harness:
         self._builtin = {tool.spec.name: tool for tool in ours}
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
+        self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
         self.approvals = Approvals(
-            self.registry.get, approval.mode, approval.ask, grants=approval.grants, trusted=_is_own_function, doubted=is_doubtful
+            self.registry.get,
+            approval.mode,
+            approval.ask,
+            grants=approval.grants,
+            session=session.id if session.log is not None else "",
+            is_own=self._is_own,
+            trusted=_is_own_function,
+            doubted=is_doubtful,
         )
         self.orientation = Orientation(workspace.memory) if workspace.describe else None
         self.has_new_directories = False
@@ -182,6 +193,13 @@ class Harness:
     def _writes(self, call: ToolCall, arguments: str) -> tuple[str, ...]:
         tool = self.registry.get(call.name)
         return tool.intend(jsontext.decode_object(arguments or call.arguments) or {}).writes if tool is not None else ()
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a file that would be written is one of our own: configuration, approvals, keys, sessions, caches."""
+        from dragoman.policy.own_files import OwnFiles  # not needed before something is written
+
+        kept_in = self.session.log.folder if self.session.log is not None else ""
+        return OwnFiles((find_places(),), (*self._guarded, kept_in), workspace=self.workspace.root).hold(path)
 
     def _report_not_kept(self, message: str) -> None:
         self.session.work.tell(SavingChanged(True, str(message)))

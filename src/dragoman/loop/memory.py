@@ -62,14 +62,14 @@ class Memory(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def load_memory(workspace: str, user_folder: str = "", *, trusted: bool) -> Memory:
+def load_memory(workspace: str, user_folder: str = "", *, trusted: bool, secret: Sequence[str] = ()) -> Memory:
     """The user's own memory files, then those from the project's root down to the workspace, if the project is trusted.
 
-    A file that is a link to or a copy of another is included once. Never raises.
+    A file that is a link to or a copy of another is included once; one of `secret`, which hold keys, never. Never raises.
     """
     workspace = os.path.realpath(workspace)
     root = repository_root(workspace) or workspace
-    reader = _Reader(workspace)
+    reader = _Reader(workspace, frozenset(map(os.path.realpath, secret)))
     if user_folder:
         for path in _existing_files([user_folder]):
             reader.take(path, os.path.realpath(user_folder), is_users=True)
@@ -117,7 +117,8 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Reader:
-    def __init__(self, workspace: str) -> None:
+    def __init__(self, workspace: str, secret: frozenset[str]) -> None:
+        self._secret = secret
         self.files: list[tuple[str, str]] = []
         self.problems: list[Problem] = []
         self._workspace = workspace
@@ -147,6 +148,8 @@ class _Reader:
         real = file.real
         if real in file.above:
             raise _NotUsed("circle")
+        if real in self._secret:
+            raise _NotUsed("outside")
         if real in self._seen:
             raise _NotUsed("told")
         data = _bytes_of(real, base)

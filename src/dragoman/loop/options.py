@@ -98,6 +98,8 @@ class WorkspaceOptions(msgspec.Struct, frozen=True):
     """Memory files, each with its path and what it says: told with the first message."""
     memory_file: Path = ""
     """The file `save_memory` adds to; empty: the tool is not offered."""
+    guarded: Sequence[Path] = ()
+    """Further files and folders that no tool writes unasked, beside our own configuration, approvals, logs and caches."""
 
 
 class ApprovalOptions(msgspec.Struct, frozen=True):

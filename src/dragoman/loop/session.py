@@ -166,6 +166,11 @@ class SessionLog:
             return str(say("loop.was_not_saved", reason=journal.fault or say("loop.entries_lost", count=journal.lost)))
         return str(say("loop.files_not_saved", reason=blobs.fault)) if blobs.fault else ""
 
+    @property
+    def folder(self) -> str:
+        """The folder of all sessions."""
+        return self._store.root
+
     def open(self, name: str) -> StoredSession:
         """Go on with a session. Raises InputError where it cannot be opened."""
         self._stored = self._store.open(self._store.find(name, self._workspace).path, self.report_fault)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
 
 from dragoman.base import jsontext
 from dragoman.policy.grants import Grants
@@ -15,9 +18,16 @@ NO_ONE_TO_ASK = (
 )
 
 
+Ruling = Literal["refused", "granted", "not_saved"]
+"""What a front end may want to tell: a call that the mode refused, one that ran because of a saved grant, a grant that was not saved."""
+OnRuling = Callable[[Ruling, ToolCall, Intent, str], None]
+"""The text says why, where there is a reason to tell."""
+
+
 class Approvals:
     """`decide` is a contracts.Decide. `trusted` tools skip the rules (an embedder's own functions). `doubted` calls may have been written
-    by someone other than the model: the user confirms each, whatever the rules say."""
+    by someone other than the model: the user confirms each, whatever the rules say. `is_own` knows our own files (own_files.py).
+    `session` is written beside what is saved."""
 
     def __init__(
         self,
@@ -26,13 +36,19 @@ class Approvals:
         ask: Ask | None = None,
         *,
         grants: Grants | None = None,
+        session: str = "",
+        is_own: Callable[[str], bool] = lambda path: False,
         trusted: Callable[[Tool], bool] = lambda tool: False,
         doubted: Callable[[ToolCall, ToolSpec], bool] = lambda call, spec: False,
     ) -> None:
         self.mode: Mode = mode
         self.ask = ask
         self._find = find
-        self._grants = grants or Grants()
+        self.grants = grants or Grants()
+        self.on_ruling: OnRuling | None = None
+        """Told what was decided without asking; see Ruling."""
+        self._session = session
+        self._is_own = is_own
         self._trusted = trusted
         self._doubted = doubted
 
@@ -43,13 +59,21 @@ class Approvals:
         is_doubted = self._doubted(call, tool.spec)
         if self._trusted(tool) and not is_doubted:
             return Allow()
-        intent = tool.intend(jsontext.decode_object(call.arguments) or {})
-        verdict = judge(tool.spec, intent, self.mode, self._grants.keys)
+        intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
+        verdict = judge(tool.spec, intent, self.mode, self.grants.keys)
         if is_doubted and isinstance(verdict, Allow):
             verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
+            self._tell_ruling(verdict, call, tool, intent)
             return verdict
         return Deny(NO_ONE_TO_ASK.format(name=call.name)) if self.ask is None else self._ask_person(self.ask, call, tool, verdict.view)
+
+    def intend(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
+        """What a call would do, and whether it would do it to our own files."""
+        intent = tool.intend(args)
+        if any(map(self._is_own, intent.writes)):
+            return msgspec.structs.replace(intent, guarded="own")
+        return intent
 
     async def _ask_person(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny:
         answer = await ask(call, view)
@@ -60,10 +84,20 @@ class Approvals:
             edited = jsontext.decode_object(answer.arguments)
             if edited is None:
                 return Deny("the edited arguments are not a JSON object: the call was not run")
-            view = tool.intend(edited)
-            again = judge(tool.spec, view, self.mode, self._grants.keys)
+            again = judge(tool.spec, self.intend(tool, edited), self.mode)
             if isinstance(again, Deny):
                 return again
-        if answer.remember != "once":
-            self._grants.add(grant_key(tool.spec, view), saved=answer.remember == "saved")
+            view = again.view if isinstance(again, MustAsk) else self.intend(tool, edited)
+        if answer.remember != "once" and not view.guarded:
+            problem = self.grants.add(grant_key(tool.spec, view), saved=answer.remember == "saved", session=self._session)
+            if problem and self.on_ruling is not None:
+                self.on_ruling("not_saved", call, view, problem)
         return answer
+
+    def _tell_ruling(self, verdict: Allow | Deny, call: ToolCall, tool: Tool, intent: Intent) -> None:
+        if self.on_ruling is None:
+            return
+        if isinstance(verdict, Deny):
+            self.on_ruling("refused", call, intent, verdict.reason)
+        elif grant_key(tool.spec, intent) in self.grants.saved and isinstance(judge(tool.spec, intent, self.mode), MustAsk):
+            self.on_ruling("granted", call, intent, "")

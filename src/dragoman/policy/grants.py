@@ -1,61 +1,150 @@
-"""What the user has allowed from now on: for this session, or permanently for this folder."""
+"""What the user has allowed from now on: for this session, or permanently for a folder.
+
+The file is the truth about what is saved: it is read again when it has changed, so what is revoked elsewhere asks again at the next call.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
+from hashlib import sha256
+from typing import Literal
 
 import msgspec
 
-from dragoman.base.private import make_directory
+from dragoman.base.atomic import replace_file
+from dragoman.base.clock import now_ms
+from dragoman.base.lock import hold
+from dragoman.base.private import make_directory, write_whole
 
-_MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = 16_000_000
+"""A longer file grants nothing."""
+Covers = Literal["edits", "command", "tool", "scope"]
 
 
-class _SavedGrant(msgspec.Struct, frozen=True):
+class SavedGrant(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the file."""
+
     folder: str
     key: str
+    """What it covers, as `judge.grant_key` writes it."""
+    saved_ms: int | None = None
+    """When; None: it was saved before this was kept."""
+    session: str = ""
+    """The session in which it was saved, if that is known."""
+
+    @property
+    def id(self) -> str:
+        """Short, and the same for as long as the grant means the same."""
+        return sha256(f"{self.folder}\0{self.key}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def covered_by(key: str) -> tuple[Covers, str, str]:
+    """What a key covers: all edits, one command, a tool, or a tool within a scope; the tool's name; the command or scope."""
+    if key == "edit":
+        return "edits", "", ""
+    tool, space, rest = key.partition(" ")
+    if not space:
+        return "tool", tool, ""
+    return ("command" if tool == "run_shell" else "scope"), tool, rest
 
 
 class Grants:
     """Keys of calls that run without asking. With a file, saved grants also apply to later sessions in the folder."""
 
     def __init__(self, file: str = "", folder: str = "") -> None:
-        self._file = file
-        self._folder = folder
-        self.keys: frozenset[str] = frozenset(self._load())
+        self.file = file
+        self.folder = folder
+        self.of_session: frozenset[str] = frozenset()
+        """Those that end with the session."""
+        self._saved: frozenset[str] = frozenset()
+        self._read_at: tuple[int, ...] | None = None
 
-    def add(self, key: str, *, saved: bool = False) -> None:
-        self.keys |= {key}
-        if saved and self._file:
-            self._save(key)
+    @property
+    def keys(self) -> frozenset[str]:
+        return self.of_session | self.saved
 
-    def _load(self) -> list[str]:
-        if not self._file or not os.path.exists(self._file):
-            return []
-        try:
-            with open(self._file, "rb") as file:
-                lines = file.read(_MAX_FILE_BYTES).splitlines()
-        except OSError:
-            return []  # the user is asked again
-        found: list[str] = []
-        for line in lines:
-            try:
-                grant = msgspec.json.decode(line, type=_SavedGrant)
-            except msgspec.DecodeError:
-                continue  # a torn line grants nothing
-            if grant.folder == self._folder:
-                found.append(grant.key)
-        return found
+    @property
+    def saved(self) -> frozenset[str]:
+        """The saved ones of this folder, as the file has them now."""
+        if not self.file:
+            return self._saved
+        state = _state_of(self.file)
+        if state != self._read_at or state is None:
+            self._read_at = state
+            self._saved = frozenset(grant.key for grant in _read_or_none(self.file) if grant.folder == self.folder)
+        return self._saved
 
-    def _save(self, key: str) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        line = b"\n" + msgspec.json.encode(_SavedGrant(self._folder, key)) + b"\n"  # a leading newline, so that it never joins a torn line
+    def add(self, key: str, *, saved: bool = False, session: str = "") -> str:
+        """Returns why it could not be saved, or an empty string; it then holds for the session."""
+        if not saved or not self.file:
+            self.of_session |= {key}
+            return ""
         try:
-            make_directory(os.path.dirname(self._file))
-            descriptor = os.open(self._file, flags, 0o600)
-        except OSError:
-            return  # the grant still applies to this session
+            _append(self.file, SavedGrant(self.folder, key, now_ms(), session))
+        except OSError as error:
+            self.of_session |= {key}
+            return error.strerror or str(error)
+        return ""
+
+    def end(self, key: str) -> None:
+        """Take back one that was given for the session."""
+        self.of_session -= {key}
+
+
+def read_grants(file: str) -> list[SavedGrant]:
+    """All saved grants, of every folder, oldest first. Torn or damaged lines grant nothing. Raises OSError if it cannot be read."""
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return []
+    if len(data) > MAX_FILE_BYTES:
+        return []
+    grants: dict[str, SavedGrant] = {}
+    for line in data.splitlines():
         try:
-            os.write(descriptor, line)
+            grant = msgspec.json.decode(line, type=SavedGrant)
+        except msgspec.DecodeError:
+            continue
+        grants.setdefault(grant.id, grant)
+    return list(grants.values())
+
+
+def revoke_grants(file: str, ids: Collection[str]) -> list[SavedGrant]:
+    """Take back the grants with these ids, and return those there were. Raises OSError, and then nothing has changed."""
+    if not os.path.exists(file):
+        return []
+    with hold(file):
+        grants = read_grants(file)
+        revoked = [grant for grant in grants if grant.id in ids]
+        if revoked:
+            kept = [grant for grant in grants if grant.id not in ids]
+            replace_file(file, b"".join(msgspec.json.encode(grant) + b"\n" for grant in kept))
+    return revoked
+
+
+def _append(file: str, grant: SavedGrant) -> None:
+    make_directory(os.path.dirname(file))
+    with hold(file):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        descriptor = os.open(file, flags, 0o600)
+        try:
+            write_whole(descriptor, b"\n" + msgspec.json.encode(grant) + b"\n")  # a leading newline, so that it never joins a torn line
         finally:
             os.close(descriptor)
+
+
+def _read_or_none(file: str) -> Sequence[SavedGrant]:
+    try:
+        return read_grants(file)
+    except OSError:
+        return ()  # the user is asked again
+
+
+def _state_of(file: str) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

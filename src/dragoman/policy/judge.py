@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Literal
 
 import msgspec
@@ -21,13 +20,15 @@ class MustAsk(msgspec.Struct, frozen=True):
 
 
 def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = frozenset()) -> Allow | MustAsk | Deny:
-    """`granted` holds the keys (see `grant_key`) of what the user has allowed from now on."""
+    """`granted` holds the keys (see `grant_key`) of what the user has allowed from now on. What is guarded asks nevertheless."""
     if spec.read_only:
         return Allow()
     if mode == "plan":
         return Deny(f"plan mode only reads: {spec.name} was not run")
-    if any(is_guarded(path) for path in intent.writes):
+    if intent.guarded:
         return MustAsk(intent)
+    if any(is_guarded(path) for path in intent.writes):
+        return MustAsk(msgspec.structs.replace(intent, guarded="trusted"))
     if mode == "auto-edit" and spec.kind == "edit" and intent.writes:
         return Allow()
     if grant_key(spec, intent) in granted:
@@ -41,17 +42,20 @@ def grant_key(spec: ToolSpec, intent: Intent) -> str:
         return "edit"
     if intent.scope:
         return f"{spec.name} {intent.scope}"
-    return f"{spec.name} {intent.preview}" if spec.kind == "execute" else spec.name
+    if spec.kind == "execute":
+        return f"{spec.name} {intent.preview}"
+    return spec.name if spec.name != "edit" else "edit (a tool)"  # somebody's tool of that name must not stand for all edits
 
 
 _FOLDERS = {".git", ".dragoman", ".vscode", ".idea", ".husky"}
 _FILES = {
     ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
-    ".gitconfig", ".gitmodules", ".envrc", ".netrc", ".npmrc", ".pypirc", "AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md",
+    ".gitconfig", ".gitmodules", ".envrc", ".netrc", ".npmrc", ".pypirc", "agents.md", "dragoman.md", "gemini.md", "claude.md",
 }  # fmt: skip
 
 
 def is_guarded(path: str) -> bool:
     """Files that make something else run, or that are trusted later: writing them always needs approval."""
-    parts = os.path.normcase(path).replace("\\", "/").split("/")
-    return not _FOLDERS.isdisjoint(parts) or parts[-1] in _FILES or parts[-1] in {name.lower() for name in _FILES}
+    # Some file systems do not tell upper case from lower: there .GIT is .git.
+    parts = path.replace("\\", "/").lower().split("/")
+    return not _FOLDERS.isdisjoint(parts) or parts[-1] in _FILES

@@ -189,7 +189,7 @@ class Grep(_Finder):
             options += include.filters()
             if include.wants_hidden and not args.get("hidden"):
                 options.append("--hidden")
-        search = _Search(find_ripgrep(self._workspace.root), start, include)
+        search = _Search(self._workspace, start, include)
         match args.get("output_mode"):
             case "files":
                 paths, status = await search.run(["--files-with-matches", "--null", *options], Paths, most)
@@ -241,8 +241,9 @@ class Grep(_Finder):
 class _Search:
     """One search, or two: first in parallel; if that finds too much, again in order and only as far as needed."""
 
-    def __init__(self, program: str, start: str, include: PathPattern | None) -> None:
-        self._program = program
+    def __init__(self, workspace: Workspace, start: str, include: PathPattern | None) -> None:
+        self._program = find_ripgrep(workspace.root)
+        self._is_secret = workspace.is_secret
         self._start = start
         self._include = include
         self._base = os.path.join(start if os.path.isdir(start) else os.path.dirname(start), "")
@@ -263,6 +264,9 @@ class _Search:
         return found, status
 
     def _is_wanted(self, path: str) -> bool:
+        return self._is_included(path) and not self._is_secret(path)
+
+    def _is_included(self, path: str) -> bool:
         if self._include is None:
             return True
         relative = path[len(self._base) :]

@@ -46,13 +46,16 @@ class Workspace:
         *,
         include: Sequence[str | os.PathLike[str]] = (),
         readable: Sequence[str | os.PathLike[str]] = (),
+        secret: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
-        """`include`: further directories to read and write. `readable`: read-only directories."""
+        """`include`: further directories to read and write. `readable`: read-only directories. `secret`: files that hold keys, which no
+        tool reads or writes."""
         self.root = os.path.realpath(root)
         writable = [self.root, *(os.path.realpath(path) for path in include)]
         # Outermost first: links are not followed below it, so the fewer components are trusted the better.
         self._writable: tuple[str, ...] = tuple(sorted(set(writable), key=len))
         self._readable: tuple[str, ...] = tuple(sorted({*writable, *(os.path.realpath(path) for path in readable)}, key=len))
+        self._secret: frozenset[str] = frozenset(os.path.realpath(path) for path in secret)
 
     def add(self, path: str | os.PathLike[str]) -> str:
         """Add a directory to read and write. Returns its real path."""
@@ -74,6 +77,8 @@ class Workspace:
             real = os.path.realpath(self._to_absolute(path))
         except OSError as error:  # a link was removed in the meantime
             raise refusal(error, _show(path)) from error
+        if real in self._secret:
+            raise secret_refusal(path)
         if self._base(real, writing):
             return real
         if writing and self._base(real, False):
@@ -114,9 +119,23 @@ class Workspace:
             try:
                 status = os.fstat(descriptor)
                 self.require_regular(path, status)
+                if self.is_secret(path, status):
+                    raise secret_refusal(self.display_path(path))
                 yield descriptor, status
             finally:
                 os.close(descriptor)
+
+    def is_secret(self, path: str, status: os.stat_result | None = None) -> bool:
+        """Whether a resolved path is a file with keys, or such a file by another name (a hard link). `status` is its status, if known."""
+        if path in self._secret:
+            return True
+        for each in self._secret:
+            try:
+                if os.path.samestat(os.stat(each), status or os.stat(path)):
+                    return True
+            except OSError:
+                continue  # one of them is not there
+        return False
 
     def require_regular(self, path: str, status: os.stat_result) -> None:
         """Raises PathRefusal for anything but a regular file."""
@@ -155,6 +174,10 @@ class Workspace:
     def _base(self, path: str, writing: bool) -> str:
         """The outermost allowed directory that contains an absolute path; empty if none does."""
         return next((base for base in (self._writable if writing else self._readable) if is_inside(path, base)), "")
+
+
+def secret_refusal(path: str) -> PathRefusal:
+    return PathRefusal(f"{_show(path)} holds the user's keys: no tool reads or writes it", "secret")
 
 
 def refusal(error: OSError, shown: str) -> PathRefusal:

@@ -213,6 +213,9 @@ class Intent(msgspec.Struct, frozen=True):
     """What allowing similar calls covers, if that is less than the whole tool: the host that is fetched from."""
     problem: str = ""
     """Why it cannot work (a path outside the workspace, missing text), if that is already known: then the user is not asked."""
+    guarded: Literal["", "own", "trusted"] = ""
+    """Why it is asked about every time, and no `always` covers it: it writes our own configuration, approvals or logs (own), or a file that
+    makes something else run or is believed later (trusted). Set by the policy."""
 
 
 Show = Callable[[str], None]

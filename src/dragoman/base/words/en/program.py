@@ -118,7 +118,14 @@ TEXTS = {
     "call_failed": "✗ {why}",
     "refused_to_model": "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what "
     "you would have done.",
-    "refused": "dragoman: calls that need approval were refused, because nobody can be asked ({count}: {names}); --approval "
-    "auto-edit allows edits, and dragoman without -p asks you",
+    "refused_nobody": "dragoman: calls that need approval were refused, because nobody can be asked ({count}: {names}); {hint}"
+    "dragoman without -p asks you",
+    "refused_edits_hint": "--approval auto-edit allows edits, and ",
+    "refused_guarded": "dragoman: calls that write Dragoman's own files, or files that make other programs run, were refused, because "
+    "nobody can be asked ({count}: {names}); dragoman without -p asks you",
+    "refused_mode": "dragoman: {mode} mode only reads, so these calls were refused ({count}: {names}); without --approval {mode} they "
+    "would be asked about",
+    "refused_granted": "dragoman: ran without asking, because you saved an approval for this folder ({count}: {names}); dragoman approvals "
+    "lists and revokes them",
     "cannot_write": "dragoman: cannot write standard output: {reason}",
 }

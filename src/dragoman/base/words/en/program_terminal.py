@@ -41,6 +41,9 @@ TEXTS = {
     "will_fail": "this will fail: {problem}",
     "run_it": "Run it? [y]es once · [a]lways this session · [s]ave for this folder (both: {covers}) · [e]dit · [n]o · [r]efuse with "
     "a reason (Esc, Ctrl-C: stop the run)",
+    "run_it_once": "Run it? [y]es once · [e]dit · [n]o · [r]efuse with a reason (Esc, Ctrl-C: stop the run)",
+    "guarded_own": "this changes Dragoman's own files (configuration, approvals, keys or sessions); it is asked about every time",
+    "guarded_trusted": "this file makes other programs run, or is believed later; it is asked about every time",
     "covers_edits": "all edits",
     "covers_command": "this exact command",
     "covers_tool": "all of {name}",

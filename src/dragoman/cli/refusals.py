@@ -1,0 +1,58 @@
+"""What a run with `-p` tells of approvals at its end: calls that were refused, and calls that a saved approval let run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from dragoman.base.words import say
+from dragoman.cli.call_lines import title
+from dragoman.policy.approvals import Ruling
+from dragoman.policy.judge import Mode
+from dragoman.values.contracts import Intent
+from dragoman.values.messages import ToolCall
+
+SHOWN = 5
+
+
+class Refusals:
+    """The titles of such calls, by why."""
+
+    def __init__(self) -> None:
+        self._titles: dict[Literal["nobody", "guarded", "mode", "granted"], list[str]] = {
+            "nobody": [],
+            "guarded": [],
+            "mode": [],
+            "granted": [],
+        }
+        self._has_edits = False
+
+    @property
+    def count(self) -> int:
+        """How many calls were refused."""
+        return sum(len(titles) for why, titles in self._titles.items() if why != "granted")
+
+    def take(self, call: ToolCall, intent: Intent) -> None:
+        """A call that somebody would have to be asked about."""
+        self._titles["guarded" if intent.guarded else "nobody"].append(intent.title or title(call))
+        self._has_edits = self._has_edits or (not intent.guarded and bool(intent.writes))
+
+    def take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
+        """Implements approvals.OnRuling."""
+        if ruling == "refused":
+            self._titles["mode"].append(intent.title or title(call))
+        elif ruling == "granted":
+            self._titles["granted"].append(intent.title or title(call))
+
+    def lines(self, mode: Mode) -> list[str]:
+        lines: list[str] = []
+        for why, titles in self._titles.items():
+            if titles:
+                hint = say("refused_edits_hint") if why == "nobody" and mode == "default" and self._has_edits else ""
+                lines.append(say(f"refused_{why}", count=len(titles), names=_names(titles), hint=hint, mode=mode))
+        return lines
+
+
+def _names(titles: Sequence[str]) -> str:
+    names = list(dict.fromkeys(titles))
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
