@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 from dragoman.base.words import speak_for_program
+from dragoman.providers import stored_keys
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -74,6 +75,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if AMBIENT.search(name):
             monkeypatch.delenv(name)
+    monkeypatch.setattr(
+        stored_keys, "_HOMES", ()
+    )  # nor the keys the developer has stored; processes that tests start have a home of their own
 
 
 class NetworkBlocked(RuntimeError):

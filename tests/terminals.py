@@ -137,7 +137,8 @@ def terminal(
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     options = {"stdin": slave, "stdout": slave, "stderr": slave} | streams
-    process = place.start("-m", model, *arguments, env=env, start_new_session=True, preexec_fn=take_terminal, **options)
+    chosen = ("-m", model) if model else ()
+    process = place.start(*chosen, *arguments, env=env, start_new_session=True, preexec_fn=take_terminal, **options)
     shown = Terminal(process, master, slave, before)
     try:
         yield shown

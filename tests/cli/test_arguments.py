@@ -123,7 +123,7 @@ def test_help_and_version_are_given_whatever_else_is_wrong(flag: str) -> None:
         (["-p", "a", "-p", "b"], ["twice"]),
         (["fix", "the", "bug"], ["'fix'", "-p"]),
         (["modles"], ["unknown command 'modles'", "did you mean models?"]),
-        (["auth"], ["unknown command 'auth'"]),
+        (["login"], ["unknown command 'login'"]),
         (["models", "--max-turns", "3"], ["--max-turns", "models"]),
         (["models", "--output-format", "stream-json"], ["text and json"]),
         (["--offline", "-p", "x"], ["doctor"]),

@@ -42,7 +42,7 @@ def test_models_as_json(place: Place) -> None:
     told = place.run("models", "--output-format", "json", env={"GEMINI_API_KEY": KEY}).json
     assert told["chosen"] == {"model": "gemini/gemini-3.8-flash", "because": "GEMINI_API_KEY"}
     gemini = next(each for each in told["deployments"] if each["name"] == "gemini")
-    assert gemini["key"] == {"variables": ["GEMINI_API_KEY", "GOOGLE_API_KEY"], "set": "GEMINI_API_KEY"}
+    assert gemini["key"] == {"variables": ["GEMINI_API_KEY", "GOOGLE_API_KEY"], "set": "GEMINI_API_KEY", "stored": None}
     assert gemini["default_model"] in [model["name"] for model in gemini["models"]]
 
 

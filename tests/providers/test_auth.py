@@ -20,9 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.providers.auth import REMEMBERED, Auth, CommandAuth, InjectedAuth, KeyAuth, NoAuth, VertexAuth, auth_for, with_env_headers
+from dragoman.providers.auth import Auth, KeyAuth, NoAuth, with_env_headers
 from dragoman.providers.catalog import builtin_catalog
-from dragoman.providers.connect import connect
+from dragoman.providers.connect import auth_for, connect
+from dragoman.providers.fetched_auth import REMEMBERED, CommandAuth, InjectedAuth
+from dragoman.providers.google_auth import VertexAuth
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.script import Script
 from dragoman.testing.script_steps import Fail
@@ -239,7 +241,7 @@ def test_a_given_key_goes_before_the_environment_and_the_first_variable_before_t
 def test_a_missing_key_names_every_variable_that_would_do(variables: tuple[str, ...], told: str) -> None:
     with pytest.raises(Unauthorized) as caught:
         auth_for(deployment(key_env=variables), {}, None)
-    assert str(caught.value) == f"no key for Acme; {told}"
+    assert str(caught.value) == f"no key for Acme; {told}, or store one with: dragoman auth add acme"
     assert caught.value.exit_code == 41
 
 
@@ -690,7 +692,7 @@ def test_without_google_auth_one_is_told_what_to_install(monkeypatch: pytest.Mon
 
 
 def test_importing_it_loads_nothing_of_google() -> None:
-    code = "import sys; import dragoman.providers.auth; print({'google.auth', 'requests', 'urllib.request'} & set(sys.modules))"
+    code = "import sys; import dragoman.providers.google_auth; print({'google.auth', 'requests', 'urllib.request'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}
     )

@@ -36,13 +36,18 @@ def choose_model(setup: Setup, catalog: Catalog, servers: tuple[RunningServer, .
 
 
 def named_choice(setup: Setup, catalog: Catalog) -> Choice | None:
-    """The configured model, or that of a service whose key is set. Probes no servers."""
+    """The configured model, or that of a service whose key is set, else stored. Probes no servers."""
     if setup.config.model:
         return Choice(setup.config.model, setup.loaded.source("model").name)
     first = [catalog[name] for name in KEYED_DEPLOYMENTS]
     for deployment in (*first, *catalog.deployments.values()):
         if needs_only_a_key(deployment) and (variable := key_variable(deployment, setup.env)):
             return Choice(f"{deployment.name}/{deployment.default_model}", variable, "key")
+    from dragoman.app.keys import key_source
+
+    for deployment in (*first, *catalog.deployments.values()):
+        if needs_only_a_key(deployment) and (source := key_source(deployment, setup)):
+            return Choice(f"{deployment.name}/{deployment.default_model}", source.words, "key")
     return None
 
 

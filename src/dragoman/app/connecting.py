@@ -9,10 +9,11 @@ import msgspec
 from dragoman.app.choice import choose_model, named_choice
 from dragoman.app.setup import Setup, catalog_of, is_from_package
 from dragoman.http.clients import open_transport
-from dragoman.providers.auth import NoAuth, auth_for
-from dragoman.providers.connect import Connection, connect
+from dragoman.providers.auth import Auth, NoAuth
+from dragoman.providers.connect import Connection, auth_for, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.contracts import BlobStore, Transport
+from dragoman.values.profile import Deployment
 
 MakeTransport = Callable[[Transport, Callable[[], Iterable[str]]], Transport]
 """Makes a transport around another one, given what returns the secrets."""
@@ -34,6 +35,17 @@ def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
     return agree_on_model(setup, catalog, choice, may_ask=may_ask)
 
 
+def authenticate(setup: Setup, deployment: Deployment) -> Auth:
+    """By the environment, else by what the user has stored. Raises Unauthorized or ConfigError."""
+
+    def find(service: str) -> str:
+        from dragoman.app.keys import find_stored_key
+
+        return find_stored_key(setup, service)
+
+    return auth_for(deployment, setup.env, stored=find)
+
+
 def connect_model(
     setup: Setup,
     blobs: BlobStore | None = None,
@@ -47,7 +59,7 @@ def connect_model(
     """
     catalog = catalog_of(setup)
     model = model or choose_model(setup, catalog).model
-    auth = NoAuth() if is_from_package(model, catalog) else auth_for(catalog.find(model)[0], setup.env)
+    auth = NoAuth() if is_from_package(model, catalog) else authenticate(setup, catalog.find(model)[0])
     retry = setup.config.retry
     policy = RetryPolicy(retry.attempts, retry.first_delay_s, retry.max_delay_s, deadline_s=retry.deadline_s)
     if setup.options.debug:

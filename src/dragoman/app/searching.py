@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.app.choice import named_choice
 from dragoman.app.setup import Setup, is_from_package
 from dragoman.base.words import say
-from dragoman.loop.search_model import SEARCHING_PROTOCOLS, find_search_model
+from dragoman.loop.search_model import SEARCHING_PROTOCOLS, STORED, find_search_model
 from dragoman.loop.web import NOBODY
 
 if TYPE_CHECKING:
@@ -34,4 +34,5 @@ def who_searches(setup: Setup, catalog: Catalog) -> str:
     other = None if web.search_model == NOBODY or is_here else find_search_model(catalog, setup.env)
     if other is None:
         return say("search_by_nobody", model=name)
-    return say("search_by_other", model=name, other=other.name, variable=other.variable)
+    key = say("search_key_stored") if other.variable == STORED else say("key_from_variable", name=other.variable)
+    return say("search_by_other", model=name, other=other.name, key=key)

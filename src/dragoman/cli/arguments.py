@@ -50,7 +50,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("offline", ("--offline",), commands=("doctor",)),
     Option("live", ("--live",), commands=("doctor",)),
     Option("record", ("--record",), "value", commands=("doctor",)),
-    Option("all", ("--all",), commands=("sessions", "context")),
+    Option("all", ("--all",), commands=("sessions", "context", "approvals")),
     Option("at", ("--at",), "value", commands=("sessions", "context")),
     Option("to", ("--to",), "value", commands=("sessions",)),
     Option("form", ("--as",), "value", ("markdown", "html", "json", "record"), commands=("sessions",)),
@@ -189,7 +189,7 @@ def _misused_option(options: Options, given: dict[str, str]) -> str:
             return say("no_stream_for_command", command=options.command)
     if options.command == "doctor" and (problem := _misused_live(options, given)):
         return problem
-    if options.words and options.command not in ("models", "sessions", "context", "serve-local"):
+    if options.words and options.command not in ("models", "sessions", "context", "approvals", "auth", "serve-local"):
         return say("too_many_words", command=options.command, word=printable_input(options.words[0]))
     return ""
 

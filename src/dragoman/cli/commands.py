@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, get_args
 
+from dragoman.app.setup import Setup
 from dragoman.base.graphemes import fit
 from dragoman.base.text import closest, one_line
 from dragoman.base.words import say
@@ -13,6 +14,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.terminal_report import spent_words
 from dragoman.loop.agent import Agent
 from dragoman.policy.judge import Mode
+from dragoman.values.errors import InputError
 from dragoman.values.usage import Usage
 
 
@@ -21,6 +23,7 @@ class Talk(Protocol):
 
     screen: Screen
     agent: Agent
+    setup: Setup
     runs: int
     usage: Usage
     cost_usd: float | None
@@ -48,6 +51,7 @@ class SlashCommands:
             "/model": self._model,
             "/retry": self._retry,
             "/approval": self._approval,
+            "/approvals": self._approvals,
             "/tools": self._tools,
             "/usage": self._usage,
             "/quit": self._quit,
@@ -89,7 +93,21 @@ class SlashCommands:
         elif rest:
             self._say(say("no_such_mode", name=rest[:60], known=", ".join(get_args(Mode))), "yellow")
             return
-        self._say(say("approval_is", mode=approvals.mode, meaning=say(f"mode_{approvals.mode}")))
+        allowed = len(approvals.grants.keys)
+        saved = say("approval_saved", count=allowed) if allowed else ""
+        self._say(say("approval_is", mode=approvals.mode, meaning=say(f"mode_{approvals.mode}"), saved=saved))
+
+    def _approvals(self, rest: str) -> None:
+        from dragoman.cli.approvals_command import for_conversation
+
+        conversation = self._conversation
+        try:
+            said = for_conversation(conversation.setup, conversation.agent.approvals.grants, rest.split())
+        except InputError as error:
+            self._say(str(error), "yellow")
+            return
+        for line in said.splitlines():
+            conversation.screen.line(line)
 
     def _tools(self, rest: str) -> None:
         screen, specs = self._conversation.screen, self._conversation.agent.tools.specs

@@ -22,7 +22,10 @@ from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
 from dragoman.loop.history import paid_usage
 from dragoman.loop.run import Run
+from dragoman.policy.approvals import Ruling
+from dragoman.values.contracts import Intent
 from dragoman.values.errors import DragomanError
+from dragoman.values.messages import ToolCall
 from dragoman.values.usage import Usage
 
 EXIT_HUNG_UP = 129
@@ -41,7 +44,7 @@ class Conversation:
         """Whether the price of every run is known."""
         self.runs = 0
         self.may_retry = False
-        self._setup = setup
+        self.setup = setup
         self._copy = copy
         self._keyboard = Keyboard()
         self._signals = Signals(self._keyboard)
@@ -53,6 +56,7 @@ class Conversation:
         self._loop = new_loop()
         opened = self._loop.run_until_complete(open_agent(setup, ask=questions.ask, ask_user=questions.ask_user))
         self.agent, self._notices = opened.agent, opened.notices
+        self.agent.approvals.on_ruling = self._take_ruling
         self._prompt = LinePrompt(screen)
         self._run: Run | None = None
         self._is_stopping = False
@@ -78,12 +82,12 @@ class Conversation:
     def _greet(self) -> None:
         mode = self.agent.approvals.mode
         self.screen.message(
-            say("banner", version=__version__, model=self.model, workspace=_shorten_home(self._setup.workspace), mode=mode), "bold"
+            say("banner", version=__version__, model=self.model, workspace=_shorten_home(self.setup.workspace), mode=mode), "bold"
         )
         self.screen.message(say("banner_hint"), "dim")
         for notice in self._notices:
             self.screen.message(say("banner_notice", text=notice), "yellow")
-        if self._setup.options.resume is not None:
+        if self.setup.options.resume is not None:
             self._show_earlier()
 
     def _show_earlier(self) -> None:
@@ -195,6 +199,11 @@ class Conversation:
         elif result.requests:
             self.cost_usd = (self.cost_usd or 0.0) + result.cost_usd
 
+    def _take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
+        """Implements approvals.OnRuling. What was refused or ran is shown with its call."""
+        if ruling == "not_saved":
+            self.screen.message(say("grant_not_saved", reason=reason), "yellow")
+
     def _stop(self) -> None:
         """Cancels only once: a second cancel would interrupt the cleanup after the first."""
         if self._run is not None and not self._is_stopping:
@@ -206,8 +215,8 @@ class Conversation:
 
         before = self.agent.provider
         try:
-            require_weights(self._setup, name, may_ask=True)
-            self.agent.change_model(connect_model(self._setup, self.agent.blobs, name))
+            require_weights(self.setup, name, may_ask=True)
+            self.agent.change_model(connect_model(self.setup, self.agent.blobs, name))
         except DragomanError as error:
             self.screen.message(say("run_failed", message=error), "red")
             return
@@ -228,7 +237,7 @@ class Conversation:
         end_tasks(loop)
         self.screen.close()
         loop.close()
-        tidy_sessions(self._setup)
+        tidy_sessions(self.setup)
 
 
 async def _close_in_time(closing: Any) -> None:

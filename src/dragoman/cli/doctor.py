@@ -12,7 +12,10 @@ from typing import Literal
 import msgspec
 
 from dragoman import __version__
+from dragoman.app.approvals import approvals_words
 from dragoman.app.choice import choose_model
+from dragoman.app.connecting import authenticate
+from dragoman.app.keys import key_source
 from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
@@ -22,7 +25,7 @@ from dragoman.http.clients import open_transport
 from dragoman.http.connection import FAULTS
 from dragoman.http.dialling import dial
 from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
-from dragoman.providers.catalog import filled, key_variable, profile_for
+from dragoman.providers.catalog import filled, profile_for
 from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.errors import ConnectionFailed, DragomanError
@@ -74,6 +77,8 @@ def _findings(options: Options) -> Iterator[Finding]:
     if setup is not None:
         for name in ("config", "data", "cache"):
             yield _folder(name, getattr(setup.places, name))
+    if setup is not None:
+        yield Finding("approvals", "ok", approvals_words(setup))
     yield Finding("sandbox", "warning", say("doctor_no_sandbox"))
 
 
@@ -90,14 +95,12 @@ def _model(setup: Setup, options: Options) -> Iterator[Finding]:
         return
     yield _model_finding(choice, deployment, model)
     try:
-        from dragoman.providers.auth import auth_for
-
-        auth_for(deployment, setup.env)
+        authenticate(setup, deployment)
+        source = key_source(deployment, setup)
     except DragomanError as error:
         yield Finding("key", "broken", str(error))
     else:
-        variable = key_variable(deployment, setup.env)
-        yield Finding("key", "ok", say("doctor_key", name=variable) if variable else say("doctor_no_key_needed"))
+        yield Finding("key", "ok", source.words if source is not None else say("doctor_no_key_needed"))
     if sent := [name for name in (*deployment.env_headers.values(), deployment.headers_env) if setup.env.get(name, "").strip()]:
         yield Finding("headers", "ok", say("doctor_headers", names=", ".join(sent)))
     yield _check_safely("search", lambda: _search(setup))
@@ -128,11 +131,9 @@ def _search(setup: Setup) -> Finding:
 
 def _fallback(setup: Setup, name: str) -> Finding:
     """A model of the fallback without a key is skipped when it is needed: nothing is broken, but the user should know."""
-    from dragoman.providers.auth import auth_for
-
     deployment, model = catalog_of(setup).find(name)
     try:
-        auth_for(deployment, setup.env)
+        authenticate(setup, deployment)
     except DragomanError as error:
         return Finding("fallback", "warning", say("doctor_fallback_skipped", name=f"{deployment.name}/{model}", reason=error))
     return Finding("fallback", "ok", f"{deployment.name}/{model}")

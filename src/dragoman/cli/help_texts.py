@@ -8,7 +8,8 @@ ENGLISH_HELP["run"] = """\
 usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
-       dragoman models | config | doctor | sessions | context | serve-local      see COMMAND --help
+       dragoman auth | models | config | doctor | sessions | context | approvals | serve-local
+                                              see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
@@ -20,6 +21,8 @@ usage: dragoman [options]                     a conversation in the terminal
       --approval MODE      plan       reading only
                            default    edits and commands ask first; with -p they are refused
                            auto-edit  edits inside the workspace run, commands ask first
+                           What you allowed with "save for this folder" runs in every mode but plan,
+                           also with -p: dragoman approvals
       --max-turns N        stop after N answers of the model (default 100)
       --include DIR        a further directory the tools may use; may be given several times
   -C, --directory DIR      work in DIR; other relative paths are relative to it
@@ -120,6 +123,7 @@ ENGLISH_HELP["terminal"] = """\
 /model [NAME]      show the model, or change it
 /retry             try again after a failure
 /approval [MODE]   plan: reading only; default: edits and commands ask first; auto-edit: edits inside the workspace run
+/approvals         list what you allowed in this session and for this folder; /approvals revoke ID takes it back
 /tools             list the tools the model can use
 /usage             tokens and cost so far
 /quit              leave; so do Ctrl-D, and Ctrl-C twice
@@ -152,6 +156,45 @@ each entry. dragoman --resume ID continues a session.
       --output-format F    list, show, search: text (default) or json
   -C, --directory DIR      the sessions of DIR; paths are relative to it
       --config FILE        use FILE instead of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+ENGLISH_HELP["approvals"] = """\
+usage: dragoman approvals [list]              what you have allowed for good, in every folder
+       dragoman approvals revoke ID           take one back
+       dragoman approvals revoke --all        take all of them back
+
+An approval is saved by answering a question with "save for this folder". From then on it runs there
+without asking, in a conversation and with -p: all edits, one exact command, one tool, or one tool
+with one host. Dragoman's own files, and files that make other programs run, ask all the same.
+A session that is running asks again from its next call on.
+
+ID is the id that list shows, or the beginning of it.
+
+      --all                with revoke: all, in every folder
+      --output-format F    text (default) or json
+  -C, --directory DIR      list the approvals of DIR first
+      --config FILE        use FILE instead of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+ENGLISH_HELP["auth"] = """\
+usage: dragoman auth [list]                   which services have a key, and where it comes from
+       dragoman auth add SERVICE              store a key; asks for it, or reads it from standard input
+       dragoman auth remove SERVICE           delete the stored key
+
+SERVICE is a deployment that dragoman models lists: gemini, anthropic, openai, or one of your own.
+A key is kept in the system's keyring where there is one (it needs the extra keyring, in a clone:
+pip install '.[keyring]'), else in a file that only you can read; add says which. Keys are never
+shown, and never taken from the command line, where other programs can see them.
+
+A variable in the environment wins over a stored key.
+
+      --output-format F    text (default) or json
+      --config FILE        use FILE instead of your config.toml
+  -C, --directory DIR      paths are relative to DIR
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.app.choice import choose_model, running_servers
+from dragoman.app.keys import key_source, stored_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
@@ -146,14 +147,16 @@ def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -
 def _key_words(deployment: Deployment, setup: Setup) -> str:
     if deployment.auth == "none" or not (deployment.key_env or deployment.key_command or deployment.auth == "vertex"):
         return say("models_no_key_needed")
-    if variable := key_variable(deployment, setup.env):
-        return say("models_key_set", name=variable)
+    if (source := key_source(deployment, setup)) is not None:
+        return say("models_key_set", source=source.words)
     if deployment.auth == "vertex":
         return say("models_google")
     if deployment.key_command:
         return say("models_key_command")
     either = " / ".join(deployment.key_env)
-    return say("models_key_optional" if deployment.key_optional else "models_key_missing", names=either)
+    if deployment.key_optional:
+        return say("models_key_optional", names=either)
+    return say("models_key_missing", service=deployment.name, names=either)
 
 
 def _size(tokens: int) -> str:
@@ -183,7 +186,11 @@ def _deployment_json(deployment: Deployment, setup: Setup, server: RunningServer
         "title": deployment.title,
         "protocol": deployment.protocol,
         "local": deployment.local,
-        "key": {"variables": [*deployment.key_env, *deployment.token_env], "set": key_variable(deployment, setup.env) or None},
+        "key": {
+            "variables": [*deployment.key_env, *deployment.token_env],
+            "set": key_variable(deployment, setup.env) or None,
+            "stored": stored_keys(setup).services.get(deployment.name),
+        },
         "answers": server and {"at": server.where, "models": list(server.models)},
         "default_model": deployment.default_model or None,
         "models": [_model_json(name, profile) for name, profile in deployment.models.items()],

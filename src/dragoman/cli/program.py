@@ -68,6 +68,14 @@ def _run_command(options: Options) -> int:
             from dragoman.cli.context import run_context
 
             return _print(run_context(options))
+        case "approvals":
+            from dragoman.cli.approvals_command import run_approvals
+
+            return _print(run_approvals(options))
+        case "auth":
+            from dragoman.cli.auth_command import run_auth
+
+            return _print(run_auth(options))
         case "serve-local":
             from dragoman.cli.serve_local import serve
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.app.approvals import approvals_for, approvals_words
 from dragoman.app.config_tables import ConfigFile, ConfigSource, keys, value_of
+from dragoman.app.keys import services_with_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
@@ -37,6 +39,9 @@ def _as_text(setup: Setup) -> str:
     lines += [f"  {key:<{width}}  {value:<{value_width}}  {source}".rstrip() for key, value, source in rows]
     if who := _who_searches(setup):
         lines += ["", say("config_search", who=strip_controls(who))]
+    keys = [f"{key.service} ({key.source.words})" for key in services_with_keys(setup) if key.source is not None]
+    lines += ["", say("config_keys", keys=", ".join(keys) or "-")]
+    lines += ["", say("config_approvals", words=approvals_words(setup))]
     return "\n".join(lines) + "\n"
 
 
@@ -48,7 +53,15 @@ def _as_json(setup: Setup) -> str:
     places = msgspec.to_builtins(setup.places)
     return (
         jsontext.dumps(
-            {"values": values, "files": files, "places": places, "notices": list(setup.loaded.notices), "search": _who_searches(setup)}
+            {
+                "values": values,
+                "files": files,
+                "places": places,
+                "notices": list(setup.loaded.notices),
+                "search": _who_searches(setup),
+                "keys": {key.service: msgspec.to_builtins(key.source) for key in services_with_keys(setup) if key.source is not None},
+                "approvals": {"saved": len(approvals_for(setup.places, setup.workspace))},
+            }
         )
         + "\n"
     )

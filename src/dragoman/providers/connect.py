@@ -1,4 +1,4 @@
-"""Makes a ready-to-use provider from a model's name."""
+"""Makes a ready-to-use provider from a model's name, with the authentication that its deployment asks for."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
+from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.http.clients import HttpClient, open_transport
-from dragoman.providers.auth import Auth, auth_for, checked_header, with_env_headers
+from dragoman.providers.auth import Auth, KeyAuth, NoAuth, checked_header, with_env_headers
 from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
 from dragoman.providers.http_provider import HttpProvider
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.providers.wire import Wire
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore, Provider, Transport
-from dragoman.values.profile import ProtocolName
+from dragoman.values.errors import Unauthorized
+from dragoman.values.profile import Deployment, ProtocolName
 
 if TYPE_CHECKING:
     from dragoman.local.provider import Find
 
 log = logging.getLogger("dragoman")
+
+FindKey = Callable[[str], str]
+"""The key that is stored for a service, or an empty string."""
 
 
 def connect(
@@ -74,6 +79,56 @@ def connect(
     if not profile.known:
         log.info("%s/%s is not in the catalog: taken for a model with %d tokens of context", deployment.name, name, profile.context_window)
     return Connection(provider, name, retry)
+
+
+def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = None, stored: FindKey | None = None) -> Auth:
+    """The authentication a deployment asks for. `key` takes precedence over the environment, the environment over what the user has
+    stored, and that over a command.
+
+    With it go the headers that the environment has for this deployment. Raises ConfigError if one of them cannot be sent.
+    """
+    return with_env_headers(_credentials(deployment, env, key, stored), deployment, env)
+
+
+def _credentials(deployment: Deployment, env: Mapping[str, str], key: str | None, stored: FindKey | None) -> Auth:
+    title = deployment.title or deployment.name
+    if deployment.auth == "none":
+        return NoAuth()
+    header = "Authorization" if deployment.auth in {"bearer", "vertex"} else deployment.auth
+    if key is not None and key.strip():
+        return KeyAuth(header, key, lambda: say("providers.key_given", title=title))
+    for name in deployment.key_env:
+        if env.get(name, "").strip():
+            return KeyAuth(header, env[name], lambda name=name: say("providers.key_in_variable", name=name))
+    for name in deployment.token_env:
+        if env.get(name, "").strip():
+            return KeyAuth("Authorization", env[name], lambda name=name: say("providers.key_in_variable", name=name))
+    if found := stored(deployment.name) if stored is not None else _stored_key(deployment.name, env):
+        return KeyAuth(header, found, lambda: say("providers.key_stored", title=title))
+    if deployment.auth == "vertex":
+        from dragoman.providers.google_auth import google_auth
+
+        return google_auth(deployment, env)
+    if deployment.key_command:
+        from dragoman.providers.fetched_auth import CommandAuth
+
+        return CommandAuth(deployment.key_command, header, env)
+    if deployment.key_optional or not deployment.key_env:
+        return NoAuth()
+
+    from dragoman.base.text import either
+
+    names = either((*deployment.key_env, *deployment.token_env))
+    raise Unauthorized(say("providers.no_key", title=title, names=names, name=deployment.name))
+
+
+def _stored_key(service: str, env: Mapping[str, str]) -> str:
+    if not os.path.exists(find_places(env).keys_file):
+        return ""
+    from dragoman.providers.stored_keys import keys_of_environment
+
+    keys = keys_of_environment(env)
+    return keys.find(service) if keys is not None else ""
 
 
 def _protocol(name: str) -> Wire:

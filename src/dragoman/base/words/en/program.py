@@ -61,7 +61,8 @@ TEXTS = {
     "tools_not_loaded": "{source}: tools.load: {reason}",
     "unknown_tool": "{source}: tools.disabled names {name!r}, but there is no such tool; choose from {known}",
     # --- choosing a model, starting
-    "no_model": "no key and no model is set; set one of {variables}, or name a model with -m (dragoman models lists them){further}",
+    "no_model": "no key and no model is set; store a key with dragoman auth add SERVICE (gemini, anthropic, openai …), set one of "
+    "{variables}, or name a model with -m (dragoman models lists them){further}",
     "no_model_pull": "; or use {title}, which runs on this machine, with --yes ({size} to download, licence {licence})",
     "no_model_engine": "; no model can run on this machine: {reason}",
     "because_set": "because of {reason}",
@@ -74,12 +75,12 @@ TEXTS = {
     "server_more": " (and {count} more)",
     "server_taken": "no key is set, so {model} is used ({server})",
     "server_beside": "{server} is running; use it with --yes or -m {model}",
-    "server_not_taken": "no key and no model is set (set one of {variables}); {offered}",
+    "server_not_taken": "no key and no model is set (dragoman auth add SERVICE, or set one of {variables}); {offered}",
     "local_taken": "no key is set, so {title} answers, on this machine. It is a small model: good for a question about one file or "
-    "folder, often wrong, and not suited for work on code. For that, set one of {variables}, or start Ollama, llama.cpp, LM Studio "
-    "or vLLM",
-    "local_offer": "No key is set (such as {variables}). A small model can answer on this machine: good for a question about one "
-    "file or folder, often wrong.",
+    "folder, often wrong, and not suited for work on code. For that, store a key with dragoman auth add, set one of {variables}, or start "
+    "Ollama, llama.cpp, LM Studio or vLLM",
+    "local_offer": "No key is set (such as {variables}) or stored (dragoman auth add). A small model can answer on this machine: "
+    "good for a question about one file or folder, often wrong.",
     "kept": 'saved model = "{model}" in {path}',
     "not_kept": "{path} could not be changed ({reason}); you will be asked again next time",
     "no_engine": "{model} cannot run on this machine, so its weights were not downloaded: {reason}",

@@ -18,7 +18,8 @@ TEXTS = {
     "providers.not_toml": "{where}{reason}",
     "providers.wrong_row": "{where}deployments.{name}: {reason}{hint}",
     # --- keys and tokens
-    "providers.no_key": "no key for {title}; set {names}",
+    "providers.no_key": "no key for {title}; set {names}, or store one with: dragoman auth add {name}",
+    "providers.key_stored": "the stored key of {title}",
     "providers.key_given": "the key given for {title}",
     "providers.key_in_variable": "the key in {name}",
     "providers.key_of_program": "the token given by the embedding program",
@@ -87,4 +88,17 @@ TEXTS = {
     "providers.no_search_with_tools": "{model} cannot search and call tools in one request; use a model of Gemini 3 or later",
     "providers.no_json_with_tools": "{model} cannot answer in JSON and call tools in one request; use a model of Gemini 3 or later",
     "providers.no_count": "Chat Completions cannot count tokens; only an estimate is possible",
+    # --- stored keys
+    "providers.keys_unreadable": "{path} cannot be read ({reason})",
+    "providers.keys_damaged": "{path} is damaged, so no stored key can be used; delete it, and store the keys again with dragoman auth add",
+    "providers.keys_tightened": "{path} could be read or written by others (mode {mode}); now only you can (mode 600)",
+    "providers.keys_open": "{path} can be read or written by others (mode {mode}), and that cannot be changed ({reason})",
+    "providers.keyring_closed": "the key of {service} is in the system's keyring, which cannot be used ({reason}); store it again with "
+    "dragoman auth add {service}",
+    "providers.keyring_lost": "the key of {service} is no longer in the system's keyring; store it again with dragoman auth add {service}",
+    "providers.keyring_keeps": "the key of {service} is in the system's keyring, which cannot be used ({reason}); nothing was removed",
+    "providers.keyring_missing": "the extra keyring is not installed",
+    "providers.keyring_none": "this system has no keyring",
+    "providers.keyring_forgets": "the keyring did not give the key back",
+    "providers.keyring_failed": "the keyring failed: {kind}",
 }

@@ -1,0 +1,127 @@
+"""`dragoman approvals`, and `/approvals` in a conversation: what was allowed for good, and taking it back."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from dragoman.app.approvals import Approval, as_json, find_approval, revoke, saved_approvals
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, set_up
+from dragoman.base import jsontext
+from dragoman.base.text import closest, one_line, strip_controls
+from dragoman.base.words import say
+from dragoman.cli.actions import Action, refuse_options
+from dragoman.policy.grants import Grants, SavedGrant
+from dragoman.values.errors import InputError
+
+
+def run_approvals(options: Options) -> str | tuple[str, int]:
+    name = options.words[0] if options.words else "list"
+    action = ACTIONS.get(name)
+    if action is None:
+        close = closest(name, ACTIONS)
+        hint = say("did_you_mean", name=close[0]) if close else ""
+        raise InputError(say("approvals_unknown_action", name=one_line(name, 40), hint=hint))
+    if len(options.words) > (2 if name == "revoke" else 1):
+        raise InputError(say("too_many_words", command=f"approvals {name}", word=one_line(options.words[-1], 60)))
+    refuse_options(options, action, f"approvals {name}")
+    return action.run(options)
+
+
+def _list(options: Options) -> str:
+    setup = set_up(options)
+    rows = _this_folder_first(saved_approvals(setup.places), setup)
+    if options.output_format == "json":
+        return jsontext.dumps({"approvals": [as_json(row) for row in rows], "file": setup.places.grants_file}) + "\n"
+    if not rows:
+        return say("approvals_none") + "\n"
+    return "\n".join([*lines_of(rows), "", say("approvals_legend")]) + "\n"
+
+
+def _revoke(options: Options) -> str:
+    names = options.words[1:]
+    if bool(names) == options.all:
+        raise InputError(say("approvals_revoke_what"))
+    setup = set_up(options)
+    rows = saved_approvals(setup.places)
+    revoked = revoke(setup.places, rows if options.all else [find_approval(rows, names[0])])
+    if options.output_format == "json":
+        return jsontext.dumps({"revoked": [as_json(row) for row in revoked], "file": setup.places.grants_file}) + "\n"
+    return revoked_words(revoked, setup.places.grants_file) + "\n"
+
+
+ACTIONS: dict[str, Action[Options]] = {
+    "list": Action(_list),
+    "revoke": Action(_revoke, "ID", ("all",)),
+}
+
+
+def _this_folder_first(rows: Sequence[Approval], setup: Setup) -> list[Approval]:
+    here = os.path.realpath(setup.workspace)
+    return sorted(rows, key=lambda row: (row.folder != here, row.folder))
+
+
+# --- in words
+
+
+def lines_of(rows: Sequence[Approval]) -> list[str]:
+    """Two lines for each, and nothing is cut: what was allowed must be seen whole."""
+    lines: list[str] = []
+    for row in rows:
+        lines += [f"{row.id}  {row.words}", f"{'':8}  {_origin(row)}"]
+    return lines
+
+
+def revoked_words(rows: Sequence[Approval], file: str) -> str:
+    if not rows:
+        return say("approvals_nothing_revoked")
+    lines = [say("approval_revoked", id=row.id, words=row.words, folder=_folder(row)) for row in rows]
+    return "\n".join([*lines, say("approvals_changed", path=strip_controls(file))])
+
+
+def _origin(row: Approval) -> str:
+    when = (
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(row.saved_ms / 1000)) if row.saved_ms is not None else say("approval_when_unknown")
+    )
+    return say("approval_origin", folder=_folder(row), when=when, session=row.session or say("approval_session_unknown"))
+
+
+def _folder(row: Approval) -> str:
+    return strip_controls(row.folder)
+
+
+# --- in a conversation
+
+
+def for_conversation(setup: Setup, grants: Grants, words: Sequence[str]) -> str:
+    """What `/approvals …` says. Raises InputError."""
+    here = os.path.realpath(setup.workspace)
+    saved = [row for row in saved_approvals(setup.places) if row.folder == here]
+    session = [Approval(SavedGrant("", key).id, "grant", key, "") for key in sorted(grants.of_session)]
+    if not words:
+        return "\n".join(_conversation_lines(saved, session))
+    if words[0] != "revoke" or len(words) != 2:
+        raise InputError(say("approvals_slash_usage"))
+    if words[1] == "all":
+        return _revoke_here(setup, grants, saved, session)
+    found = find_approval([*saved, *session], words[1])
+    return _revoke_here(setup, grants, [row for row in saved if row == found], [row for row in session if row == found])
+
+
+def _conversation_lines(saved: Sequence[Approval], session: Sequence[Approval]) -> list[str]:
+    if not saved and not session:
+        return [say("approvals_none_here")]
+    lines = [line for row in session for line in (f"{row.id}  {row.words}", f"{'':8}  {say('approval_for_session')}")]
+    return [*lines, *lines_of(saved), say("approvals_slash_legend")]
+
+
+def _revoke_here(setup: Setup, grants: Grants, saved: Sequence[Approval], session: Sequence[Approval]) -> str:
+    for row in session:
+        grants.end(row.key)
+    lines = [say("approval_ended", id=row.id, words=row.words) for row in session]
+    revoked = revoke(setup.places, saved) if saved else []
+    if revoked or not lines:
+        lines.append(revoked_words(revoked, setup.places.grants_file))
+    return "\n".join(lines)

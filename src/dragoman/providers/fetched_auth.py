@@ -1,0 +1,204 @@
+"""Authentication by tokens that are fetched: a command of the user's that prints one, or a function of the embedder's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from dragoman.base.turnstile import Turnstile
+from dragoman.base.words import say
+from dragoman.providers.auth import checked_key, in_header
+from dragoman.providers.redact import redact
+from dragoman.values.contracts import HttpRequest
+from dragoman.values.errors import ConfigError, Unauthorized
+
+COMMAND_TIMEOUT_S = 30.0
+REMEMBERED = 32
+"""How many recent tokens are remembered, so that they can be redacted."""
+
+
+class CommandAuth:
+    """A user's command that prints a token. It runs without a shell, once, and again when the token is rejected."""
+
+    def __init__(
+        self, argv: Sequence[str], header: str = "Authorization", env: Mapping[str, str] | None = None, timeout_s: float = COMMAND_TIMEOUT_S
+    ) -> None:
+        if not argv:
+            raise ConfigError(say("providers.key_command_empty"))
+        self._argv = tuple(argv)
+        self._header = header
+        self._env = env
+        self._timeout_s = timeout_s
+        self._token = ""
+        self._tokens = Tokens()
+        self._fetching = OneFetch(self._fetch, timeout_s)
+
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
+        if not self._token:
+            await self._fetching.unless(lambda: bool(self._token))
+        return in_header(self._header, self._token)
+
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        def has_another() -> bool:
+            return bool(self._token) and not is_in(in_header(self._header, self._token), refused)
+
+        await self._fetching.unless(has_another)
+        return has_another()
+
+    def secrets(self) -> tuple[str, ...]:
+        return self._tokens.all()
+
+    def __repr__(self) -> str:
+        return f"CommandAuth({self._shown!r}, {self._header!r})"
+
+    @property
+    def _shown(self) -> str:
+        """The program and its first plain arguments: what follows an option may be a secret."""
+        words = [self._argv[0]]
+        for word in self._argv[1:]:
+            if not word.replace("-", "").isalpha() or word.startswith("-"):
+                return " ".join([*words, "…"])
+            words.append(word)
+        return " ".join(words)
+
+    async def _fetch(self) -> None:
+        token = await self._run()
+        self._tokens.add(token)
+        self._token = token
+
+    async def _run(self) -> str:
+        try:
+            # A session of its own: the command cannot fight over the terminal, and whatever it starts can be ended with it.
+            process = await asyncio.create_subprocess_exec(
+                *self._argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=self._env, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            why = say("providers.no_such_program") if isinstance(error, FileNotFoundError) else str(error)
+            raise Unauthorized(say("providers.key_command_not_run", command=self._shown, reason=why)) from error
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                output, complaint = await process.communicate()
+        except TimeoutError as error:
+            await _end(process)
+            raise Unauthorized(say("providers.key_command_slow", command=self._shown, seconds=self._timeout_s)) from error
+        except asyncio.CancelledError:
+            await _end(process)
+            raise
+        return self._read(process.returncode, output.decode("utf-8", "replace"), complaint.decode("utf-8", "replace"))
+
+    def _read(self, status: int | None, output: str, complaint: str) -> str:
+        lines = complaint.strip().splitlines()
+        last = redact(lines[-1].strip(), (output.strip(), *self.secrets()))[:300] if lines else ""
+        detail = say("providers.key_command_detail", text=last) if last else ""
+        if status:
+            raise Unauthorized(say("providers.key_command_failed", command=self._shown, status=status, detail=detail))
+        if not output.strip():
+            raise Unauthorized(say("providers.key_command_silent", command=self._shown, detail=detail))
+        return checked_key(output, lambda: say("providers.key_printed", command=self._shown))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a command that did not end by itself, with everything it started, and reap it."""
+    # The group may outlive its leader: a child in the background can hold the pipe open.
+    from dragoman.base.processes import kill_group
+
+    kill_group(process.pid)
+    try:
+        async with asyncio.timeout(1):
+            await process.communicate()  # not wait: the pipes are to be closed too
+    except TimeoutError:
+        pass
+
+
+class InjectedAuth:
+    """A custom token source: a function, sync or async, called before every request. It does its own caching.
+
+    It is called from every event loop and thread that makes requests, possibly concurrently.
+    """
+
+    def __init__(self, source: Callable[[], str | Awaitable[str]], header: str = "Authorization") -> None:
+        self._source = source
+        self._header = header
+        self._tokens = Tokens()
+
+    async def headers(self, request: HttpRequest | None = None) -> dict[str, str]:
+        token = self._source()
+        if not isinstance(token, str):
+            token = await token
+        token = checked_key(token, lambda: say("providers.key_of_program"))
+        self._tokens.add(token)
+        return in_header(self._header, token)
+
+    async def refresh(self, refused: Mapping[str, str]) -> bool:
+        return not is_in(await self.headers(), refused)
+
+    def secrets(self) -> tuple[str, ...]:
+        return self._tokens.all()
+
+    def __repr__(self) -> str:
+        return f"InjectedAuth({self._header!r})"
+
+
+class OneFetch:
+    """Shares one fetch between concurrent callers from any event loop or thread. They share a failure too."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[None]], timeout_s: float) -> None:
+        self._fetch = fetch
+        # Longer than any fetch takes: only an event loop that was stopped in the middle of one makes the others wait that long.
+        self._turnstile = Turnstile(1, patience_s=2 * timeout_s + 5)
+        self._done = 0
+        self._failure = ""
+
+    async def unless(self, is_there: Callable[[], bool]) -> None:
+        done_before = self._done
+        try:
+            place = await self._turnstile.enter()
+        except TimeoutError as error:
+            raise Unauthorized(say("providers.token_stuck")) from error
+        try:
+            if is_there():
+                return
+            if self._done == done_before:
+                await self._fetch_once()
+            elif self._failure:
+                raise Unauthorized(self._failure)
+        finally:
+            self._turnstile.leave(place)
+
+    async def _fetch_once(self) -> None:
+        """If it is cancelled it does not count, and the next in the queue fetches."""
+        try:
+            await self._fetch()
+        except Unauthorized as error:
+            self._failure = error.message
+            self._done += 1
+            raise
+        self._failure = ""
+        self._done += 1
+
+
+class Tokens:
+    """The most recent tokens. A source may give a new one for each request, so not all are kept."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._values: dict[str, None] = {}
+
+    def add(self, token: str) -> None:
+        with self._lock:
+            self._values.pop(token, None)
+            self._values[token] = None
+            while len(self._values) > REMEMBERED:
+                del self._values[next(iter(self._values))]
+
+    def all(self) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self._values)
+
+
+def is_in(headers: Mapping[str, str], sent: Mapping[str, str]) -> bool:
+    """Whether these were among the headers sent. Header names are case-insensitive."""
+    values = {name.lower(): value for name, value in sent.items()}
+    return all(values.get(name.lower()) == value for name, value in headers.items())
