@@ -47,7 +47,7 @@ def named_choice(setup: Setup, catalog: Catalog) -> Choice | None:
 
     for deployment in (*first, *catalog.deployments.values()):
         if needs_only_a_key(deployment) and (source := key_source(deployment, setup)):
-            return Choice(f"{deployment.name}/{deployment.default_model}", source.words, "key")
+            return Choice(f"{deployment.name}/{deployment.default_model}", source.words, "stored")
     return None
 
 

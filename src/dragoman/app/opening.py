@@ -20,6 +20,7 @@ from dragoman.loop.agent import Agent
 from dragoman.loop.memory import load_memory
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
 from dragoman.policy.grants import Grants
+from dragoman.providers.catalog import secret_variables
 from dragoman.sessions.store import Store
 from dragoman.tools.process import child_environment
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
@@ -214,7 +215,8 @@ async def _discover_tools(agent: Agent, setup: Setup) -> None:
         return
     from dragoman.tools.discovery import discover
 
-    for tool in await discover(table.discover, table.call, directory=setup.workspace, env=child_environment()):
+    env = child_environment(secret=secret_variables(catalog_of(setup)))
+    for tool in await discover(table.discover, table.call, directory=setup.workspace, env=env):
         agent.tools.register(tool)
 
 

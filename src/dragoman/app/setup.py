@@ -26,7 +26,7 @@ class Choice(msgspec.Struct, frozen=True):
     model: str
     reason: str
     """The option, file or variable that names it, or the server that serves it."""
-    kind: Literal["set", "key", "server", "local"] = "set"
+    kind: Literal["set", "key", "stored", "server", "local"] = "set"
 
     @property
     def why(self) -> str:

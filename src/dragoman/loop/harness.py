@@ -21,6 +21,7 @@ from dragoman.loop.session import Session
 from dragoman.loop.surroundings import Orientation
 from dragoman.loop.web import Searcher, web_tools
 from dragoman.policy.approvals import Approvals
+from dragoman.providers.catalog import secret_variables
 from dragoman.tools.builtin import ToolDependencies, builtin_tools
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
@@ -73,7 +74,13 @@ class Harness:
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
         dependencies = ToolDependencies(
-            self.workspace, session.blobs, self.outputs, approval.ask_user, limits.shell_timeout_s, memory_file=memory_file
+            self.workspace,
+            session.blobs,
+            self.outputs,
+            approval.ask_user,
+            limits.shell_timeout_s,
+            secret_variables=lambda: secret_variables(models.catalog),
+            memory_file=memory_file,
         )
         self.seen = dependencies.seen
         self.web = tools.web

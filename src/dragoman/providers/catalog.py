@@ -94,6 +94,16 @@ def key_variable(deployment: Deployment, env: Mapping[str, str]) -> str:
     return next((name for name in (*deployment.key_env, *deployment.token_env) if env.get(name, "").strip()), "")
 
 
+def secret_variables(catalog: Catalog) -> frozenset[str]:
+    """The variables that hold what is sent to some deployment: keys, tokens, and headers of the user's."""
+    return frozenset(
+        name
+        for deployment in catalog.deployments.values()
+        for name in (*deployment.key_env, *deployment.token_env, deployment.headers_env, *deployment.env_headers.values())
+        if name
+    )
+
+
 def needs_only_a_key(deployment: Deployment) -> bool:
     """Whether the key is enough: no project, endpoint or model has to be configured as well."""
     return bool(deployment.default_model) and deployment.auth not in ("none", "vertex") and "{" not in deployment.base_url

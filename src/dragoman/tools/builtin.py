@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -32,6 +32,8 @@ class ToolDependencies(msgspec.Struct, frozen=True):
     shell_timeout_s: float = 120.0
     seen: SeenFiles = msgspec.field(default_factory=SeenFiles)
     """Files the model has read. Code that removes content from the context must update it."""
+    secret_variables: Callable[[], Collection[str]] = tuple
+    """Names of the variables that hold keys, whatever they are called: commands do not get them."""
     memory_file: str = ""
     """Where facts are saved for later sessions. If empty, the tool is not offered."""
 
@@ -49,7 +51,12 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
         Grep(dependencies.workspace),
         Edit(dependencies.workspace, seen),
         WriteFile(dependencies.workspace, seen),
-        RunShell(dependencies.workspace, dependencies.outputs, timeout_s=dependencies.shell_timeout_s),
+        RunShell(
+            dependencies.workspace,
+            dependencies.outputs,
+            timeout_s=dependencies.shell_timeout_s,
+            secret=dependencies.secret_variables,
+        ),
         TodoList(),
     ]
     if dependencies.ask_user is not None:

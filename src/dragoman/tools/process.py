@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import IO, Any
 
 import msgspec
@@ -25,6 +25,10 @@ LINGER_S = 0.3
 _ENDING_S = 0.6
 _REAPING_S = 0.2
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+_SECRET_ENDS = frozenset({"AUTH", "COOKIE", "CRED", "CREDS", "JWT", "PASS", "PAT", "PW", "PWD"})
+"""The last word of a name that means a secret: DB_PASS, MYSQL_PWD, GH_PAT. Not SSH_AUTH_SOCK."""
+_NOT_SECRET = frozenset({"PWD", "OLDPWD"})
+_SHORTEST_VALUE = 8
 _PAINTING = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM"})
 _SYSTEM = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"})
 
@@ -78,9 +82,18 @@ async def run_process(
     return _to_exit(command.returncode, timed_out)
 
 
-def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment for a command: without secrets, pagers and colours; then the user's `extra`, unfiltered."""
-    inherited = {name: value for name, value in os.environ.items() if not _is_secret(name) and name not in _PAINTING}
+def child_environment(extra: Mapping[str, str] | None = None, secret: Collection[str] = ()) -> dict[str, str]:
+    """Our environment for a command: without secrets, pagers and colours; then the user's `extra`, unfiltered.
+
+    `secret` are names of further variables that hold secrets; another variable with the same value is left out too.
+    """
+    named = {name.upper() for name in secret}
+    values = {value for name, value in os.environ.items() if name.upper() in named and len(value) >= _SHORTEST_VALUE}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not (_is_secret(name) or name.upper() in named or value in values or name in _PAINTING)
+    }
     return {**inherited, "PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", **(extra or {})}
 
 
@@ -107,7 +120,10 @@ def _to_exit(returncode: int | None, timed_out: bool) -> Exit:
 
 def _is_secret(name: str) -> bool:
     upper = name.upper()
-    return any(word in upper for word in _SECRET_WORDS)
+    if upper in _NOT_SECRET or upper.endswith("ASKPASS"):  # a folder, or a program that asks
+        return False
+    last = upper.rstrip("0123456789_").rpartition("_")[2]
+    return any(word in upper for word in _SECRET_WORDS) or last in _SECRET_ENDS or last.endswith("PASS")
 
 
 def _is_executable(path: str) -> bool:

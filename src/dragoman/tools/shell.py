@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from dragoman.base import jsontext
@@ -29,14 +29,23 @@ _JSON_FRAME_CHARS = 160
 class RunShell:
     """Runs commands with bash, or with sh if there is no bash.
 
-    Secrets are removed from the environment; `env` adds the user's own variables, unfiltered.
+    Secrets are removed from the environment, and the variables that `secret` names; `env` adds the user's own variables, unfiltered.
     """
 
-    def __init__(self, workspace: Workspace, outputs: Outputs, *, timeout_s: float = 120.0, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        outputs: Outputs,
+        *,
+        timeout_s: float = 120.0,
+        env: Mapping[str, str] | None = None,
+        secret: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         self._workspace = workspace
         self._outputs = outputs
         self._timeout_s = min(timeout_s, MAX_TIMEOUT_S)
         self._env = env
+        self._secret = secret
         self.spec = ToolSpec.of(
             "run_shell",
             load_description("run_shell"),
@@ -85,7 +94,7 @@ class RunShell:
             ended = await run_process(
                 argv,
                 directory=directory,
-                env=child_environment(self._env),
+                env=child_environment(self._env, self._secret()),
                 take_stdout=lambda data: screen.add(stdout.feed(data)),
                 take_stderr=lambda data: screen.add(stderr.feed(data)),
                 timeout_s=timeout_s,

@@ -67,6 +67,7 @@ TEXTS = {
     "no_model_engine": "; no model can run on this machine: {reason}",
     "because_set": "because of {reason}",
     "because_key": "because of {reason}",
+    "because_stored": "because its key is {reason}",
     "because_server": "because no key is set, and {reason} answers",
     "because_local": "because {reason}",
     "nothing_else": "no key is set and no server answers",
