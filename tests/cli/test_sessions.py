@@ -13,6 +13,7 @@ import pytest
 
 from dragoman.app.console import confirm
 from dragoman.base.graphemes import clusters, width_of
+from dragoman.base.ids import short_ids
 from dragoman.cli.session_list import age, as_table
 from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
@@ -76,23 +77,24 @@ def test_no_session_yet(place: Place) -> None:
     assert not (place.home / "dragoman" / "data").exists(), "looking makes nothing"
 
 
-def test_list_shows_number_age_title_messages_model_and_size(place: Place, kept: Kept) -> None:
-    kept.session("the first thing", at_ms=NOW_MS - 86_400_000 * 3)
+def test_list_shows_id_age_title_messages_model_and_size(place: Place, kept: Kept) -> None:
+    first_made = kept.session("the first thing", at_ms=NOW_MS - 86_400_000 * 3)
     last = kept.session("重构解析器 مرحبا 👩‍👩‍👧")
     done = place.run("sessions")
     assert done.code == 0
     assert done.err == ""
     head, newest, oldest = done.out.splitlines()
-    assert head.split() == ["#", "age", "title", "messages", "model", "size"]
-    assert newest.startswith("1 ")
+    assert head.split() == ["id", "age", "title", "messages", "model", "size"]
+    assert newest.startswith(f"{last.session_id[-8:-4]} ")
     assert "重构解析器 مرحبا 👩‍👩‍👧" in newest
-    assert oldest.split()[0] == "2"
+    assert oldest.split()[0] == first_made.session_id[-8:-4], "a session keeps its id, however many come after it"
     assert oldest.split()[2:] == ["the", "first", "thing", "3", "claude-opus-5", *oldest.split()[-2:]]
     assert oldest.endswith("kB")
     again = place.run("sessions", "list").out.splitlines()
     assert [line.split()[2:] for line in again[1:]] == [line.split()[2:] for line in (newest, oldest)], "but for their age"
     first = place.run("sessions", "list", "--output-format", "json").json["sessions"][0]
-    assert (first["number"], first["session_id"], first["messages"]) == (1, last.session_id, 3)
+    assert (first["id"], first["session_id"], first["messages"]) == (last.session_id[-8:-4], last.session_id, 3)
+    assert "number" not in first
     told = {"input_tokens": 1234, "fresh_tokens": 1000, "cache_read_tokens": 234, "output_tokens": 56}
     untold = dict.fromkeys(("cache_write_tokens", "cache_write_1h_tokens", "thought_tokens"))
     assert first["usage"] == told | untold | {"incomplete": 1}, "the last answer told nothing"
@@ -105,7 +107,7 @@ def test_list_keeps_folders_apart_unless_all_is_asked_for(place: Place, kept: Ke
     theirs = kept.session("theirs", work=other)
     assert "theirs" not in place.run("sessions").out
     everywhere = place.run("sessions", "--all").out
-    assert theirs.session_id in everywhere
+    assert everywhere.splitlines()[1].startswith(theirs.session_id[-8:-4])
     assert everywhere.splitlines()[1].endswith("/other")
     assert "theirs" in place.run("-C", str(other), "sessions").out
     assert "theirs" in place.run("sessions", "show", theirs.session_id).out
@@ -114,11 +116,12 @@ def test_list_keeps_folders_apart_unless_all_is_asked_for(place: Place, kept: Ke
 def test_columns_line_up_whatever_the_script() -> None:
     titles = ["plain", "重构解析器", "👩‍👩‍👧 family", "é" * 3, "wide 字 " * 40]
     found = [Summary(f"20261115-120102-{number:08x}", title=title, model="m", messages=3) for number, title in enumerate(titles)]
-    lines = as_table(found, now_ms=0, everywhere=False).splitlines()
+    short = short_ids(each.session_id for each in found)
+    lines = as_table(found, short, now_ms=0, everywhere=False).splitlines()
     before = [line[: line.rindex("  m")] for line in lines]
     assert len({sum(map(width_of, clusters(line))) for line in before[1:]}) == 1
     assert max(sum(map(width_of, clusters(line))) for line in lines) <= 120
-    assert as_table(found[:1], now_ms=0, everywhere=True).splitlines()[1].startswith("20261115-120102-00000000")
+    assert as_table(found[:1], short, now_ms=0, everywhere=True).splitlines()[1].startswith("00000000 ")
 
 
 def test_ages_and_sizes_are_short() -> None:
@@ -148,7 +151,7 @@ def test_show_is_what_was_seen(place: Place, kept: Kept) -> None:
     assert "● read_file a.txt ✓ 2 lines\n" in done.out
     assert "It says hello.\n" in done.out
     assert "source: Example https://example.org" in done.out
-    for which in ("1", session.session_id, session.session_id[:12], session.session_id[-8:]):
+    for which in (session.session_id[-8:-4], session.session_id, session.session_id[:12], session.session_id[-8:]):
         assert place.run("sessions", "show", which).out == done.out
 
 
@@ -163,7 +166,7 @@ def test_show_marks_what_was_rejected_cancelled_and_taken_back(place: Place, kep
     history.say(user("the wrong way"))
     history.rewind(mark)
     opened.journal.close()
-    out = place.run("sessions", "show", "1").out
+    out = place.run("sessions", "show", "latest").out
     assert "⚠ broken off, rejected: the stream was cut\nhalf\n" in out
     assert "⚠ cancelled\nstopped\n● $ make … cancelled\n" in out
     assert f"[{mark.seq + 1}] 2026-11-15 12:01:02 UTC (rewound)\n› the wrong way" in out
@@ -179,17 +182,17 @@ def test_show_and_list_and_search_let_nothing_act_on_the_terminal(place: Place, 
     history.title(f"title {EVIL}")
     history.change_model(f"model {EVIL}", EVIL)
     opened.journal.close()
-    for words in (["list"], ["show", "1"], ["search", "prompt"], ["export", "1"], ["list", "--all"]):
+    for words in (["list"], ["show", "latest"], ["search", "prompt"], ["export", "latest"], ["list", "--all"]):
         done = place.run("sessions", *words)
         assert done.code == 0
         assert not set(done.out + done.err) & set("\x1b\x07\r"), words
-    html = place.run("sessions", "export", "1", "--as", "html").out
+    html = place.run("sessions", "export", "latest", "--as", "html").out
     assert "\x1b" not in html
 
 
 def test_show_as_json(place: Place, kept: Kept) -> None:
     session = kept.session()
-    told = place.run("sessions", "show", "1", "--output-format", "json").json
+    told = place.run("sessions", "show", "latest", "--output-format", "json").json
     assert (told["session_id"], told["title"], told["model"]) == (session.session_id, "Read the file", "claude-opus-5")
     assert [step["type"] for step in told["steps"]] == ["prompt", "answer", "call", "answer"]
     assert told["steps"][2]["outcome"] == "finished"
@@ -202,7 +205,7 @@ def test_a_damaged_log_is_shown_with_a_word_about_it(place: Place, kept: Kept) -
     lines[2] = lines[2].replace(b"Read", b"Raed")
     Path(session.path).write_bytes(b"\n".join(lines)[:-20])
     before = Path(session.path).read_bytes()
-    done = place.run("sessions", "show", "1")
+    done = place.run("sessions", "show", "latest")
     assert done.code == 0
     assert "I will read it." in done.out
     assert "line 3" in done.err
@@ -218,7 +221,7 @@ def test_search_in_any_script(place: Place, kept: Kept, text: str) -> None:
     kept.session("something else")
     session = kept.session("重构解析器 مرحبا 👩‍👩‍👧 the parser")
     done = place.run("sessions", "search", text)
-    assert done.out.splitlines()[0].startswith(session.session_id)
+    assert done.out.splitlines()[0].startswith(session.session_id[-8:-4])
     assert "[3] prompt:" in done.out
     (hit,) = place.run("sessions", "search", text, "--output-format", "json").json["hits"]
     assert (hit["session"]["session_id"], hit["seq"], hit["role"]) == (session.session_id, 3, "user")
@@ -237,20 +240,20 @@ def test_fork_makes_a_copy_up_to_an_entry(place: Place, kept: Kept) -> None:
     session = kept.session()
     done = place.run("sessions", "fork", "latest", "--at", "3")
     assert done.code == 0, done
-    fork_id = done.out.split()[2].rstrip(";")
+    fork_id = done.out.split(" as ")[1][:4]
     fork = kept.store.find(fork_id, place.work)
     assert [entry.seq for entry in read_log(fork.path).entries] == [1, 2, 3]
     assert fork.forked_from == session.session_id
     assert len(kept.entries(session)) == 7
     whole = place.run("sessions", "fork", session.session_id)
-    assert len(read_log(kept.store.find(whole.out.split()[2].rstrip(";"), place.work).path).entries) == 7
+    assert len(read_log(kept.store.find(whole.out.split(" as ")[1][:4], place.work).path).entries) == 7
     place.run("sessions", "fork", session.session_id, "--at", "99").complaint(42, "99", "show")
 
 
 def test_rewind_appends_and_erases_nothing(place: Place, kept: Kept) -> None:
     session = kept.session()
     before = Path(session.path).read_bytes()
-    done = place.run("sessions", "rewind", "1", "--to", "3")
+    done = place.run("sessions", "rewind", "latest", "--to", "3")
     assert done.code == 0, done
     after = Path(session.path).read_bytes()
     assert after.startswith(before)
@@ -258,8 +261,8 @@ def test_rewind_appends_and_erases_nothing(place: Place, kept: Kept) -> None:
     assert isinstance(last, Rewound)
     assert (last.seq, last.to_seq) == (8, 3)
     assert [message.text for message in History(entries=kept.entries(session)).curated()] == ["Read the file"]
-    place.run("sessions", "rewind", "1").complaint(42, "--to")
-    place.run("sessions", "rewind", "1", "--to", "50").complaint(42, "50")
+    place.run("sessions", "rewind", "latest").complaint(42, "--to")
+    place.run("sessions", "rewind", "latest", "--to", "50").complaint(42, "50")
     assert Path(session.path).read_bytes() == after
 
 
@@ -268,10 +271,10 @@ def test_a_session_in_use_is_not_changed(place: Place, kept: Kept) -> None:
     session = kept.session()
     opened = kept.store.open(session.path)
     try:
-        place.run("sessions", "rewind", "1", "--to", "3").complaint(42, f"pid {os.getpid()}", "fork")
-        place.run("sessions", "delete", "1", "--yes").complaint(42, f"pid {os.getpid()}")
-        assert place.run("sessions", "show", "1").code == 0
-        assert place.run("sessions", "fork", "1").code == 0
+        place.run("sessions", "rewind", "latest", "--to", "3").complaint(42, f"pid {os.getpid()}", "fork")
+        place.run("sessions", "delete", "latest", "--yes").complaint(42, f"pid {os.getpid()}")
+        assert place.run("sessions", "show", "latest").code == 0
+        assert place.run("sessions", "fork", "latest").code == 0
     finally:
         opened.journal.close()
     assert len(kept.entries(session)) == 7
@@ -279,10 +282,11 @@ def test_a_session_in_use_is_not_changed(place: Place, kept: Kept) -> None:
 
 def test_delete_asks_and_without_anybody_needs_yes(place: Place, kept: Kept) -> None:
     session = kept.session()
-    place.run("sessions", "delete", "1").complaint(42, "--yes")
-    place.run("sessions", "delete", "1", stdin="y\n").complaint(42, "--yes")
+    place.run("sessions", "delete", "latest").complaint(42, "--yes")
+    place.run("sessions", "delete", "latest", stdin="y\n").complaint(42, "--yes")
     assert Path(session.path).exists()
-    assert session.session_id in place.run("sessions", "delete", "1", "--yes").out
+    deleted = place.run("sessions", "delete", "latest", "--yes").out
+    assert deleted.startswith(f"Deleted session {session.session_id[-8:-4]} (Read the file): {session.path}")
     assert not Path(session.path).exists()
     place.run("sessions", "delete", session.session_id, "--yes").complaint(42, "no session")
 
@@ -329,7 +333,7 @@ def test_a_file_is_for_the_users_eyes_alone_and_is_not_written_over(place: Place
     kept.session()
     before = os.umask(0)
     try:
-        done = place.run("sessions", "export", "1", "-o", name)
+        done = place.run("sessions", "export", "latest", "-o", name)
     finally:
         os.umask(before)
     assert done.code == 0, done
@@ -337,9 +341,9 @@ def test_a_file_is_for_the_users_eyes_alone_and_is_not_written_over(place: Place
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_bytes().startswith(begins)
     file.write_text("precious")
-    place.run("sessions", "export", "1", "-o", name).complaint(42, "--yes")
+    place.run("sessions", "export", "latest", "-o", name).complaint(42, "--yes")
     assert file.read_text() == "precious"
-    assert place.run("sessions", "export", "1", "-o", name, "--yes").code == 0
+    assert place.run("sessions", "export", "latest", "-o", name, "--yes").code == 0
     assert file.read_bytes().startswith(begins)
     assert [each.name for each in place.work.iterdir()] == [name], "nothing is left beside it"
 
@@ -349,19 +353,19 @@ def test_a_link_planted_at_the_target_is_not_followed(place: Place, kept: Kept) 
     kept.session()
     victim = place.home / "victim"
     (place.work / "out.md").symlink_to(victim)
-    place.run("sessions", "export", "1", "-o", "out.md").complaint(42, "--yes")
+    place.run("sessions", "export", "latest", "-o", "out.md").complaint(42, "--yes")
     assert not victim.exists()
     victim.write_text("precious")
-    assert place.run("sessions", "export", "1", "-o", "out.md", "--yes").code == 0
+    assert place.run("sessions", "export", "latest", "-o", "out.md", "--yes").code == 0
     assert victim.read_text() == "precious"
     assert not (place.work / "out.md").is_symlink()
 
 
 def test_a_target_that_cannot_be_written_is_told(place: Place, kept: Kept) -> None:
     kept.session()
-    place.run("sessions", "export", "1", "-o", "nowhere/out.md").complaint(42, "nowhere/out.md")
+    place.run("sessions", "export", "latest", "-o", "nowhere/out.md").complaint(42, "nowhere/out.md")
     (place.work / "folder").mkdir()
-    place.run("sessions", "export", "1", "-o", "folder", "--yes").complaint(42, "directory")
+    place.run("sessions", "export", "latest", "-o", "folder", "--yes").complaint(42, "directory")
 
 
 # --- import
@@ -373,14 +377,15 @@ def test_our_json_comes_back_as_another_session(place: Place, kept: Kept) -> Non
     image = opened.blobs.put("image/png", b"\x89PNG")
     history.say(user("look", image))
     opened.journal.close()
-    place.run("sessions", "export", "1", "-o", "s.json")
+    place.run("sessions", "export", "latest", "-o", "s.json")
     elsewhere = place.home / "elsewhere"
     elsewhere.mkdir()
     done = place.run("-C", str(elsewhere), "sessions", "import", str(place.work / "s.json"))
     assert done.code == 0, done
     assert done.err == ""
     found = kept.store.find("latest", elsewhere)
-    assert found.session_id in done.out
+    assert found.session_id[-8:-4] in done.out
+    assert found.path in done.out
     head, configured, *rest = read_log(found.path).entries
     source = kept.entries(session)
     assert rest == list(source[2:])
@@ -389,7 +394,7 @@ def test_our_json_comes_back_as_another_session(place: Place, kept: Kept) -> Non
     assert found.workspace == str(elsewhere.resolve())
     assert head.seq == 1
     assert kept.store.blobs_beside(found.path).get(image.sha256) == b"\x89PNG"
-    assert "It says hello." in place.run("-C", str(elsewhere), "sessions", "show", "1").out
+    assert "It says hello." in place.run("-C", str(elsewhere), "sessions", "show", "latest").out
 
 
 def test_a_copied_log_can_be_imported(place: Place, kept: Kept) -> None:
@@ -403,7 +408,7 @@ def test_a_copied_log_can_be_imported(place: Place, kept: Kept) -> None:
 
 def test_a_conversation_record_goes_out_and_comes_in(place: Place, kept: Kept) -> None:
     kept.session()
-    place.run("sessions", "export", "1", "--as", "record", "-o", "record.json")
+    place.run("sessions", "export", "latest", "--as", "record", "-o", "record.json")
     done = place.run("sessions", "import", "record.json")
     assert done.code == 0, done
     assert "gemini-cli" in done.out
@@ -465,8 +470,8 @@ def test_undo_puts_files_back_run_by_run(place: Place, kept: Kept) -> None:
     assert new.read_bytes() == b"created"
     assert f"removed {new}" in place.run("sessions", "undo", "latest").out
     assert not new.exists()
-    assert "no run of this session" in place.run("sessions", "undo", "latest").out
-    assert "Files were restored" in place.run("sessions", "show", "1").out
+    assert "no run of session" in place.run("sessions", "undo", "latest").out
+    assert "Files were restored" in place.run("sessions", "show", "latest").out
 
 
 def test_undo_refuses_what_was_changed_since_unless_forced(place: Place, kept: Kept) -> None:
@@ -474,9 +479,9 @@ def test_undo_refuses_what_was_changed_since_unless_forced(place: Place, kept: K
     file = (place.work / "a.txt").resolve()
     changed(kept, session, file, b"before", b"after")
     file.write_bytes(b"mine now")
-    place.run("sessions", "undo", "1").complaint(42, str(file), "--force")
+    place.run("sessions", "undo", "latest").complaint(42, str(file), "--force")
     assert file.read_bytes() == b"mine now"
-    assert place.run("sessions", "undo", "1", "--force").code == 0
+    assert place.run("sessions", "undo", "latest", "--force").code == 0
     assert file.read_bytes() == b"before"
 
 
@@ -504,15 +509,17 @@ def test_what_a_run_said_and_did_is_listed_shown_and_exported(place: Place, serv
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["shwo", "1"], ["shwo", "did you mean show?"]),
-        (["resume", "1", "2"], ["resume"]),
+        (["shwo", "latest"], ["shwo", "did you mean show?"]),
+        (["resume", "1", "2"], ["unexpected argument '2' for dragoman sessions resume"]),
+        (["resum"], ["did you mean resume?", "undo, resume"]),
+        (["show", "2"], ["sessions have ids and no numbers", "dragoman sessions list"]),
         (["show"], ["needs ID"]),
-        (["show", "1", "2"], ["'2'"]),
+        (["show", "latest", "2"], ["'2'"]),
         (["list", "--at", "3"], ["--at", "sessions list"]),
-        (["show", "1", "--yes"], ["--yes", "sessions show"]),
-        (["rewind", "1", "--to", "x"], ["--to", "'x'"]),
-        (["export", "1", "--as", "pdf"], ["'pdf'", "markdown, html, json or record"]),
-        (["export", "1", "--output-format", "json"], ["--output-format"]),
+        (["show", "latest", "--yes"], ["--yes", "sessions show"]),
+        (["rewind", "latest", "--to", "x"], ["--to", "'x'"]),
+        (["export", "latest", "--as", "pdf"], ["'pdf'", "markdown, html, json or record"]),
+        (["export", "latest", "--output-format", "json"], ["--output-format"]),
         (["--output-format", "stream-json"], ["text and json"]),
     ],
 )
@@ -521,6 +528,10 @@ def test_a_mistake_is_named(place: Place, words: list[str], told: list[str]) -> 
     text = done.complaint(42) if "json" not in words else done.out + done.err
     assert done.code == 42
     assert all(word in text for word in told), done
+
+
+def test_the_help_names_resume(place: Place) -> None:
+    assert "dragoman sessions resume [ID]" in place.run("sessions", "--help").out
 
 
 def test_a_mistake_in_json_is_told_in_json(place: Place) -> None:
@@ -535,7 +546,7 @@ def test_everything_that_is_made_is_the_users_alone(place: Place, kept: Kept) ->
     try:
         kept.session()
         place.run("sessions", "search", "hello")
-        place.run("sessions", "fork", "1")
+        place.run("sessions", "fork", "latest")
     finally:
         os.umask(before)
     for path in (place.home / "dragoman" / "data").rglob("*"):

@@ -630,3 +630,21 @@ def test_a_resumed_conversation_is_shown_again_and_its_figures_go_on(place: Plac
         assert "\nAnd again.\n" in shown.prompt()
         shown.ask("/usage")
         assert re.search(r"\b2\b", shown.prompt()), "the run before counts"
+
+
+def test_leaving_says_how_to_come_back(place: Place, serve: Serve) -> None:
+    serve(script("text: Hello there.", "text: And again."))
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.send(b"\x04")
+        shown.ended()
+        assert "--resume" not in shown.text, "nothing was said, so there is nothing to come back to"
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.ask("remember the sea")
+        shown.prompt()
+        shown.send(b"\x04")
+        shown.ended()
+        found = re.search(r"dragoman --resume ([0-9a-f]{4}) goes on from here", shown.text)
+    assert found is not None
+    assert place.run("--resume", found[1], "-p", "again").out == "And again.\n"

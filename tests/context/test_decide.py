@@ -121,13 +121,27 @@ def test_a_session_resumed_before_anything_was_pruned_prunes_as_the_live_one_wou
 def test_a_result_no_longer_than_the_placeholder_stays() -> None:
     conversation = Conversation(by("request"))
     conversation.prompt()
-    for text in ("x" * len(PLACEHOLDER), "x" * (len(PLACEHOLDER) + 1)):
+    for text in ("字" * len(PLACEHOLDER), "字" * (len(PLACEHOLDER) + 1)):
         call = ToolCall(f"c{text}", "run_shell")
         conversation.history.say(Message("assistant", (call,)))
         conversation.history.finish_tool(ToolResult(call.id, call.name, (Text(text),)))
     conversation.commands(5)
     conversation.wait(20 * MINUTE)
     assert conversation.decide().prune == first_ids(conversation, 2)[1:]
+
+
+def test_nothing_goes_that_would_make_the_request_longer() -> None:
+    """Few Latin letters are fewer tokens than a Chinese placeholder of fewer characters: pruning 38 such results grew a request."""
+    conversation = Conversation(by("request"))
+    conversation.prompt()
+    assert len("done: 12 files") > len(PLACEHOLDER)
+    for number, text in enumerate(("done: 12 files", "x" * 200)):
+        call = ToolCall(f"c{number}", "run_shell")
+        conversation.history.say(Message("assistant", (call,)))
+        conversation.history.finish_tool(ToolResult(call.id, call.name, (Text(text),)))
+    conversation.commands(5)
+    conversation.wait(20 * MINUTE)
+    assert conversation.decide().prune == ("c1",)
 
 
 def test_an_entry_without_a_time_is_not_outdated() -> None:

@@ -68,7 +68,7 @@ def test_with_another_model_of_another_service(place: Place) -> None:
         place.ask("a", model=PROTOCOLS["anthropic"])
         done = place.run("--resume", "latest", "-m", PROTOCOLS["gemini"], "-p", "b")
         assert (done.code, done.out) == (0, "Two.\n")
-        assert place.run("--resume", "1", "-p", "c").out == "Three.\n"
+        assert place.run("--resume", logs(place)[0].stem[-8:-4], "-p", "c").out == "Three.\n"
         assert "contents" in place.service.requests[2], "it goes on with the model it was last held with"
         assert all(exchange.violation is None for exchange in place.service.server.requests)
 

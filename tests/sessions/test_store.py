@@ -166,16 +166,14 @@ def test_a_session_is_found_by_what_a_user_types(store: Store, workspace: Path) 
         add(store, workspace, number)
     found = {
         which: store.find(which, workspace).session_id
-        for which in ("latest", "", "1", "3", " 2 ", session_id(2), "20261115-000002", "00000002")
+        for which in ("latest", "", session_id(2), f" {session_id(2)} ", "20261115-000002", "00000002")
     }
-    one, two, three = map(session_id, (1, 2, 3))
+    two, three = map(session_id, (2, 3))
     assert found == {
         "latest": three,
         "": three,
-        "1": three,
-        "3": one,
-        " 2 ": two,
         session_id(2): two,
+        f" {session_id(2)} ": two,
         "20261115-000002": two,
         "00000002": two,
     }
@@ -191,15 +189,19 @@ def test_an_id_of_another_folder_is_found_but_its_latest_is_not(store: Store, wo
 @pytest.mark.parametrize(
     ("which", "told"),
     [
-        ("20261115", "matches 3 sessions: .*; give more of the id"),
-        ("2026", "matches 3 sessions"),
+        ("20261115", r"fits 3 sessions: 00000003 \(Question 3\); .*; give more of the id"),
+        ("2026", "fits 3 sessions"),
+        ("0000", "fits 3 sessions"),
         ("ffff", "there is no session 'ffff'"),
-        ("9", "'9' is not a session"),
+        ("9", "there is no session '9': sessions have ids and no numbers"),
+        ("1", "sessions have ids and no numbers"),
+        ("123", "sessions have ids and no numbers"),
+        ("1234", "there is no session '1234'"),
         ("hello", "'hello' is not a session"),
         ("../../etc/passwd", "'../../etc/passwd' is not a session"),
         ("１", "is not a session"),
         ("\x1b[31m\n", "is not a session"),
-        ("9" * 5000, "there is no session"),
+        ("9" * 5000, "is not a session"),
     ],
 )
 def test_what_is_not_found_says_what_to_do(store: Store, workspace: Path, which: str, told: str) -> None:
@@ -405,9 +407,45 @@ def _texts(entries: tuple[Entry, ...]) -> list[str]:
     return [entry.message.text for entry in entries if isinstance(entry, Said)]
 
 
-def test_a_number_that_is_not_listed_never_means_an_id(store: Store, workspace: Path) -> None:
+def test_a_number_never_means_an_id(store: Store, workspace: Path) -> None:
     """`sessions delete 9` must not take the one session whose id happens to go on with a 9."""
     store.create(workspace, "20261115-120102-9a2b3c4d").journal.close()
-    with pytest.raises(InputError, match="'9' is not a session"):
+    with pytest.raises(InputError, match="there is no session '9'"):
         store.find("9", workspace)
     assert store.find("9a2b", workspace).session_id == "20261115-120102-9a2b3c4d"
+
+
+def test_a_session_whose_random_part_is_all_digits_answers_to_its_beginning(store: Store, workspace: Path) -> None:
+    store.create(workspace, "20261115-120102-12345678").journal.close()
+    assert store.find("1234", workspace).session_id == "20261115-120102-12345678"
+
+
+def test_the_random_part_comes_before_the_date(store: Store, workspace: Path) -> None:
+    """A list may show 2026 as the id of one session while all ids begin with that year."""
+    named = "20261115-120102-2026abcd"
+    for each in (named, "20261116-120102-1a2b3c4d"):
+        store.create(workspace, each).journal.close()
+    assert store.short_id(named) == "2026"
+    assert store.find("2026", workspace).session_id == named
+
+
+def test_a_session_keeps_its_short_id_while_others_come_and_go(store: Store, workspace: Path, tmp_path: Path) -> None:
+    """Numbers moved with every new session, so that the same command, given twice, changed two sessions."""
+    first = store.create(workspace)
+    first.journal.close()
+    short = store.short_id(first.session_id)
+    assert short == first.session_id[-8:-4]
+    for number in range(200):
+        store.create(workspace if number % 2 else tmp_path).journal.close()
+    assert store.short_id(first.session_id) == short
+    assert store.find(short, tmp_path).session_id == first.session_id
+    forked = store.fork(first.path)
+    assert store.find(short, workspace).session_id == first.session_id
+    store.delete(forked)
+    assert len(set(store.short_ids(store.ids()).values())) == 201
+
+
+def test_a_file_without_a_single_entry_is_no_candidate(store: Store, workspace: Path) -> None:
+    store.create(workspace, "20261115-120102-1a2b0000").journal.close()
+    Path(store.path_of("20261115-120102-1a2bffff", workspace)).touch()
+    assert store.find("1a2b", workspace).session_id == "20261115-120102-1a2b0000"

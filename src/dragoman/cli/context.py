@@ -61,7 +61,7 @@ def _show(command: ContextCommand) -> str:
         return write_request(command, entries)
     plan = plan_now(command, entries)
     if command.as_json:
-        return jsontext.dumps(msgspec.to_builtins(plan) | {"usage": plan.usage.as_told()}) + "\n"
+        return jsontext.dumps({"id": command.short_id} | msgspec.to_builtins(plan) | {"usage": plan.usage.as_told()}) + "\n"
     from dragoman.cli.context_page import page_of
     from dragoman.cli.page import look_of
 
@@ -70,7 +70,7 @@ def _show(command: ContextCommand) -> str:
         plan,
         look_of(command.setup.config.color),
         title=command.summary.title,
-        session_id=command.summary.session_id,
+        session_id=command.short_id,
         now_ms=_moment_ms(command, entries),
         everything=command.options.all,
         window_is_known=known,

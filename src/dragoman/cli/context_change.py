@@ -12,8 +12,9 @@ from dragoman.app.console import Messages
 from dragoman.app.opening import open_agent
 from dragoman.app.setup import Setup
 from dragoman.base import jsontext
+from dragoman.base.text import strip_controls
 from dragoman.base.words import say
-from dragoman.cli.sessions_command import open_to_append, print_notices
+from dragoman.cli.sessions_command import name_of, open_to_append, print_notices
 from dragoman.loop.history import History
 from dragoman.values.errors import DragomanError, InputError, ProviderError
 
@@ -25,22 +26,28 @@ if TYPE_CHECKING:
 def compress(command: ContextCommand) -> tuple[str, int]:
     """Opens an agent on the session, because compressing needs a model."""
     options = msgspec.structs.replace(command.options, resume=command.summary.session_id)
+    before = _last_seq(command)
     done, last_seq = asyncio.run(_compress(msgspec.structs.replace(command.setup, options=options), command.options.focus))
-    written = command.store.read(command.summary.path).entries
-    if last_seq and (not written or written[-1].seq < last_seq):
+    written = _last_seq(command)
+    if written < last_seq:
         raise InputError(say("context_not_saved", path=command.summary.path))
     code = ProviderError.exit_code if done.status in ("empty", "truncated", "failed") else 0
     if command.as_json:
-        return jsontext.dumps(msgspec.to_builtins(done)) + "\n", code
-    before, after = f"{done.original_tokens:,}", f"{done.new_tokens:,}"
+        return jsontext.dumps(_about(command) | msgspec.to_builtins(done)) + "\n", code
+    return f"{_compression_words(done)} {_session_words(command, grown=written > before)}\n", code
+
+
+def _compression_words(done: Compression) -> str:
+    before, after, reason = done.original_tokens, done.new_tokens, done.reason
     match done.status:
         case "compressed":
-            words = say("compressed", before=before, after=after)
+            return say("compressed", before=before, after=after)
+        case _ if done.pruned:
+            return say("compress_pruned", reason=reason, results=done.pruned, before=before, after=after)
         case "noop":
-            words = say("compress_noop", reason=done.reason, before=before)
+            return say("compress_noop", reason=reason, before=before)
         case status:
-            words = say("compress_failed", status=status, reason=done.reason, before=before)
-    return f"{words}\n", code
+            return say("compress_failed", status=status, reason=reason, before=before)
 
 
 async def _compress(setup: Setup, focus: str) -> tuple[Compression, int]:
@@ -68,7 +75,28 @@ def prune(command: ContextCommand) -> str:
         pruned = upkeep.prune()
         after = upkeep.size.tokens
     if command.as_json:
-        return jsontext.dumps({"pruned": pruned, "original_tokens": before, "new_tokens": after}) + "\n"
-    if not pruned:
-        return say("context_pruned_nothing", before=f"{before:,}") + "\n"
-    return say("context_pruned_now", results=pruned, before=f"{before:,}", after=f"{after:,}") + "\n"
+        return jsontext.dumps(_about(command) | {"pruned": pruned, "original_tokens": before, "new_tokens": after}) + "\n"
+    words = (
+        say("context_pruned_now", results=pruned, before=before, after=after) if pruned else say("context_pruned_nothing", before=before)
+    )
+    return f"{words} {_session_words(command, grown=pruned > 0)}\n"
+
+
+# --- which session
+
+
+def _session_words(command: ContextCommand, *, grown: bool) -> str:
+    """Which session it was, and whether its log has grown. Told from the log itself, whatever the attempt came to."""
+    name = name_of(command.store, command.summary)
+    return say("context_recorded", session=name, path=command.summary.path) if grown else say("context_as_it_was", session=name)
+
+
+def _about(command: ContextCommand) -> dict[str, str]:
+    summary = command.summary
+    title = strip_controls(summary.title)
+    return {"id": command.short_id, "session_id": summary.session_id, "title": title, "path": summary.path}
+
+
+def _last_seq(command: ContextCommand) -> int:
+    entries = command.store.read(command.summary.path).entries
+    return entries[-1].seq if entries else 0

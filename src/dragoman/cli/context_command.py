@@ -42,6 +42,10 @@ class ContextCommand(NamedTuple):
     def as_json(self) -> bool:
         return self.options.output_format == "json"
 
+    @property
+    def short_id(self) -> str:
+        return self.store.short_id(self.summary.session_id)
+
     def entries(self) -> tuple[Entry, ...]:
         """The session's entries, up to `--at` if given. Problems with its file are printed; the readable entries are returned."""
         loaded = self.store.read(self.summary.path)
@@ -51,7 +55,7 @@ class ContextCommand(NamedTuple):
             return entries
         if not any(entry.seq == at for entry in entries):
             first, last = (entries[0].seq, entries[-1].seq) if entries else (0, 0)
-            raise InputError(say("context_no_seq", seq=at, first=first, last=last, id=self.summary.session_id))
+            raise InputError(say("context_no_seq", seq=at, first=first, last=last, id=self.short_id))
         return tuple(entry for entry in entries if entry.seq <= at)
 
     def find_model(self, deployment: str, model: str) -> tuple[Deployment | None, Profile]:

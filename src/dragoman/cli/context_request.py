@@ -32,7 +32,7 @@ def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str:
     """The body goes to standard output byte for byte, the URL and headers to standard error. With `--json`: all in one object."""
     view = History(entries=entries).view
     if not view.messages:
-        raise InputError(say("context_empty", id=command.summary.session_id))
+        raise InputError(say("context_empty", id=command.short_id))
     prepared = _prepare(command, view)
     url, headers = redact(prepared.url), _redact_headers(command, prepared)
     if command.as_json:
@@ -67,7 +67,7 @@ def _target_model(command: ContextCommand, view: View) -> str:
     own = f"{view.deployment}/{view.model}" if view.deployment else view.model
     if not wanted:
         if not own:
-            raise InputError(say("request_no_model", id=command.summary.session_id))
+            raise InputError(say("request_no_model", id=command.short_id))
         try:
             deployment, name = command.catalog.find(own)
         except ConfigError as error:

@@ -53,7 +53,7 @@ class Tariff(msgspec.Struct, frozen=True):
 def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
     calls = trace_calls(entries)
     if not calls:
-        raise InputError(say("simulate_none", id=command.summary.session_id))
+        raise InputError(say("simulate_none", id=command.short_id))
     view = View()
     for entry in entries:
         view.feed(entry)

@@ -23,6 +23,7 @@ from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
 from dragoman.loop.history import paid_usage
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
+from dragoman.sessions.store import Store
 from dragoman.values.contracts import Intent
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
@@ -46,6 +47,7 @@ class Conversation:
         self.may_retry = False
         self.setup = setup
         self._copy = copy
+        self._store = Store(setup.places.sessions)
         self._keyboard = Keyboard()
         self._signals = Signals(self._keyboard)
         self._report = TerminalReport(screen, copy)
@@ -100,7 +102,9 @@ class Conversation:
         self._count_earlier_usage()
         lines = as_lines(transcript)
         if len(lines) > RECALLED_LINES:
-            self.screen.message(say("recalled_end", count=len(lines) - RECALLED_LINES, id=self.agent.session_id), "dim")
+            self.screen.message(
+                say("recalled_end", count=len(lines) - RECALLED_LINES, id=self._store.short_id(self.agent.session_id)), "dim"
+            )
         for line in lines[-RECALLED_LINES:]:
             self.screen.line(line)
 
@@ -235,9 +239,16 @@ class Conversation:
         loop = self._loop
         loop.run_until_complete(close_agent(self.agent))
         end_tasks(loop)
+        self._say_how_to_come_back()
         self.screen.close()
         loop.close()
         tidy_sessions(self.setup)
+
+    def _say_how_to_come_back(self) -> None:
+        """Where there is something to come back to: a session that was never written, or was deleted meanwhile, is not offered."""
+        session_id = self.agent.session_id
+        if session_id in self._store.ids() and not self.screen.gone:
+            self.screen.message(say("come_back", id=self._store.short_id(session_id)), "dim")
 
 
 async def _close_in_time(closing: Any) -> None:

@@ -34,8 +34,8 @@ usage: dragoman [options]                     a conversation in the terminal
       --lang en|zh         the program's language
       --no-color           no colours; so does NO_COLOR=1
       --debug              log to standard error; keys are left out
-      --resume [ID]        continue a session: the latest in this folder, a number from dragoman
-                           sessions, or the beginning of an id; with its model, unless you give -m
+      --resume [ID]        continue a session: the latest in this folder, or the one with this id (see
+                           dragoman sessions); with its model, unless you give -m
       --text-tools         describe tools in text, and read calls from the model's text
   -h, --help               this text
   -V, --version            the version
@@ -134,6 +134,7 @@ Ctrl-C or Esc stops a run. Up and Down recall earlier prompts.
 
 ENGLISH_HELP["sessions"] = """\
 usage: dragoman sessions [list] [--all]       this folder's sessions, or those of every folder
+       dragoman sessions resume [ID]          continue a session, as dragoman --resume [ID] does
        dragoman sessions show ID              print the whole session
        dragoman sessions search TEXT [--all]  find prompts, answers and titles with these words
        dragoman sessions fork ID [--at N]     copy a session, up to entry N
@@ -143,8 +144,8 @@ usage: dragoman sessions [list] [--all]       this folder's sessions, or those o
        dragoman sessions import FILE          from gemini-cli, Claude Code, Codex, pi, or our own JSON
        dragoman sessions delete ID            delete a session for good; asks first
 
-ID is latest, a number from list, or the id or the beginning of it. show prints the number N of
-each entry. dragoman --resume ID continues a session.
+ID is latest, or an id from list; a longer beginning of it, or the whole one, works as well. show
+prints the number N of each entry.
 
       --all                the sessions of every folder
       --at N, --to N       the number of an entry
@@ -225,7 +226,7 @@ usage: dragoman context [SESSION]                what the next request contains,
        dragoman context compress [SESSION]       summarise the older messages now
        dragoman context prune [SESSION]          remove all outdated results now
 
-SESSION is latest (the default), a number from dragoman sessions, or the id or the beginning of it.
+SESSION is latest (the default), or an id from dragoman sessions.
 Looking changes nothing, and needs no key.
 
       --all                show every item (long lists are shortened by default); with simulate, also

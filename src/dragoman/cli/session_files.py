@@ -10,7 +10,6 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
-from dragoman.base.ids import new_session_id
 from dragoman.base.private import NotRegularFile, open_named_file
 from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
@@ -22,6 +21,8 @@ from dragoman.values.record import Configured, FilesChanged, Started
 if TYPE_CHECKING:
     from dragoman.cli.sessions_command import SessionsCommand
     from dragoman.sessions.importers import ImportedSession
+    from dragoman.sessions.store import Store
+    from dragoman.sessions.summary import Summary
     from dragoman.values.contracts import BlobStore
     from dragoman.values.record import Entry
 
@@ -32,11 +33,11 @@ _BY_ENDING = {".html": "html", ".htm": "html", ".json": "json"}
 # --- export
 
 
-def export_session(command: SessionsCommand, path: str) -> str:
+def export_session(command: SessionsCommand, found: Summary) -> str:
     """The exported text, or with -o a line that says where it was written."""
     output = command.options.output
     form = command.options.form or _BY_ENDING.get(os.path.splitext(output)[1].lower(), "markdown")
-    text = export_text(command.read(path).entries, form, command.store.blobs_beside(path))
+    text = export_text(command.read(found.path).entries, form, command.store.blobs_beside(found.path))
     if output in ("", "-"):
         return strip_controls(text) if form == "markdown" else text
     target = os.path.join(command.workspace, output)
@@ -47,7 +48,7 @@ def export_session(command: SessionsCommand, path: str) -> str:
         raise InputError(say("export_exists", path=one_line(output, 200))) from error
     except (OSError, ValueError) as error:
         raise InputError(say("export_failed", path=one_line(output, 200), reason=getattr(error, "strerror", "") or error)) from error
-    return say("exported", path=one_line(output, 200), size=size(len(data))) + "\n"
+    return say("exported", session=command.name(found), path=one_line(output, 200), size=size(len(data))) + "\n"
 
 
 def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None) -> str:
@@ -81,18 +82,21 @@ def import_file(command: SessionsCommand) -> str:
     from dragoman.cli.sessions_command import print_notices
 
     path = os.path.join(command.workspace, command.operand)
-    blobs = command.store.blobs_beside(command.store.path_of(new_session_id(), command.workspace))
-    imported = _read(path, blobs)
+    blobs = command.store.blobs_beside(command.store.path_of(command.store.new_id(), command.workspace))
+    imported = _read(path, blobs, command.store)
     kept = command.store.add(command.workspace, _move_to_workspace(imported.entries, command.workspace))
     if not blobs.retry():
         raise InputError(say("session_not_saved", path=blobs.directory, reason=blobs.fault))
     print_notices(tuple(say("import_not_carried", what=each) for each in imported.not_carried))
     if changed := sum(len(entry.files) for entry in imported.entries if isinstance(entry, FilesChanged)):
         print_notices((say("import_not_undone", count=changed),))
-    return say("imported", id=session_id_of(kept), entries=len(imported.entries), source=imported.source) + "\n"
+    found = command.store.find(session_id_of(kept), command.workspace)
+    entries, short = len(imported.entries), command.store.short_id(found.session_id)
+    words = say("imported", session=command.name(found), entries=entries, source=imported.source, path=kept, id=short)
+    return f"{words}\n"
 
 
-def _read(path: str, blobs: BlobStore) -> ImportedSession:
+def _read(path: str, blobs: BlobStore, store: Store) -> ImportedSession:
     from dragoman.sessions.export import from_json, is_json_export
     from dragoman.sessions.importers import import_session
 
@@ -102,28 +106,28 @@ def _read(path: str, blobs: BlobStore) -> ImportedSession:
             package = from_json(file.read())
         for mime, data in package.blobs.values():
             blobs.put(mime, data)
-        return _with_new_id(path, package.entries, ())
+        return _with_new_id(path, package.entries, (), store)
     if beginning.startswith(_LOG_BEGINS):
-        return _read_log(path)
+        return _read_log(path, store)
     return import_session(path, blobs)
 
 
-def _read_log(path: str) -> ImportedSession:
+def _read_log(path: str, store: Store) -> ImportedSession:
     """A copied log file of ours. The attachments it refers to are not part of it."""
     try:
         loaded = read_log(path)
     except OSError as error:
         raise _unreadable_error(path, error) from error
-    return _with_new_id(path, loaded.entries, loaded.notices())
+    return _with_new_id(path, loaded.entries, loaded.notices(), store)
 
 
-def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...]) -> ImportedSession:
+def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...], store: Store) -> ImportedSession:
     """Our own session under a new id, because the original may be in the store too."""
     from dragoman.sessions.importers import ImportedSession
 
     if not entries:
         raise InputError(say("import_empty", path=one_line(path, 200)))
-    session_id = new_session_id()
+    session_id = store.new_id()
     first, *rest = entries
     if not isinstance(first, Started):
         rest = list(entries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base.graphemes import fit, width
@@ -19,10 +19,10 @@ _MODEL_COLUMNS = 28
 _FOLDER_COLUMNS = 30
 
 
-def as_table(found: Sequence[Summary], *, now_ms: int, everywhere: bool) -> str:
-    """One line per session, most recent first. Across folders (`everywhere`) a session's id is shown instead of its number."""
-    cells = [(each.session_id if everywhere else str(number), *_cells(each, now_ms, everywhere)) for number, each in enumerate(found, 1)]
-    heads = ("sessions_id" if everywhere else "sessions_number", "sessions_age", "sessions_title", "sessions_messages")
+def as_table(found: Sequence[Summary], short: Mapping[str, str], *, now_ms: int, everywhere: bool) -> str:
+    """One line per session, most recent first. `short`: the short ids; across folders (`everywhere`), the folder is shown too."""
+    cells = [(short[each.session_id], *_cells(each, now_ms, everywhere)) for each in found]
+    heads = ("sessions_id", "sessions_age", "sessions_title", "sessions_messages")
     titles = [say(head) for head in (*heads, "sessions_model", "sessions_size", *(["sessions_folder"] if everywhere else []))]
     rows = [[(cell, width(cell)) for cell in row] for row in (titles, *cells)]
     widths = [max(width for _, width in column) for column in zip(*rows, strict=True)]
@@ -30,23 +30,23 @@ def as_table(found: Sequence[Summary], *, now_ms: int, everywhere: bool) -> str:
     return "\n".join(_line(row, widths) for row in rows) + "\n"
 
 
-def as_json(found: Sequence[Summary], *, numbered: bool) -> list[dict[str, Any]]:
-    return [({"number": number} if numbered else {}) | _summary_json(each) for number, each in enumerate(found, 1)]
+def as_json(found: Sequence[Summary], short: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [_summary_json(each, short) for each in found]
 
 
-def hits_as_text(found: Sequence[Hit], *, now_ms: int) -> str:
+def hits_as_text(found: Sequence[Hit], short: Mapping[str, str], *, now_ms: int) -> str:
     lines: list[str] = []
     for hit in found:
         summary = hit.summary
         title = fit(one_line(summary.title), _terminal_columns() - 40)
-        lines.append(f"{summary.session_id}  {age(now_ms - summary.updated_ms):>4}  {title}")
+        lines.append(f"{short[summary.session_id]}  {age(now_ms - summary.updated_ms):>4}  {title}")
         lines.append(say("session_hit", seq=hit.seq, role=say(f"hit_{hit.role}"), excerpt=one_line(hit.excerpt, 300), matches=hit.matches))
     return "\n".join(lines) + "\n"
 
 
-def hits_as_json(found: Sequence[Hit]) -> list[dict[str, Any]]:
+def hits_as_json(found: Sequence[Hit], short: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
-        {"session": _summary_json(hit.summary), "matches": hit.matches, "seq": hit.seq, "role": hit.role, "excerpt": hit.excerpt}
+        {"session": _summary_json(hit.summary, short), "matches": hit.matches, "seq": hit.seq, "role": hit.role, "excerpt": hit.excerpt}
         for hit in found
     ]
 
@@ -89,8 +89,8 @@ def _folder(path: str) -> str:
     return fit(path, _FOLDER_COLUMNS)
 
 
-def _summary_json(summary: Summary) -> dict[str, Any]:
-    data = {
+def _summary_json(summary: Summary, short: Mapping[str, str]) -> dict[str, Any]:
+    data = {"id": short[summary.session_id]} | {
         name: getattr(summary, name) for name in ("session_id", "path", "workspace", "title", "first_prompt", "started_ms", "updated_ms")
     }
     data |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": summary.usage.as_told()}

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from dragoman.sessions.store import StoredSession
 
 
-def undo_last_run(session: StoredSession, memory_file: str, *, force: bool) -> str:
+def undo_last_run(session: StoredSession, name: str, memory_file: str, *, force: bool) -> str:
     """All files or none. The undo is recorded in the session, so that a second undo undoes the run before.
 
-    Only files in the session's folders are touched, and `memory_file`, where the memory tool writes.
+    Only files in the session's folders are touched, and `memory_file`, where the memory tool writes. `name`: of the session.
     """
     entries = session.loaded.entries
     changes = _last_changes(entries)
     if not changes:
-        return say("undo_nothing_but_imported" if imported_changes(entries) else "undo_nothing") + "\n"
+        return say("undo_nothing_but_imported" if imported_changes(entries) else "undo_nothing", session=name) + "\n"
     bounds = UndoBounds((*folders_of(entries), os.path.realpath(memory_file)), is_guarded, doubt_about(entries))
     plan = plan_undo(changes, session.blobs, bounds)
     writing = WritingNote(session.path)
@@ -43,7 +43,7 @@ def undo_last_run(session: StoredSession, memory_file: str, *, force: bool) -> s
     session.journal.append(FilesRestored(entries[-1].seq + 1, now_ms(), tuple(change.seq for change in plan.changes)))
     lines = [say("undo_restored" if file.after else "undo_removed", path=one_line(file.path, 300)) for file in restored.files]
     lines += [say("undo_left", path=one_line(each.path, 300), reason=each.reason) for each in restored.left]
-    return "\n".join([*lines, say("undo_done", count=len(restored.files))]) + "\n"
+    return "\n".join([*lines, say("undo_done", session=name, count=len(restored.files), path=session.path)]) + "\n"
 
 
 def _last_changes(entries: Sequence[Entry]) -> list[FilesChanged]:

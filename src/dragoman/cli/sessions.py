@@ -9,7 +9,7 @@ from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import closest, one_line, size
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.cli.sessions_command import SessionsCommand, open_to_append
@@ -23,9 +23,15 @@ if TYPE_CHECKING:
     from dragoman.values.record import Entry
 
 
+RESUME = "resume"
+"""Beside ACTIONS: it is the same as `dragoman --resume`, and a conversation."""
+
+
 def run_sessions(options: Options) -> str | tuple[str, int]:
     """Run the action that the words name, and return what is printed."""
     name = options.words[0] if options.words else "list"
+    if name == RESUME:  # with one session it never comes here: see program.py
+        raise InputError(say("too_many_words", command=f"sessions {name}", word=one_line(options.words[-1], 60)))
     action = ACTIONS.get(name)
     if action is None:
         raise InputError(_unknown_action(name))
@@ -43,31 +49,34 @@ def _list(command: SessionsCommand) -> str:
     from dragoman.cli.session_list import as_json, as_table
 
     found = command.store.list(None if command.options.all else command.workspace)
+    short = command.store.short_ids(each.session_id for each in found)
     if command.as_json:
-        return jsontext.dumps({"sessions": as_json(found, numbered=not command.options.all)}) + "\n"
+        return jsontext.dumps({"sessions": as_json(found, short)}) + "\n"
     if not found:
         return say("sessions_none_at_all" if command.options.all else "sessions_none") + "\n"
-    return as_table(found, now_ms=now_ms(), everywhere=command.options.all)
+    return as_table(found, short, now_ms=now_ms(), everywhere=command.options.all)
 
 
 def _search(command: SessionsCommand) -> str:
     from dragoman.cli.session_list import hits_as_json, hits_as_text
 
     found = command.store.search(command.operand, None if command.options.all else command.workspace)
+    short = command.store.short_ids(each.summary.session_id for each in found)
     if command.as_json:
-        return jsontext.dumps({"hits": hits_as_json(found)}) + "\n"
+        return jsontext.dumps({"hits": hits_as_json(found, short)}) + "\n"
     if not found:
         elsewhere = "" if command.options.all else say("sessions_try_all")
         return say("sessions_not_found", text=one_line(command.operand, 60), elsewhere=elsewhere) + "\n"
-    return hits_as_text(found, now_ms=now_ms())
+    return hits_as_text(found, short, now_ms=now_ms())
 
 
 def _show(command: SessionsCommand) -> str:
     from dragoman.cli.session_show import as_json, as_text
     from dragoman.sessions.transcript import read_transcript
 
-    transcript = read_transcript(command.read(command.find().path).entries)
-    return jsontext.dumps(as_json(transcript)) + "\n" if command.as_json else as_text(transcript)
+    found = command.find()
+    transcript, short = read_transcript(command.read(found.path).entries), command.store.short_id(found.session_id)
+    return jsontext.dumps({"id": short} | as_json(transcript)) + "\n" if command.as_json else as_text(transcript, short)
 
 
 # --- changing
@@ -76,41 +85,45 @@ def _show(command: SessionsCommand) -> str:
 def _fork(command: SessionsCommand) -> str:
     found = command.find()
     if command.options.at is not None:
-        _require_seq(command.store.read(found.path).entries, command.options.at, "--at", found)
-    return say("session_forked", id=session_id_of(command.store.fork(found.path, command.options.at))) + "\n"
+        _require_seq(command, command.options.at, command.store.read(found.path).entries, "--at", found)
+    path = command.store.fork(found.path, command.options.at)
+    return say("session_forked", session=command.name(found), id=command.store.short_id(session_id_of(path)), path=path) + "\n"
 
 
 def _rewind(command: SessionsCommand) -> str:
     found, to_seq = command.find(), command.options.to
     if to_seq is None:
-        raise InputError(say("rewind_where", id=found.session_id))
+        raise InputError(say("rewind_where", id=command.store.short_id(found.session_id)))
 
     with open_to_append(command.store, found.path) as session:
         entries = session.loaded.entries
-        _require_seq(entries, to_seq, "--to", found)
+        _require_seq(command, to_seq, entries, "--to", found)
         session.journal.append(Rewound(entries[-1].seq + 1, now_ms(), to_seq))
-    return say("session_rewound", id=found.session_id, seq=to_seq) + "\n"
+    words = say("session_rewound", session=command.name(found), seq=to_seq, path=found.path, id=command.store.short_id(found.session_id))
+    return f"{words}\n"
 
 
 def _delete(command: SessionsCommand) -> str:
     found = command.find()
+    name = command.name(found)
     if not command.options.yes:
-        confirm(say("delete_it", id=found.session_id, title=one_line(found.title, 60)))
-    command.store.delete(found.path)
-    return say("session_deleted", id=found.session_id) + "\n"
+        confirm(say("delete_it", session=name))
+    removed = command.store.delete(found.path)
+    return say("session_deleted", session=name, path=found.path, size=size(removed.freed_bytes)) + "\n"
 
 
 def _undo(command: SessionsCommand) -> str:
     from dragoman.cli.session_undo import undo_last_run
 
-    with open_to_append(command.store, command.find().path) as session:
-        return undo_last_run(session, command.memory_file, force=command.options.force)
+    found = command.find()
+    with open_to_append(command.store, found.path) as session:
+        return undo_last_run(session, command.name(found), command.memory_file, force=command.options.force)
 
 
 def _export(command: SessionsCommand) -> str:
     from dragoman.cli.session_files import export_session
 
-    return export_session(command, command.find().path)
+    return export_session(command, command.find())
 
 
 def _import(command: SessionsCommand) -> str:
@@ -143,15 +156,16 @@ def _check_operand(name: str, action: Action[SessionsCommand], operands: tuple[s
 
 
 def _unknown_action(name: str) -> str:
-    close = closest(name, ACTIONS)
+    known = [*ACTIONS, RESUME]
+    close = closest(name, known)
     hint = say("did_you_mean", name=close[0]) if close else ""
-    return say("session_unknown_action", name=one_line(name, 60), hint=hint, known=", ".join(ACTIONS))
+    return say("session_unknown_action", name=one_line(name, 60), hint=hint, known=", ".join(known))
 
 
 # --- what changing needs
 
 
-def _require_seq(entries: tuple[Entry, ...], seq: int, flag: str, found: Summary) -> None:
+def _require_seq(command: SessionsCommand, seq: int, entries: tuple[Entry, ...], flag: str, found: Summary) -> None:
     if not any(entry.seq == seq for entry in entries):
         last = entries[-1].seq if entries else 0
-        raise InputError(say("session_no_seq", flag=flag, seq=seq, last=last, id=found.session_id))
+        raise InputError(say("session_no_seq", flag=flag, seq=seq, last=last, id=command.store.short_id(found.session_id)))

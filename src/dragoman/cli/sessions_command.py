@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
+from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
@@ -37,11 +38,20 @@ class SessionsCommand(NamedTuple):
         """The session named on the command line."""
         return self.store.find(self.operand, self.workspace)
 
+    def name(self, summary: Summary) -> str:
+        return name_of(self.store, summary)
+
     def read(self, path: str) -> LoadedLog:
         """Read a session without its lock. Problems with its file are printed; the readable entries are returned."""
         loaded = self.store.read(path)
         print_notices(loaded.notices())
         return loaded
+
+
+def name_of(store: Store, summary: Summary) -> str:
+    """What a session is called wherever it is shown or changed: its short id and its title."""
+    short, title = store.short_id(summary.session_id), one_line(summary.title, 60)
+    return say("sessions.named", id=short, title=title) if title else f"{short} {say('sessions_untitled')}"
 
 
 def print_notices(notices: tuple[str, ...]) -> None:

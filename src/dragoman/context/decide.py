@@ -123,6 +123,7 @@ class Decider:
             _OutdatedResult(fact.result, outcomes[position].seq, fact.raw_tokens - placeholder_tokens, since_ms)
             for position, since_ms in found
             if (fact := facts[position]).length > shortest
+            and fact.raw_tokens > placeholder_tokens  # a few Latin letters are fewer tokens than a Chinese placeholder
             and fact.result.call_id not in pruned
             and outcomes[position].seq < read_up_to  # except with `request`, nothing goes that the model never saw
         ]

@@ -32,8 +32,13 @@ class Compression(msgspec.Struct, frozen=True):
 
     status: Status
     original_tokens: int = 0
+    """The size of the next request before, estimated."""
     new_tokens: int = 0
+    """Its size now, estimated in the same way."""
     reason: str = ""
+    """Why there is no summary."""
+    pruned: int = 0
+    """How many results were removed because there is no summary."""
 
 
 class Summariser:

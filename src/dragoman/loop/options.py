@@ -119,7 +119,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     store: Store | Path | None = None
     """The folder of sessions; None: it is kept in memory only."""
     resume: str = ""
-    """The session to go on with: its id, a unique beginning of it, a number of the list, or `latest`."""
+    """The session to go on with: `latest`, its id, or a beginning (four characters or more) of its random part that no other has."""
     history: History | None = None
     """A record to go on from, where there is no store."""
     blobs: BlobStore | None = None

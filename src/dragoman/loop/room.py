@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings
 from dragoman.loop.request_size import RequestSize
@@ -127,8 +129,9 @@ class Room:
         if done.status != "noop":
             emit(ContextCompressed(done.status, done.original_tokens, done.new_tokens, limit if done.status == "compressed" else 0))
             _log("%s: about %d tokens, before %d%s", done.status, done.new_tokens, original, f" ({done.reason})" if done.reason else "")
-        if done.status != "compressed" and original > threshold:
-            self._shrink(emit, window)
+        if done.status != "compressed":
+            pruned = self._shrink(emit, window) if original > threshold else 0
+            done = msgspec.structs.replace(done, new_tokens=size.tokens, pruned=pruned)
         return done
 
     def do_nothing(self, key: str) -> Compression:
@@ -136,15 +139,17 @@ class Room:
 
         return Compression("noop", self._size.tokens, self._size.tokens, str(say(key)))
 
-    def _shrink(self, emit: Emit, window: int) -> None:
-        """Without a model: the oldest results go until the request is well below the threshold."""
+    def _shrink(self, emit: Emit, window: int) -> int:
+        """Without a model: the oldest results go until the request is well below the threshold. Returns how many."""
         from dragoman.context.compress import shrink, threshold_tokens
 
         over = self._size.tokens - threshold_tokens(self._settings, window) * SHRINK_TO
         found = shrink(self._history.view, over / self._size.scale) if over > 0 else None
-        if found is not None and found.call_ids:
-            saved, limit = round(found.raw_tokens * self._size.scale), self._history.view.window
-            self.prune(found.call_ids, saved, "too long, and no summary to be had", 0, emit, limit=limit)
+        if found is None or not found.call_ids:
+            return 0
+        saved, limit = round(found.raw_tokens * self._size.scale), self._history.view.window
+        self.prune(found.call_ids, saved, "too long, and no summary to be had", 0, emit, limit=limit)
+        return len(found.call_ids)
 
     def prune(self, call_ids: tuple[str, ...], saved_tokens: int, reason: str, premium_tokens: int, emit: Emit, *, limit: int = 0) -> None:
         before = self._files()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.sessions.projects import is_log_name
+from dragoman.sessions.projects import is_log_name, scan_directory
 from dragoman.sessions.search_text import excerpt, fold, trigrams, words_of
 from dragoman.sessions.summary import LogScan, SpokenText, Summary, open_log, scan
 
@@ -104,13 +104,13 @@ class Index:
         projects = (
             [project]
             if project is not None
-            else sorted(entry.name for entry in _scandir(self._root) if entry.is_dir(follow_symlinks=False))
+            else sorted(entry.name for entry in scan_directory(self._root) if entry.is_dir(follow_symlinks=False))
         )
         return {file.place: file for name in projects for file in self._files_of(name)}
 
     def _files_of(self, project: str) -> list[_File]:
         found: list[_File] = []
-        for entry in _scandir(os.path.join(self._root, project)):
+        for entry in scan_directory(os.path.join(self._root, project)):
             if not is_log_name(entry.name):
                 continue
             try:
@@ -169,14 +169,6 @@ class Index:
                 os.unlink(self.path + end)
             except FileNotFoundError:
                 pass
-
-
-def _scandir(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 def _newest_first(summaries: Iterable[Summary]) -> list[Summary]:

@@ -32,6 +32,12 @@ def log_name(session_id: str) -> str:
     return session_id + _ENDING
 
 
+def log_paths(root: str) -> list[str]:
+    """The paths of all logs under the root, of every project. Nothing is read but the folders themselves."""
+    projects = [entry.path for entry in scan_directory(root) if entry.is_dir(follow_symlinks=False)]
+    return [entry.path for project in projects for entry in scan_directory(project) if is_log_name(entry.name)]
+
+
 def session_id_of(path: str | os.PathLike[str]) -> str:
     """The id of the session whose log has this path."""
     return os.path.basename(path).removesuffix(_ENDING)
@@ -53,3 +59,12 @@ def project_name(workspace: str | os.PathLike[str]) -> str:
 def quote_typed(text: str) -> str:
     """Text that someone typed, quoted so that it is safe to repeat in a message."""
     return f"'{printable_input(text)}'"
+
+
+def scan_directory(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.base.clock import now_ms
-from dragoman.base.ids import new_session_id
+from dragoman.base.ids import is_beginning, named_by, new_session_id, short_ids
+from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.journal import OnFault, SessionJournal
@@ -22,6 +23,7 @@ from dragoman.sessions.projects import (
     WRITING,
     is_log_name,
     log_name,
+    log_paths,
     project_hash,
     project_name,
     quote_typed,
@@ -36,8 +38,8 @@ if TYPE_CHECKING:  # starting a session needs none of these
     from dragoman.sessions.summary import Summary
 
 Folder = str | os.PathLike[str]
-MIN_PREFIX_CHARS = 4
-"""A shorter prefix could be a list number, and name a session by accident."""
+_NAMED = 6
+"""How many of the sessions that may have been meant are named."""
 
 
 class StoredSession(msgspec.Struct, frozen=True):
@@ -82,6 +84,25 @@ class Store:
         path = self._require_own(path)
         return os.path.join(os.path.dirname(path), OUTPUTS, session_id_of(path))
 
+    # --- ids
+
+    def ids(self) -> list[str]:
+        """The id of every session, of all workspaces. No log is read."""
+        return list(map(session_id_of, log_paths(self.root)))
+
+    def new_id(self) -> str:
+        """For a session to be made. The short ids of the others stay as they are."""
+        return new_session_id(self.ids())
+
+    def short_ids(self, session_ids: Iterable[str]) -> Mapping[str, str]:
+        """What these sessions are called on the screen: each by a beginning of its random part that no other session has."""
+        asked = list(session_ids)
+        short = short_ids([*self.ids(), *asked])  # one of them may be deleted just now, or not stored yet
+        return {each: short[each] for each in asked}
+
+    def short_id(self, session_id: str) -> str:
+        return self.short_ids([session_id])[session_id]
+
     # --- one session
 
     def create(
@@ -94,7 +115,7 @@ class Store:
         on_fault: OnFault | None = None,
     ) -> StoredSession:
         """Create a session and write its head. Raises InputError if that is not possible."""
-        session_id = session_id or new_session_id()
+        session_id = session_id or self.new_id()
         path = self.path_of(session_id, workspace)
         _sweep_leftovers(os.path.dirname(path))
         folders = tuple(directories) or (os.path.realpath(workspace),)
@@ -145,7 +166,7 @@ class Store:
         from dragoman.sessions.copies import fork_log
 
         path = self._require_own(path)
-        target = os.path.join(os.path.dirname(path), log_name(session_id or new_session_id()))
+        target = os.path.join(os.path.dirname(path), log_name(session_id or self.new_id()))
         fork_log(path, target, upto)
         return target
 
@@ -160,23 +181,19 @@ class Store:
         return self._index.search(query, None if workspace is None else project_name(workspace), limit)
 
     def find(self, which: str, workspace: Folder) -> Summary:
-        """The session named by `latest`, a number in the list, an id, or the beginning of an id or of its last eight digits.
+        """The session named by `latest`, or by the beginning of its id: of the random part that lists show, or of the whole.
 
-        The first two look in this workspace only; an id may be in another one if nothing here matches.
-        Raises InputError if none matches, or more than one.
+        `latest` is the one of this workspace; an id may be in another one. Raises InputError if none matches, or more than one.
         """
-        which = which.strip()
-        listed = self.list(workspace)
+        which = which.strip().lower()
         if which in ("", "latest"):
-            latest = next((summary for summary in listed if summary.entries > 1), None)
+            latest = next((summary for summary in self.list(workspace) if summary.entries > 1), None)
             if latest is None:  # a log that holds only its head is nothing to go on with
                 raise InputError(say("sessions.none_here"))
             return latest
-        if which.isascii() and which.isdecimal() and len(which) < 8 and 0 < int(which) <= len(listed):
-            return listed[int(which) - 1]
-        if not which.isascii() or which.strip("0123456789abcdef-") or len(which) < MIN_PREFIX_CHARS:
-            raise InputError(say("sessions.not_a_choice", name=quote_typed(which)))
-        return self._by_id(which, listed)
+        if not is_beginning(which):
+            raise InputError(say("sessions.no_number" if _is_number(which) else "sessions.not_a_choice", session=quote_typed(which)))
+        return self._by_id(which)
 
     def delete(self, path: Folder) -> Removal:
         """Delete a session and everything that belongs to it alone. Raises InUse if it is open."""
@@ -217,16 +234,22 @@ class Store:
             raise InputError(say("sessions.not_a_session", name=quote_typed(path)))
         return path
 
-    def _by_id(self, which: str, listed: Sequence[Summary]) -> Summary:
-        found = [summary for summary in listed if _is_match(which, summary.session_id)]
+    def _by_id(self, which: str) -> Summary:
+        paths = {session_id_of(path): path for path in log_paths(self.root)}
+        named = named_by(which, paths)
+        projects = dict.fromkeys(os.path.basename(os.path.dirname(paths[each])) for each in named)
+        found = [summary for project in projects for summary in self._index.summaries(project) if summary.session_id in named]
         if not found:
-            found = [summary for summary in self.list() if _is_match(which, summary.session_id)]
-        if not found:
-            raise InputError(say("sessions.not_found", session=quote_typed(which)))
+            raise InputError(say("sessions.no_number" if _is_number(which) else "sessions.not_found", session=quote_typed(which)))
         if len(found) > 1:
-            some = ", ".join(summary.session_id for summary in found[:4]) + (" …" if len(found) > 4 else "")
-            raise InputError(say("sessions.ambiguous", name=quote_typed(which), count=len(found), some=some))
+            raise InputError(say("sessions.ambiguous", name=quote_typed(which), count=len(found), some=self._name_some(found)))
         return found[0]
+
+    def _name_some(self, summaries: Sequence[Summary]) -> str:
+        """The sessions that may have been meant, with their titles."""
+        short = self.short_ids(each.session_id for each in summaries)
+        some = [say("sessions.named", id=short[each.session_id], title=one_line(each.title, 60)) for each in summaries[:_NAMED]]
+        return "; ".join(some) + ("; …" if len(summaries) > _NAMED else "")
 
     def _remove(self, directory: str, session_ids: Sequence[str], *, skip_open: bool = False) -> Removal:
         from dragoman.sessions.removal import remove
@@ -244,5 +267,6 @@ def _sweep_leftovers(directory: str) -> None:
         sweep_leftovers(directory)
 
 
-def _is_match(which: str, session_id: str) -> bool:
-    return session_id.startswith(which) or session_id[-8:].startswith(which)
+def _is_number(which: str) -> bool:
+    """Sessions had numbers once, and someone may still type one."""
+    return which.isascii() and which.isdecimal() and len(which) < 6

@@ -9,6 +9,9 @@ sentences is first said:
 A sentence of the library names what a caller of the library can do. Where the program's user does something else (a flag, a command), the
 table `REMEDIES` has the same key again: those are the words while the program speaks (`speak_for_program`).
 
+A noun that is counted stands with its number in one place, in both its forms: `{count:entry|entries}` is `1 entry` or `2,000 entries`, and
+`{count:answer is|answers are}` takes its verb along.
+
 `zh/` has what is translated so far: a language that lacks a table or a sentence falls back to English. What only the model reads is not
 here, nor what `--help` prints.
 """
@@ -107,8 +110,22 @@ def _said(key: str, values: Mapping[str, object], language: str) -> Sentence:
         return Sentence(f"{key} {dict(values)} ({error})", key, values)
     if text is None:
         raise KeyError(key)
-    filled = {name: "; ".join(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    filled = {name: _shown(value) for name, value in values.items()}
     return Sentence(text.format(**filled) if filled else text, key, values)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, tuple):
+        return "; ".join(value)
+    return Count(value) if type(value) is int else value
+
+
+class Count(int):
+    """A number that knows how it is said with what it counts."""
+
+    def __format__(self, form: str) -> str:
+        one, bar, many = form.partition("|")
+        return f"{int(self):,} {one if self == 1 else many}" if bar else super().__format__(form)
 
 
 def _plain(value: object) -> object:

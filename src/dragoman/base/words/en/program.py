@@ -114,7 +114,7 @@ TEXTS = {
     "told_compressed": "context: older messages summarised (about {before} tokens before, {after} now)",
     "told_for_window": "{what}, for models with a window of {window} or less only",
     "told_compressing": "context: about {tokens} tokens of {window}: the model is asked to summarise the older messages …",
-    "told_not_compressed": "context: older messages could not be summarised ({status}); it stays at about {before} tokens",
+    "told_not_compressed": "context: older messages could not be summarised ({status}; about {before} tokens)",
     "call_line": "  {title} {outcome}",
     "call_done": "✓ {what}",
     "call_failed": "✗ {why}",

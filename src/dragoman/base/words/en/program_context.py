@@ -137,10 +137,14 @@ TEXTS = {
     "simulate_unpriced": "The prices of {model} are not known.",
     # --- compress, prune
     "compressing": "{model} is asked to summarise the older messages …",
-    "compressed": "Summarised: about {before} tokens before, {after} now.",
-    "compress_noop": "Nothing was summarised: {reason} (about {before} tokens).",
+    "compressed": "Summarised: about {before:token|tokens} before, {after:,} now.",
+    "compress_noop": "Nothing was summarised: {reason} (about {before:token|tokens}).",
+    "compress_failed": "Not summarised ({status}): {reason}. The next request still has about {before:token|tokens}.",
+    "compress_pruned": "Not summarised: {reason}. Instead {results:old result was|old results were} removed from what the model sees: "
+    "about {before:token|tokens} before, {after:,} now.",
+    "context_pruned_now": "Pruned {results:result|results}: about {before:token|tokens} before, {after:,} now.",
+    "context_pruned_nothing": "Nothing is outdated: about {before:token|tokens}.",
+    "context_recorded": "Recorded in session {session}, {path}.",
+    "context_as_it_was": "Session {session} is as it was.",
     "context_not_saved": "{path} could not be written, so the change is lost; make room, and try again",
-    "compress_failed": "Not summarised ({status}): {reason}. The conversation is unchanged, about {before} tokens.",
-    "context_pruned_now": "Pruned (results: {results}): about {before} tokens before, {after} now.",
-    "context_pruned_nothing": "Nothing is outdated: about {before} tokens, as before.",
 }

@@ -3,8 +3,9 @@
 TEXTS = {
     "sessions.not_found": "there is no session {session}; `dragoman sessions list` shows all sessions",
     "sessions.not_a_session": "{name} is not a session; `dragoman sessions list` shows all sessions",
-    "sessions.not_a_choice": "{name} is not a session; give `latest`, a number from the list, or the beginning of an id (`dragoman "
-    "sessions list` shows them)",
+    "sessions.no_number": "there is no session {session}: sessions have ids and no numbers; `dragoman sessions list` shows them",
+    "sessions.not_a_choice": "{session} is not a session; give `latest`, or at least four characters of an id (`dragoman sessions list` "
+    "shows them)",
     "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (`dragoman sessions list` shows them)",
     "sessions.none_here": "this folder has no session to resume yet; start a new one (`dragoman sessions list` shows all sessions)",
     "sessions.in_use": "session {session} is in use by {who}; end that one first, look at the session with `dragoman sessions show "

@@ -2,10 +2,10 @@
 
 TEXTS = {
     "resume_with_another": "this session used {model}, which is not available ({reason}); choose another model with -m",
-    "recalled_end": "({count} lines before this; dragoman sessions show {id} prints them all)",
+    "come_back": "dragoman --resume {id} goes on from here",
+    "recalled_end": "({count:line|lines} before this; dragoman sessions show {id} prints them all)",
     "sessions_none": "No sessions in this folder yet; --all lists those of other folders.",
     "sessions_none_at_all": "No sessions yet.",
-    "sessions_number": "#",
     "sessions_id": "id",
     "sessions_age": "age",
     "sessions_title": "title",
@@ -24,11 +24,11 @@ TEXTS = {
     "session_unknown_action": "unknown action {name} for dragoman sessions{hint}; choose from {known}",
     "session_no_seq": "{flag} {seq}: the session has no such entry (the last is {last}); dragoman sessions show {id} prints the numbers",
     "rewind_where": "say which entry to go back to with --to NUMBER; dragoman sessions show {id} prints the numbers",
-    "session_rewound": "Session {id} is back at entry {seq}; nothing was deleted from it. Files were not changed; dragoman sessions "
-    "undo restores them.",
-    "session_forked": "Forked as {id}; dragoman --resume {id} continues it.",
-    "delete_it": "Delete session {id} ({title}) for good? [y/N]",
-    "session_deleted": "Deleted session {id}.",
+    "session_rewound": "Session {session} is back at entry {seq}; nothing was deleted from {path}. Your own files were not touched; "
+    "dragoman sessions undo {id} restores them.",
+    "session_forked": "Forked session {session} as {id}, in {path}; dragoman --resume {id} continues it.",
+    "delete_it": "Delete session {session} for good? [y/N]",
+    "session_deleted": "Deleted session {session}: {path}, and what belonged to it alone ({size}).",
     "nobody_to_ask": "there is no terminal to ask in; agree with --yes",
     "left_alone": "nothing was done",
     "session_not_saved": "{path} could not be written: {reason}",
@@ -44,20 +44,20 @@ TEXTS = {
     # --- sessions export, import, undo
     "export_exists": "{path} exists already; overwrite it with --yes, or name another file with -o",
     "export_failed": "{path} cannot be written: {reason}",
-    "exported": "Wrote {path} ({size}).",
-    "imported": "Imported as {id} ({entries} entries, from {source}); dragoman --resume {id} continues it.",
+    "exported": "Wrote session {session} to {path} ({size}).",
+    "imported": "Imported from {source} as session {session}: {entries:entry|entries} in {path}; dragoman --resume {id} continues it.",
     "import_not_carried": "not imported: {what}",
     "import_not_undone": "the changes to files that this session records ({count}) were made elsewhere; dragoman sessions undo leaves "
     "them alone",
     "import_unreadable": "{path} cannot be read: {reason}",
     "import_empty": "{path} contains no session",
-    "undo_nothing": "no run of this session changed a file that can be restored",
-    "undo_nothing_but_imported": "no run of this session changed a file that can be restored; what it changed before it was imported is "
-    "not undone here",
+    "undo_nothing": "no run of session {session} changed a file that can be restored; nothing was changed",
+    "undo_nothing_but_imported": "no run of session {session} changed a file that can be restored; what it changed before it was imported "
+    "is not undone here, and nothing was changed",
     "undo_restored": "restored {path}",
     "undo_removed": "removed {path}, which did not exist before",
-    "undo_done": "Undid the file changes of the last run (files restored: {count}).",
-    "undo_left": "left unchanged: {path} ({reason})",
+    "undo_done": "Undid the file changes of the last run of session {session} ({count:file|files}); that is recorded in {path}.",
+    "undo_left": "not restored: {path} ({reason})",
     "undo_refused": "nothing was undone: {conflicts}{force}",
     "undo_force_rest": "; --force leaves these out and undoes the rest",
     "undo_force": "; --force undoes it anyway (what it overwrites is kept with the session)",

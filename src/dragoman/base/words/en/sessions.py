@@ -4,10 +4,11 @@ TEXTS = {
     # --- finding and opening a session
     "sessions.not_found": "there is no session {session}; Store.list() has all of them",
     "sessions.not_a_session": "{name} is not a session; Store.list() has all of them",
-    "sessions.not_a_choice": "{name} is not a session; give `latest`, a number from the list, or the beginning of an id "
-    "(Store.list() has them)",
+    "sessions.no_number": "there is no session {session}: sessions have ids and no numbers; Store.list() has them",
+    "sessions.not_a_choice": "{session} is not a session; give `latest`, or at least four characters of an id (Store.list() has them)",
+    "sessions.named": "{id} ({title})",
     "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (Store.list() has them)",
-    "sessions.ambiguous": "{name} matches {count} sessions: {some}; give more of the id",
+    "sessions.ambiguous": "{name} fits {count} sessions: {some}; give more of the id",
     "sessions.none_here": "this folder has no session to resume yet; start a new one (Store.list() has those of all folders)",
     "sessions.unreadable": "session {session} cannot be read: {reason} ({path})",
     "sessions.in_use": "session {session} is in use by {who}; close that one first, read the session with Store.read, or continue in "
