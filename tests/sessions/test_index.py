@@ -8,20 +8,23 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.graphemes import clusters, width_of
+from dragoman.sessions.log import read_log
 from dragoman.sessions.search_text import excerpt, fold, words_of
 from dragoman.sessions.store import Store
+from dragoman.sessions.transcript import read_transcript
 from dragoman.values.messages import Text, ToolResult, assistant, user
 from dragoman.values.notes import GREETING
-from dragoman.values.record import ModelChanged, Said, Titled, ToolFinished
+from dragoman.values.record import About, ModelChanged, Said, Titled, ToolFinished
 from dragoman.values.usage import Usage
-from sessions.stores import NOW_MS, add, append, opened, session_id, store, workspace
+from sessions.stores import NOW_MS, add, append, entries, opened, session_id, store, workspace
 
 __all__ = ["opened", "store", "workspace"]
 
@@ -379,6 +382,31 @@ def test_search_looks_at_prompts_answers_and_titles_and_nowhere_else(store: Stor
     append(path, ToolFinished(9, NOW_MS, ToolResult("c", "read_file", (Text("result-word"),))))
     roles = {word: [hit.role for hit in store.search(f"{word}-word")] for word in ("prompt", "answer", "title", "environment", "result")}
     assert roles == {"prompt": ["user"], "answer": ["assistant"], "title": ["title"], "environment": [], "result": []}
+
+
+@pytest.mark.parametrize("about", [about for about in get_args(About) if about])
+def test_a_note_of_the_program_is_no_prompt(store: Store, workspace: Path, about: About) -> None:
+    """It was found, counted, and could become the title."""
+    path = add(store, workspace, 1, "Question", "Answer")
+    [before] = store.list(workspace)
+    append(path, Said(9, NOW_MS, user("Your last answer held note-words"), by="program", about=about))
+    assert store.search("note-words") == []
+    [after] = store.list(workspace)
+    assert (after.title, after.messages) == (before.title, before.messages)
+
+
+def test_an_imported_session_is_searched_and_named_by_the_persons_own_words(store: Store, workspace: Path) -> None:
+    surroundings = "<environment_context>\n<cwd>/hidden-word</cwd>\n</environment_context>"
+    head, *rest = entries(1, workspace, surroundings, "Hm.", f"{surroundings}\nFix the parser", "Done.")
+    path = Path(store.add(workspace, [msgspec.structs.replace(head, imported_from="codex /x"), *rest]))
+    [found] = store.list(workspace)
+    assert (found.title, found.first_prompt) == ("Fix the parser", "Fix the parser")
+    assert store.search("hidden-word") == []
+    assert [hit.role for hit in store.search("parser")] == ["user"]
+    append(path, Said(9, NOW_MS, user(f"{surroundings} And later"), by="person"))
+    assert store.search("hidden-word") == [], "nor in what came after the first search"
+    assert [hit.excerpt for hit in store.search("later")] == ["And later"]
+    assert read_transcript(read_log(path).entries).first_prompt == "Fix the parser"
 
 
 def test_a_hit_says_where_and_how_often(store: Store, workspace: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.graphemes import clusters, width_of
-from dragoman.sessions.titles import MAX_COLUMNS, title_of
+from dragoman.sessions.titles import MAX_COLUMNS, own_words, title_of
 
 FAMILY = "👨‍👩‍👧‍👦"
 WAVE = "👋🏽"
@@ -88,3 +88,32 @@ def test_any_text_makes_a_line_that_fits_and_acts_on_nothing(prompt: str) -> Non
 @given(st.text(max_size=120))
 def test_a_title_is_its_own_title(prompt: str) -> None:
     assert title_of(title_of(prompt)) == title_of(prompt)
+
+
+# Imported prompts
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("<environment_context>\n<cwd>/p</cwd>\n</environment_context>", ""),
+        ("<environment_context><cwd>/p</cwd></environment_context>\n\nFix the parser", "Fix the parser"),
+        ("<user_instructions>\nBe good\n</user_instructions>", ""),
+        ("# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\nBe good\n</INSTRUCTIONS>", ""),
+        ("# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\nBe good\n</INSTRUCTIONS>\nFix it", "Fix it"),
+        ("<permissions instructions>\nAsk first\n</permissions instructions>Fix it", "Fix it"),
+        ("<command-name>/init</command-name>\n<command-message>init</command-message>", ""),
+        ("<system-reminder>today</system-reminder><system-reminder>more</system-reminder> Fix it", "Fix it"),
+        ("<environment_context>never closed", ""),
+        ("This is the Gemini CLI. We are setting up the context for our chat.", ""),
+        ("<div>why is this not shown?</div>", "<div>why is this not shown?</div>"),
+        ("Why is <environment_context> in my title?", "Why is <environment_context> in my title?"),
+    ],
+)
+def test_what_another_program_said_in_the_persons_name_is_left_out(prompt: str, words: str) -> None:
+    assert own_words(prompt).rstrip() == words
+
+
+@given(st.text() | st.text("<>/_-aBC \n#"))
+def test_own_words_are_the_end_of_the_prompt(prompt: str) -> None:
+    assert prompt.endswith(own_words(prompt))

@@ -298,7 +298,7 @@ def _add_texts(table: Connection, file: _File, row: _Row) -> None:
     spoken: list[SpokenText] = []
     try:
         with open_log(file.path) as log:
-            end = scan(log, file.path, LogScan(Summary(""), row.searched), spoken).offset
+            end = scan(log, file.path, LogScan(Summary("", imported_from=row.scanned.summary.imported_from), row.searched), spoken).offset
     except OSError:
         return
     table.executemany(

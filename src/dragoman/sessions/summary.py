@@ -12,10 +12,10 @@ from dragoman.base.graphemes import fit
 from dragoman.base.private import open_file
 from dragoman.base.text import one_line
 from dragoman.sessions.log import Damaged, decode_line
-from dragoman.sessions.titles import title_of
+from dragoman.sessions.titles import own_words, title_of
 from dragoman.sessions.upgrade import Upgrader
 from dragoman.values.errors import InputError
-from dragoman.values.notes import is_setup
+from dragoman.values.notes import is_note, is_setup
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,
@@ -199,14 +199,20 @@ class _Fold:
 
     def _say(self, entry: Said) -> None:
         role, text = entry.message.role, entry.message.text
-        if is_setup(entry.about):
+        if is_setup(entry.about) or is_note(entry.about):
             return
+        if role == "user" and self._is_imported:
+            text = own_words(text)
         self._messages += 1
         self._model = entry.model or self._model
-        if role == "user" and not self._first_prompt:
+        if role == "user" and not self._first_prompt and text.strip():
             self._first_prompt = fit(one_line(text.lstrip()[: _PROMPT_COLUMNS * 8]), _PROMPT_COLUMNS)
             self._title = title_of(text)
         self._collect(entry.seq, role, text)
+
+    @property
+    def _is_imported(self) -> bool:
+        return bool(self._started.imported_from if self._started is not None else self._before.imported_from)
 
     def _collect(self, seq: int, role: str, text: str) -> None:
         if self._spoken is not None and text.strip():

@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from dragoman.sessions.titles import own_words
 from dragoman.values.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall
 from dragoman.values.notes import is_note, is_setup
 from dragoman.values.parts import text_of
@@ -110,6 +111,8 @@ class Transcript(msgspec.Struct, frozen=True):
     session_id: str = ""
     project: str = ""
     directories: tuple[str, ...] = ()
+    imported_from: str = ""
+    """The program and the file it came from; empty if it is our own."""
     title: str = ""
     """Empty if it was never given one."""
     model: str = ""
@@ -121,7 +124,7 @@ class Transcript(msgspec.Struct, frozen=True):
     @property
     def first_prompt(self) -> str:
         prompts = (step.text for step in self.steps if isinstance(step, Prompt) and not step.is_setup and not step.is_note)
-        return next(prompts, "")
+        return next(filter(str.strip, map(own_words, prompts) if self.imported_from else prompts), "")
 
 
 def read_transcript(entries: Iterable[Entry]) -> Transcript:
@@ -190,6 +193,7 @@ class _TranscriptReader:
             session_id=self._head.session_id or self._session_id,
             project=self._head.project,
             directories=self._head.directories or self._directories,
+            imported_from=self._head.imported_from,
             title=self._title,
             model=self._model,
             started_ms=entries[0].timestamp_ms if entries else 0,
