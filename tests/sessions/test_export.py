@@ -220,6 +220,7 @@ class Page(HTMLParser):
         self.tags: set[str] = set()
         self.attributes: set[str] = set()
         self.title = ""
+        self.everything = ""
         self._stack: list[tuple[str, bool]] = []
         self.feed(text)
         self.close()
@@ -228,7 +229,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.attributes.update(name for name, _ in attrs)
-        if tag in ("meta", "img"):
+        if tag in ("meta", "img", "hr"):
             return
         is_text = "text" in (dict(attrs).get("class") or "").split()
         if is_text:
@@ -240,6 +241,7 @@ class Page(HTMLParser):
         assert opened == tag
 
     def handle_data(self, data: str) -> None:
+        self.everything += data
         if self._stack and self._stack[-1][1]:
             self.texts[-1] += data
         if self._stack and self._stack[-1][0] == "title":
@@ -248,15 +250,21 @@ class Page(HTMLParser):
 
 OUR_TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "dl", "dt", "dd", "section", "div", "details", "summary"}
 OUR_TAGS |= {"bdi", "small", "span", "ul", "li", "img"}
+OUR_TAGS |= {"p", "h3", "h4", "h5", "h6", "ol", "blockquote", "table", "tr", "th", "td", "hr", "code", "strong", "em", "del"}
 
 
 @hypothesis.given(tricky, tricky, tricky)
 def test_html_parsed_back_gives_the_same_text(prompt: str, answer: str, output: str) -> None:
     page = Page(to_html(lived(prompt, answer, output, json.dumps({"command": prompt})).entries))
-    for each in (prompt, answer, output):
+    for each in (prompt, output):
         assert not each.strip() or escape_controls(each) in page.texts
+    assert letters(escape_controls(answer)) in letters(page.everything), "rendered, and not a word of it is lost"
     assert page.tags <= OUR_TAGS
-    assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir"}
+    assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir", "value"}
+
+
+def letters(text: str) -> str:
+    return "".join(filter(str.isalpha, text))
 
 
 def test_control_characters_are_shown_and_not_meant() -> None:
@@ -290,6 +298,76 @@ def test_images_are_in_the_page_and_documents_that_could_act_are_not() -> None:
     assert "image/svg+xml, 17 bytes" in text
     assert "http://x/&lt;y&gt;" in text
     assert "<img" not in to_html(history.entries)
+
+
+def page_of_call(name: str, arguments: object, output: str, display: str = "", *, failed: bool = False) -> str:
+    history = History(now_ms=lambda: NOW_MS)
+    history.say(user("Go on"))
+    call = ToolCall("c", name, json.dumps(arguments))
+    history.answer(Response(assistant(call), FinishReason.TOOL_CALLS))
+    history.start_tool(call)
+    history.finish_tool(tool_result(call, output, is_error=failed), display=display)
+    return to_html(history.entries)
+
+
+def test_a_command_is_shown_with_its_output_as_text() -> None:
+    """It was shown as JSON, with every line end as a backslash and an n."""
+    result = json.dumps({"stdout": "one\ntwo <b>\n", "stderr": "warning\n", "exitCode": 2})
+    page = page_of_call("run_shell", {"command": "make\ntest", "timeout_s": 5}, result)
+    texts = Page(page).texts
+    assert texts[1:] == ["$ make\ntest\n# timeout_s: 5", "one\ntwo <b>\n", "warning\n", "exit code 2"]
+    assert "two &lt;b&gt;" in page
+    assert '<div class="text code bad" dir="auto">warning' in page
+    assert "exitCode" not in page
+
+
+def test_a_command_of_codex_is_shown_as_text_too() -> None:
+    result = json.dumps({"output": "one\ntwo", "metadata": {"exit_code": 1, "duration_seconds": 0.1}})
+    assert Page(page_of_call("shell", {"command": ["bash", "-lc", "ls"]}, result)).texts[1:] == ["$ bash -lc ls", "one\ntwo", "exit code 1"]
+
+
+def test_other_json_stays_what_it_is() -> None:
+    texts = Page(page_of_call("lookup", {"key": "x"}, '{"output":1,"b":"\\n"}')).texts
+    assert texts[1:] == ['{"key": "x"}', '{"output":1,"b":"\\n"}']
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "display"),
+    [
+        ("edit", {"file_path": "a.py", "old_string": "x\nold <i>\ny", "new_string": "x\nnew\ny"}, ""),
+        ("Edit", {"file_path": "a.py", "old_string": "x\nold <i>\ny", "new_string": "x\nnew\ny"}, ""),
+        ("edit", {"path": "a.py", "edits": [{"oldText": "x\nold <i>\ny", "newText": "x\nnew\ny"}]}, ""),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a.py\n x\n-old <i>\n+new\n y\n*** End Patch"}, ""),
+        (
+            "edit",
+            {"file_path": "a.py", "old_string": "?", "new_string": "?"},
+            "+1 -1 a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n x\n-old <i>\n+new\n y",
+        ),
+    ],
+)
+def test_an_edit_is_shown_as_a_diff(name: str, arguments: dict[str, object], display: str) -> None:
+    page = page_of_call(name, arguments, "changed a.py", display)
+    assert '<div class="gone-line">-old &lt;i&gt;</div><div class="come-line">+new</div>' in page
+    assert '<div class="same-line"> x</div>' in page
+    assert "old_string" not in page
+    assert "changed a.py" in page
+
+
+def test_a_file_that_is_written_is_all_new() -> None:
+    page = page_of_call("write_file", {"file_path": "a.py", "content": "one\ntwo\n"}, "created a.py")
+    assert '<div class="come-line">+one</div><div class="come-line">+two</div></div>' in page
+
+
+@hypothesis.given(tricky, tricky, tricky)
+def test_any_edit_and_any_command_give_our_elements_alone(old: str, new: str, output: str) -> None:
+    pages = [
+        page_of_call("edit", {"file_path": "a.py", "old_string": old, "new_string": new}, output, failed=True),
+        page_of_call("run_shell", {"command": old}, json.dumps({"stdout": new, "stderr": output, "exitCode": old})),
+    ]
+    for page in map(Page, pages):
+        assert page.tags <= OUR_TAGS
+        assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir"}
+        assert letters(escape_controls(new)) in letters(page.everything)
 
 
 # --- JSON

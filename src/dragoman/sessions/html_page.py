@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from html import escape
 
 from dragoman.base.text import clip
+from dragoman.sessions.call_views import View, views_of
 from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of, tokens_words
+from dragoman.sessions.html_markdown import markdown_to_html
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript, read_transcript
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, Part
@@ -20,9 +22,11 @@ _ABOUT_CHARS = 160
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
 _STYLE = """\
 :root { color-scheme: light dark;
-  --back: #fff; --text: #1c1e21; --dim: #656d76; --line: #d8dee4; --prompt: #eef4ff; --code: #f6f8fa; --bad: #b42318; }
+  --back: #fff; --text: #1c1e21; --dim: #656d76; --line: #d8dee4; --prompt: #eef4ff; --code: #f6f8fa; --bad: #b42318;
+  --gone: #ffebe9; --come: #e6ffec; }
 @media (prefers-color-scheme: dark) {
-  :root { --back: #15181c; --text: #e4e6e9; --dim: #98a1ab; --line: #333a42; --prompt: #1d2b41; --code: #1e2328; --bad: #ff8f85; }
+  :root { --back: #15181c; --text: #e4e6e9; --dim: #98a1ab; --line: #333a42; --prompt: #1d2b41; --code: #1e2328; --bad: #ff8f85;
+    --gone: #4b1d1c; --come: #16371f; }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2rem 1.2rem 4rem; max-width: 54rem; background: var(--back); color: var(--text);
@@ -42,6 +46,20 @@ summary { cursor: pointer; color: var(--dim); font-size: .88rem; overflow-wrap: 
 .call { margin: .4rem 0; border-left: 3px solid var(--line); padding-left: .8rem; }
 .call summary bdi { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; color: var(--text); }
 .bad { color: var(--bad); }
+.diff div { white-space: pre-wrap; overflow-wrap: anywhere; min-height: 1.5em; }
+.diff .gone-line { background: var(--gone); }
+.diff .come-line { background: var(--come); }
+.markdown { unicode-bidi: isolate; overflow-wrap: anywhere; }
+.markdown p { margin: .5rem 0; white-space: pre-wrap; }
+.markdown li > p { margin: .1rem 0; }
+.markdown h3, .markdown h4, .markdown h5, .markdown h6 { font-size: 1rem; margin: .9rem 0 .3rem; }
+.markdown ul, .markdown ol { color: inherit; font-size: inherit; }
+.markdown blockquote { margin: .5rem 0; padding-left: .8rem; border-left: 3px solid var(--line); color: var(--dim); }
+.markdown code { font: .85em ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; background: var(--code); padding: 0 .25em;
+  border-radius: .25rem; white-space: pre-wrap; }
+.markdown table { border-collapse: collapse; font-size: .9rem; }
+.markdown th, .markdown td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: start; }
+.markdown small { color: var(--dim); }
 .gone > .text, .gone > details { opacity: .55; }
 .note { color: var(--dim); font-size: .88rem; }
 ul { margin: .3rem 0; padding-left: 1.2rem; color: var(--dim); font-size: .85rem; overflow-wrap: anywhere; }
@@ -96,7 +114,7 @@ def _reply(step: Reply, blobs: BlobStore | None) -> str:
     return (
         f"{_head(label('answer'), step, step.model)}"
         + (f'<div class="bad">{_escape(marks)}</div>' if marks else "")
-        + f"{thoughts}{_text(step.text)}{_attachments(step.parts, blobs)}"
+        + f"{thoughts}{_markdown(step.text)}{_attachments(step.parts, blobs)}"
         + (f"<ul>{listed}</ul>" if listed else "")
     )
 
@@ -106,9 +124,28 @@ def _call(step: ToolCallStep, blobs: BlobStore | None) -> str:
     line = clip(line, _ABOUT_CHARS)
     words = f"{outcome_words(step)}{', ' + label('taken_back') if step.taken_back else ''}"
     state = "" if step.outcome == "finished" else ' class="bad"'
-    output = step.output or step.display
-    inside = _text(step.call.arguments, "code") + (_text(output, "code") if output else "") + _attachments(step.content, blobs)
+    inside = "".join(map(_view, views_of(step))) + _attachments(step.content, blobs)
     return f"<details><summary><bdi>{_escape(line)}</bdi> <span{state}>{_escape(words)}</span></summary>{inside}</details>"
+
+
+def _view(view: View) -> str:
+    match view.kind:
+        case "diff":
+            lines = "".join(map(_diff_line, view.text.split("\n")))
+            return f'<div class="code diff" dir="auto">{lines}</div>'
+        case "error":
+            return _text(view.text, "code bad")
+        case "text":
+            return _text(view.text, "code")
+
+
+def _diff_line(line: str) -> str:
+    kind = "come-line" if line.startswith("+") else "gone-line" if line.startswith("-") else "same-line"
+    return f'<div class="{kind}">{_escape(line)}</div>'
+
+
+def _markdown(text: str) -> str:
+    return f'<div class="markdown" dir="auto">{markdown_to_html(text, _escape)}</div>' if text.strip() else ""
 
 
 def _head(title: str, step: Step, model: str = "") -> str:

@@ -148,6 +148,7 @@ TEXTS = {
     "sessions.outcome_refused": "refused",
     "sessions.outcome_not_run": "not run",
     "sessions.outcome_unknown": "interrupted, outcome unknown",
+    "sessions.exit_code": "exit code {code}",
     "sessions.answer_rejected": "rejected: {reason}",
     "sessions.note_model": "The model is {about} from here on.",
     "sessions.note_pruned": "Old tool output was removed from what the model sees (calls: {about}).",
