@@ -19,20 +19,20 @@ _PATCHES = ("patch", "input", "diff")
 _COMMANDS = ("command", "cmd")
 
 
-class View(msgspec.Struct, frozen=True):
+class CallView(msgspec.Struct, frozen=True):
     """One piece of a call."""
 
     kind: Literal["text", "diff", "error"]
     text: str
 
 
-def views_of(step: ToolCallStep) -> list[View]:
+def views_of(step: ToolCallStep) -> list[CallView]:
     """What was asked for, then what came of it. Nothing is left out but what is said twice."""
     args = step.call.args or {}
     if (diff := _diff_of(step, args)) is not None:
-        said = View("error" if step.outcome == "failed" else "text", step.output)
-        return _non_empty([View("text", _first_of(args, _PATH)), View("diff", diff), said])
-    asked = View("text", _command_of(args) or step.call.arguments)
+        said = CallView("error" if step.outcome == "failed" else "text", step.output)
+        return _non_empty([CallView("text", _first_of(args, _PATH)), CallView("diff", diff), said])
+    asked = CallView("text", _command_of(args) or step.call.arguments)
     return _non_empty([asked, *_output_views(step)])
 
 
@@ -50,27 +50,27 @@ def _command_of(args: Mapping[str, Any]) -> str:
     return f"$ {command}{beside}"
 
 
-def _output_views(step: ToolCallStep) -> list[View]:
+def _output_views(step: ToolCallStep) -> list[CallView]:
     output = step.output or step.display
     result = jsontext.decode_object(output) if output.lstrip().startswith("{") else None
     if result is None:
-        return [View("error" if step.outcome == "failed" else "text", output)]
+        return [CallView("error" if step.outcome == "failed" else "text", output)]
     if "stdout" in result and "exitCode" in result:
         return _command_views(result)
     if isinstance(result.get("output"), str) and isinstance(result.get("metadata"), dict):  # Codex
-        return [View("text", result["output"]), *_exit_views(result["metadata"].get("exit_code"))]
-    return [View("text", output)]
+        return [CallView("text", result["output"]), *_exit_views(result["metadata"].get("exit_code"))]
+    return [CallView("text", output)]
 
 
-def _command_views(result: Mapping[str, Any]) -> list[View]:
-    views = [View("text", _plain(result["stdout"])), View("error", _plain(result.get("stderr") or ""))]
+def _command_views(result: Mapping[str, Any]) -> list[CallView]:
+    views = [CallView("text", _plain(result["stdout"])), CallView("error", _plain(result.get("stderr") or ""))]
     views += _exit_views(result["exitCode"])
     rest = {name: value for name, value in result.items() if name not in ("stdout", "stderr", "exitCode")}
-    return [*views, *(View("error", f"{name}: {_plain(value)}") for name, value in rest.items())]
+    return [*views, *(CallView("error", f"{name}: {_plain(value)}") for name, value in rest.items())]
 
 
-def _exit_views(code: object) -> list[View]:
-    return [] if code in (0, None) else [View("error", say("sessions.exit_code", code=_plain(code)))]
+def _exit_views(code: object) -> list[CallView]:
+    return [] if code in (0, None) else [CallView("error", say("sessions.exit_code", code=_plain(code)))]
 
 
 # --- edits
@@ -131,5 +131,5 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else jsontext.dumps(value)
 
 
-def _non_empty(views: list[View]) -> list[View]:
+def _non_empty(views: list[CallView]) -> list[CallView]:
     return [view for view in views if view.text.strip()]

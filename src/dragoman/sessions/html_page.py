@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 
 from dragoman.base.text import clip
-from dragoman.sessions.call_views import View, views_of
+from dragoman.sessions.call_views import CallView, views_of
 from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of, tokens_words
 from dragoman.sessions.html_markdown import markdown_to_html
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript, read_transcript
@@ -128,7 +128,7 @@ def _call(step: ToolCallStep, blobs: BlobStore | None) -> str:
     return f"<details><summary><bdi>{_escape(line)}</bdi> <span{state}>{_escape(words)}</span></summary>{inside}</details>"
 
 
-def _view(view: View) -> str:
+def _view(view: CallView) -> str:
     match view.kind:
         case "diff":
             lines = "".join(map(_diff_line, view.text.split("\n")))
