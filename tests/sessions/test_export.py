@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 
 import hypothesis
@@ -11,7 +13,7 @@ import pytest
 
 from dragoman.loop.history import History
 from dragoman.sessions.export import FORMAT, from_json, is_json_export, to_conversation_record, to_html, to_json, to_markdown
-from dragoman.sessions.export_words import escape_controls
+from dragoman.sessions.export_words import escape_controls, time_of, utc_of
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, read_transcript
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
@@ -368,6 +370,42 @@ def test_any_edit_and_any_command_give_our_elements_alone(old: str, new: str, ou
         assert page.tags <= OUR_TAGS
         assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir"}
         assert letters(escape_controls(new)) in letters(page.everything)
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets the time zone of this process."""
+
+    def set_zone(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield set_zone
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("UTC", "2026-11-15 12:01:02 UTC"),
+        ("CET-1", "2026-11-15 13:01:02 UTC+01:00"),
+        ("IST-5:30", "2026-11-15 17:31:02 UTC+05:30"),
+        ("NST3:30", "2026-11-15 08:31:02 UTC-03:30"),
+    ],
+)
+def test_times_are_those_of_the_readers_clock(zone: Callable[[str], None], name: str, shown: str) -> None:
+    """They were UTC, and a person had to count."""
+    zone(name)
+    assert time_of(NOW_MS) == shown
+    assert f"`{shown}`" in to_markdown(lived().entries)
+    assert shown in to_html(lived().entries)
+    assert to_conversation_record(lived().entries)["startTime"] == "2026-11-15T12:01:02.123Z", "programs are told in UTC"
+
+
+@pytest.mark.parametrize("timestamp_ms", [10**30, -(10**30)])
+def test_a_time_that_no_calendar_has_is_left_out(timestamp_ms: int) -> None:
+    assert time_of(timestamp_ms) == utc_of(timestamp_ms) == ""
 
 
 # --- JSON

@@ -561,7 +561,7 @@ def test_the_first_format_of_codex_is_read(write: Write) -> None:
 def test_a_file_that_is_no_session_is_refused_with_its_name_and_what_to_do(write: Write, tmp_path: Path) -> None:
     ours = {"kind": "started", "seq": 1, "timestamp_ms": 1, "session_id": "20260101-000000-00000000"}
     cases = {
-        "claude-code, codex, gemini-cli, pi": write({"a": 1}, name="other.jsonl"),
+        "claude-code, cline, codex, gemini-cli, pi": write({"a": 1}, name="other.jsonl"),
         "has no JSON": write("plain text\n", name="notes.txt"),
         "has no JSON in it; ": write(name="empty.jsonl"),
         "resume session 20260101-000000-00000000": write(ours, name="ours.jsonl"),
@@ -608,3 +608,59 @@ def test_a_file_of_a_byte_order_mark_and_half_a_surrogate_pair_is_read(tmp_path:
     odd = json.dumps(pi("1", None, "user", "half \ud83d and whole 🙂"))
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(PI_HEAD).encode() + b"\r\n" + odd.encode() + b"\r\n")
     assert shown(import_session(path)) == ["user: half � and whole 🙂"]
+
+
+# Cline
+
+CLINE = {
+    "version": 1,
+    "updated_at": "2026-07-15T05:42:04.818Z",
+    "agent": "lead",
+    "sessionId": "1784094124598_rruoq",
+    "system_prompt": "You are Cline.",
+    "messages": [
+        {
+            "id": "1",
+            "role": "user",
+            "ts": 1783376800000,
+            "content": [{"type": "text", "text": "Move the icon"}, {"type": "file", "path": "a.tsx", "content": "icon"}],
+        },
+        {
+            "id": "2",
+            "role": "assistant",
+            "ts": 1783376875985,
+            "content": [
+                {"type": "text", "text": "Moving."},
+                {"type": "tool_use", "id": "t1", "name": "editor", "input": {"path": "a.tsx"}},
+            ],
+            "modelInfo": {"id": "anthropic/claude-opus-5", "provider": "cline", "family": "claude-opus"},
+            "metrics": {"inputTokens": 35_912, "outputTokens": 164, "cacheReadTokens": 34_332, "cacheWriteTokens": 0, "cost": 0.4},
+        },
+        {
+            "id": "3",
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "name": "editor", "content": [{"query": "q", "result": "r"}]}],
+        },
+        {"id": "4", "role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+    ],
+}
+
+
+def test_a_session_of_cline_is_read_as_clines(write: Write) -> None:
+    """It was taken for one of gemini-cli, without a single message."""
+    path = write(CLINE, name="session.messages.json")
+    assert detect(path) == "cline"
+    imported = import_session(path)
+    assert imported.source == "cline"
+    prompt, answer, last = of(Said, imported)
+    assert prompt.message.text == "Move the icon\n\na.tsx:\nicon"
+    assert (answer.model, answer.usage) == ("claude-opus-5", Usage(1_580, 34_332, 0, 164))
+    assert [call.name for call in answer.message.calls] == ["editor"]
+    assert [entry.result.content for entry in of(ToolFinished, imported)] == [(Text('[{"query":"q","result":"r"}]'),)]
+    assert last.message.text == "Done."
+    assert imported.not_carried == ("1 × Cline's own instructions to the model", "1 × a field that Dragoman does not record: cost (1)")
+
+
+def test_a_record_of_gemini_cli_without_a_project_is_still_its_own(write: Write) -> None:
+    record = {"sessionId": "x", "messages": [{"id": "1", "type": "user", "content": "Hi"}]}
+    assert detect(write(record, name="session.json")) == "gemini-cli"

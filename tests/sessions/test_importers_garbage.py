@@ -38,8 +38,25 @@ CLAUDE = [
     {"type": "user", "uuid": "5", "parentUuid": "4", "isCompactSummary": True, "message": {"content": "summary"}},
     {"type": "user", "uuid": "6", "parentUuid": "2", "message": {"content": "back"}},
 ]
+CLINE: list[dict[str, Any]] = [
+    {
+        "agent": "lead",
+        "sessionId": "s",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "file", "path": "a", "content": "b"}], "ts": 1},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "a", "name": "editor", "input": {}}],
+                "modelInfo": {"id": "anthropic/c"},
+                "metrics": {"inputTokens": 5},
+            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [{"query": "q", "result": "r"}]}]},
+        ],
+    }
+]
 SEEDS: dict[str, list[dict[str, Any]]] = {
     "claude-code": CLAUDE,
+    "cline": CLINE,
     **{
         name: [json.loads(line) for line in (FIXTURES / f"{name}.jsonl").read_text().splitlines()] for name in ("codex", "gemini-cli", "pi")
     },

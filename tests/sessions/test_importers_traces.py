@@ -30,6 +30,7 @@ TRACES = {
     "claude-code/683ca24f-7e5e-4e77-a203-0ec9e9318625.jsonl": "claude-code",
     "claude-code/e5c0938a-a76d-4f71-abaf-29dafd4e7ee8.jsonl": "claude-code",
     "pi-mono/large-session.jsonl": "pi",
+    "cline/session.messages.json": "cline",
 }
 RECORDINGS = {"gemini-cli.jsonl": "gemini-cli", "codex.jsonl": "codex", "pi.jsonl": "pi"}
 
@@ -118,7 +119,20 @@ def count_codex(path: Path) -> Counts:
     return Counts(len(prompts), len(replies) + len(calls), len(calls), len(outputs), text, sum(map(len, outputs)), 0)
 
 
-COUNTERS = {"claude-code": count_claude_code, "pi": count_pi, "gemini-cli": count_gemini_cli, "codex": count_codex}
+def count_cline(path: Path) -> Counts:
+    messages = json.loads(path.read_bytes())["messages"]
+    blocks = [(message["role"], block) for message in messages for block in message["content"]]
+    prompts = sum(message["role"] == "user" and any(block["type"] != "tool_result" for block in message["content"]) for message in messages)
+    answers = sum(message["role"] == "assistant" for message in messages)
+    calls = sum(block["type"] == "tool_use" for _, block in blocks)
+    told = [block["content"] for _, block in blocks if block["type"] == "tool_result"]
+    chars = sum(len(block["text"]) for _, block in blocks if block["type"] == "text")
+    chars += sum(len(f"\n\n{block['path']}:\n{block['content']}") for _, block in blocks if block["type"] == "file")
+    results = sum(len(each if isinstance(each, str) else json.dumps(each, ensure_ascii=False, separators=(",", ":"))) for each in told)
+    return Counts(prompts, answers, calls, len(told), chars, results, 0)
+
+
+COUNTERS = {"cline": count_cline, "claude-code": count_claude_code, "pi": count_pi, "gemini-cli": count_gemini_cli, "codex": count_codex}
 
 
 def count_ours(path: Path) -> Counts:
@@ -209,7 +223,7 @@ def test_a_result_gemini_cli_told_twice_is_one_result() -> None:
     assert not any("result" in line for line in imported.not_carried)
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", [name for name, source in TRACES.items() if source != "cline"])  # which is one object, and no lines
 def test_every_line_of_a_trace_is_carried_or_listed(corpora: Path, name: str) -> None:
     path = corpora / "traces" / name
     lines = Counter(line["type"] for line in lines_of(path))

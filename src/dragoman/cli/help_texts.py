@@ -141,7 +141,7 @@ usage: dragoman sessions [list] [--all]       this folder's sessions, or those o
        dragoman sessions rewind ID --to N     go back to entry N; nothing is deleted
        dragoman sessions undo ID              restore the files that its last run changed
        dragoman sessions export ID            write it as Markdown, or in the format of --as
-       dragoman sessions import FILE          from gemini-cli, Claude Code, Codex, pi, or our own JSON
+       dragoman sessions import FILE          from gemini-cli, Claude Code, Codex, pi, Cline, or our JSON
        dragoman sessions delete ID            delete a session for good; asks first
 
 ID is latest, or an id from list; a longer beginning of it, or the whole one, works as well. show

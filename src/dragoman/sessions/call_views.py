@@ -11,8 +11,8 @@ from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.sessions.transcript import ToolCallStep
 
-_OLD = ("old_string", "old_str", "oldText")
-_NEW = ("new_string", "new_str", "newText")
+_OLD = ("old_string", "old_str", "old_text", "oldText")
+_NEW = ("new_string", "new_str", "new_text", "newText")
 _WHOLE = ("content", "file_text")
 _PATH = ("file_path", "path", "filePath", "absolute_path")
 _PATCHES = ("patch", "input", "diff")

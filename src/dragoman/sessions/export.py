@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
-from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of
+from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of, utc_of
 from dragoman.sessions.html_page import to_html
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, Transcript, read_transcript
 from dragoman.sessions.upgrade import upgrade
@@ -254,7 +254,7 @@ def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = N
     for step in transcript.steps:
         if step.taken_back or (isinstance(step, Prompt) and step.is_setup):
             continue
-        stamp = {"id": str(step.seq), "timestamp": _iso(step.timestamp_ms)}
+        stamp = {"id": str(step.seq), "timestamp": utc_of(step.timestamp_ms)}
         match step:
             case Prompt(parts=parts):
                 messages.append({**stamp, "type": "user", "content": _wire_parts(parts, blobs)})
@@ -267,8 +267,8 @@ def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = N
     return {
         "sessionId": transcript.session_id,
         "projectHash": transcript.project,
-        "startTime": _iso(transcript.started_ms),
-        "lastUpdated": _iso(transcript.updated_ms),
+        "startTime": utc_of(transcript.started_ms),
+        "lastUpdated": utc_of(transcript.updated_ms),
         "messages": messages,
     }
 
@@ -276,7 +276,7 @@ def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = N
 def _reply_fields(step: Reply, blobs: BlobStore | None) -> dict[str, Any]:
     fields: dict[str, Any] = {"content": _wire_parts(step.parts, blobs)}
     if step.thoughts:
-        fields["thoughts"] = [{**_thought(text), "timestamp": _iso(step.timestamp_ms)} for text in step.thoughts]
+        fields["thoughts"] = [{**_thought(text), "timestamp": utc_of(step.timestamp_ms)} for text in step.thoughts]
     if step.usage is not None and not step.usage.is_unknown:
         fields["tokens"] = _tokens(step.usage)
     return fields | ({"model": step.model} if step.model else {})
@@ -288,7 +288,7 @@ def _call_record(step: ToolCallStep, blobs: BlobStore | None) -> dict[str, Any]:
     status = {"finished": "success", "failed": "error"}.get(step.outcome, "cancelled")
     attached = _wire_parts((part for part in step.content if not isinstance(part, Text)), blobs)
     fields: dict[str, Any] = {"id": call.id, "name": call.name, "args": call.args or {}, "result": [result, *attached], "status": status}
-    return fields | {"timestamp": _iso(step.finished_ms or step.timestamp_ms), "resultDisplay": step.display or step.output}
+    return fields | {"timestamp": utc_of(step.finished_ms or step.timestamp_ms), "resultDisplay": step.display or step.output}
 
 
 def _wire_parts(parts: Iterable[Part], blobs: BlobStore | None) -> list[dict[str, Any]]:
@@ -326,7 +326,3 @@ def _tokens(usage: Usage) -> dict[str, int]:
         "tool": 0,
         "total": usage.total_tokens,
     }
-
-
-def _iso(timestamp_ms: int) -> str:
-    return time_of(timestamp_ms, "%Y-%m-%dT%H:%M:%S.{ms:03d}Z")

@@ -62,9 +62,24 @@ def note_words(note: Note) -> tuple[str, str]:
     return say(f"sessions.note_{note.kind}", about=note.about), note.about if introduces else ""
 
 
-def time_of(timestamp_ms: int, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
-    """The time as text; empty if the timestamp is out of range."""
+def time_of(timestamp_ms: int) -> str:
+    """The local time with its distance from UTC: an export may be read elsewhere. Empty if the timestamp is out of range."""
     try:
-        return time.strftime(form, time.gmtime(timestamp_ms // 1000)).replace("{ms:03d}", f"{timestamp_ms % 1000:03d}")
+        local = time.localtime(timestamp_ms // 1000)
+        return f"{time.strftime('%Y-%m-%d %H:%M:%S', local)} {_zone(local.tm_gmtoff)}"
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def _zone(seconds: int) -> str:
+    """`UTC`, `UTC+05:30`."""
+    hours, minutes = divmod(abs(seconds) // 60, 60)
+    return f"UTC{'-' if seconds < 0 else '+'}{hours:02}:{minutes:02}" if seconds else "UTC"
+
+
+def utc_of(timestamp_ms: int) -> str:
+    """For programs: `2026-11-15T12:01:02.123Z`. Empty if the timestamp is out of range."""
+    try:
+        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(timestamp_ms // 1000))}.{timestamp_ms % 1000:03}Z"
     except (OverflowError, ValueError, OSError):
         return ""

@@ -1,4 +1,4 @@
-"""Import sessions of other programs: gemini-cli, Claude Code, Codex and pi.
+"""Import sessions of other programs: gemini-cli, Claude Code, Codex, pi and Cline.
 
 A file in, entries out. What has no place in our record is listed, never dropped silently; the source file is only read.
 """
@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
-from dragoman.sessions.importers import claude_code, codex, gemini_cli, pi
+from dragoman.sessions.importers import claude_code, cline, codex, gemini_cli, pi
 from dragoman.sessions.importers.draft import Draft, printable
 from dragoman.sessions.importers.foreign import ForeignFile, Record, read_records, text
 from dragoman.values.contracts import BlobStore
@@ -36,7 +36,7 @@ class Importer(Protocol):
         ...
 
 
-IMPORTERS: tuple[Importer, ...] = (claude_code, codex, gemini_cli, pi)
+IMPORTERS: tuple[Importer, ...] = (claude_code, cline, codex, gemini_cli, pi)
 NAMES = ", ".join(importer.NAME for importer in IMPORTERS)
 
 
@@ -46,7 +46,7 @@ class ImportedSession(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     """Numbered from 1, beginning with Started and Configured. Importing the same file again gives the same entries."""
     source: str
-    """The program it came from: `claude-code`, `codex`, `gemini-cli` or `pi`."""
+    """The program it came from: `claude-code`, `cline`, `codex`, `gemini-cli` or `pi`."""
     not_carried: tuple[str, ...] = ()
     """What has no place in our record, one line each with its count."""
     title: str = ""

@@ -27,7 +27,9 @@ _CALL = frozenset(["id", "name", "args", "result", "status", "timestamp", "resul
 
 
 def is_ours(line: Record) -> bool:
-    return bool(text(line, "sessionId")) and ("projectHash" in line or isinstance(line.get("messages"), list))
+    messages = records(line, "messages")
+    has_messages = isinstance(line.get("messages"), list) and not any("role" in each for each in messages)  # ours have a type, and no role
+    return bool(text(line, "sessionId")) and ("projectHash" in line or has_messages)
 
 
 def read(lines: Sequence[Record], draft: Draft) -> None:
