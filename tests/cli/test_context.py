@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -320,6 +321,22 @@ def test_simulate_tells_what_other_ways_would_have_cost(place: Place) -> None:
         assert cost["percent"] == pytest.approx(100 * cost["cost_usd"] / never_usd[cost["prices"]])
         if cost["policy"] == "optimum":
             assert cost["percent"] <= 100.0001
+
+
+def test_simulate_says_how_to_get_what_it_shows(place: Place) -> None:
+    """It said what pruning the results of all tools would save, and not what to write for it."""
+    worked(place, count=30).closed()
+    config = place.home / "dragoman" / "config.toml"
+    out = " ".join(place.run("context", "simulate").out.split())
+    found = re.search(rf"write in {re.escape(str(config))}: \[context.prune\] (.*?); and as schedule", out)
+    assert found is not None, out
+    before = place.run("context", "simulate", "--json").json
+    assert before["settings"]["all"] == {"tools": ["*"], "age_minutes": 0.0, "keep": 5}
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[context.prune]\n" + found[1].replace("; ", "\n"), encoding="utf-8")
+    shares = lambda told, rule: [each["percent"] for each in told["costs"] if (each["rule"], each["policy"]) == (rule, "auto")]  # noqa: E731
+    assert shares(place.run("context", "simulate", "--json").json, "terminal") == shares(before, "all")
+    assert "To prune like this" not in place.run("context", "simulate").out, "it is configured already"
 
 
 def test_simulate_without_prices_of_its_own_shows_others(place: Place) -> None:

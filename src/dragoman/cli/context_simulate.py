@@ -9,13 +9,14 @@ import msgspec
 
 from dragoman.app.settings import context_of
 from dragoman.base import jsontext
+from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.context_page import dollars
 from dragoman.cli.page import Page, Piece, look_of, table
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, replay
 from dragoman.context.replay_run import Timeline
-from dragoman.context.settings import PruneSettings
+from dragoman.context.settings import PruneRule, PruneSettings
 from dragoman.context.trace import TracedCall, trace_calls
 from dragoman.context.view import View
 from dragoman.providers.catalog import profile_for
@@ -66,7 +67,7 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
     }
     costs = {name: _replay_all(calls, group, tariffs) for name, group in groups.items()}
     if command.as_json:
-        return jsontext.dumps(_to_json(calls, tariffs, costs)) + "\n"
+        return jsontext.dumps(_to_json(calls, tariffs, costs, settings)) + "\n"
     page = Page(look_of(command.setup.config.color))
     tokens = sum(each.usage.input_tokens for each in calls if each.usage is not None)
     page.fact("", 0, say("simulate_head", calls=f"{len(calls):,}", tokens=f"{tokens:,}"))
@@ -78,6 +79,9 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
         page.line((_heading(name, settings), "bold"))
         head = [say("simulate_policy"), *(tariff.name for tariff in tariffs)]
         table(page, [head, *(_row(row, has_own, settings) for row in rows)], right=range(1, len(head)))
+    if settings.rule != ALL_TOOLS:
+        file = one_line(command.options.config or command.setup.places.config_file, 300)
+        page.fact("", 0, say("simulate_how", file=file, settings=f"[context.prune] {_toml(ALL_TOOLS)}"))
     page.blank()
     for text in map(_legend, tariffs):
         page.fact("", 0, text)
@@ -136,6 +140,16 @@ def _heading(group: str, settings: PruneSettings) -> str:
     )
 
 
+def _settings_of(rule: PruneRule) -> dict[str, Any]:
+    """What to write under `[context.prune]` for this rule."""
+    return {"tools": list(rule.tools), "age_minutes": rule.age_ms / 60_000, "keep": rule.keep}
+
+
+def _toml(rule: PruneRule) -> str:
+    """Numbers and lists of plain text are written in TOML as they are in JSON."""
+    return "; ".join(f"{name} = {jsontext.dumps(value)}" for name, value in _settings_of(rule).items())
+
+
 def _row(costs: Sequence[ReplayCost], has_own: bool, settings: PruneSettings) -> list[Piece]:
     policy = costs[0].policy
     name = say("simulate_none_policy") if policy.name == "none" else say(f"simulate_{policy.name}")
@@ -157,10 +171,13 @@ def _legend(tariff: Tariff) -> str:
     return say("simulate_prices", name=tariff.name, model=tariff.model, input=fresh, read=read, write=write, minutes=minutes)
 
 
-def _to_json(calls: Sequence[TracedCall], tariffs: Sequence[Tariff], costs: dict[str, list[list[ReplayCost]]]) -> dict[str, Any]:
+def _to_json(
+    calls: Sequence[TracedCall], tariffs: Sequence[Tariff], costs: dict[str, list[list[ReplayCost]]], settings: PruneSettings
+) -> dict[str, Any]:
     return {
         "requests": len(calls),
         "prices": list(tariffs),
+        "settings": {"terminal": _settings_of(settings.rule), "all": _settings_of(ALL_TOOLS)},
         "costs": [
             {
                 "policy": cost.policy.name,
