@@ -23,8 +23,9 @@ from dragoman.app.options import Options
 from dragoman.base import jsontext, words
 from dragoman.base.places import find_places
 from dragoman.base.words import Sentence, change_values, choose_language, in_language, say
+from dragoman.base.wrapping import lay_out
 from dragoman.cli.arguments import COMMANDS
-from dragoman.cli.help_texts import help_for
+from dragoman.cli.help_texts import ENGLISH_HELP, help_for
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.sessions.store import Store
 from dragoman.values import errors
@@ -152,7 +153,9 @@ FLAGS_OF_OTHER_PROGRAMS = {
 
 @pytest.mark.parametrize("command", ["run", *COMMANDS, "terminal"])
 def test_every_command_has_a_help_that_fits_a_terminal(command: str) -> None:
-    assert all(len(line) <= 120 for line in help_for(command).splitlines())
+    """In source lines of 120 columns; shown, at any width (tests/cli/test_columns.py)."""
+    assert all(len(line) <= 120 for line in ENGLISH_HELP[command].splitlines())
+    assert lay_out(help_for(command), 80).split() == ENGLISH_HELP[command].split()
 
 
 # --- errors are raised with a sentence of the catalogue

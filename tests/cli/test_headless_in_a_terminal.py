@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import struct
 import subprocess
+import termios
 import time
 from collections.abc import Callable, Mapping
 
@@ -20,6 +23,7 @@ class Terminal:
 
     def __init__(self) -> None:
         self._far, self.near = pty.openpty()
+        fcntl.ioctl(self.near, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
         self.seen = ""
 
     def read_until(self, text: str, timeout_s: float = 20) -> None:

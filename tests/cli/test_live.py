@@ -21,7 +21,7 @@ from dragoman.app.live_samples import one_page_pdf, red_square
 from dragoman.base.graphemes import width
 from dragoman.base.words.en.program_live import TEXTS as ENGLISH
 from dragoman.base.words.zh.program_live import TEXTS as CHINESE
-from dragoman.cli.live_page import feature_name, page_of, wrapped
+from dragoman.cli.live_page import feature_name, page_of
 from dragoman.cli.page import Look
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.retry import RetryPolicy
@@ -434,13 +434,6 @@ def test_every_feature_has_a_name() -> None:
     for model in ("openai/gpt-4.1", MODEL):
         run = LiveRun(dm.connect(model, key="any"))
         assert all(feature_name(check.name) for check, _ in run._planned)
-
-
-def test_long_texts_are_wrapped_to_columns() -> None:
-    assert list(wrapped("one two three", 7)) == ["one two", "three"]
-    assert list(wrapped("一二三四五", 4)) == ["一二", "三四", "五"]
-    assert list(wrapped("x" * 9, 4)) == ["xxxx", "xxxx", "x"]
-    assert list(wrapped("anything at all", 0)) == ["anything at all"]
 
 
 def test_what_a_service_says_cannot_move_the_cursor() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import io
 import os
 import pty
+import struct
 import sys
 import termios
 from collections.abc import Iterator
@@ -49,6 +51,7 @@ class Eyes:
 
     def __init__(self) -> None:
         self.master, self._slave = pty.openpty()
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
         self._screens: list[Screen] = []
         modes = termios.tcgetattr(self._slave)
         modes[1] &= ~termios.OPOST  # line ends as they are

@@ -15,10 +15,19 @@ def confirm(question: str) -> None:
     """Ask on standard error. Returns if the answer is yes, otherwise raises InputError."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("nobody_to_ask"))
-    sys.stderr.write(f"{one_line(question)} ")
-    sys.stderr.flush()
+    show_question(question)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise InputError(say("left_alone"))
+
+
+def show_question(question: str) -> None:
+    """On standard error, broken between words; the cursor stays behind it."""
+    from dragoman.base.wrapping import columns_of, wrap_line
+
+    columns = columns_of(sys.stderr)
+    text = one_line(question)
+    sys.stderr.write("\n".join(wrap_line(text, columns and columns - 4, hang=2)) + " ")
+    sys.stderr.flush()
 
 
 class Messages:
@@ -35,13 +44,21 @@ class Messages:
         self.color = self.color if wanted == "auto" else wanted == "always"
 
     def line(self, text: str, *, dim: bool = False) -> None:
+        """One line, which a terminal shows broken between words; what follows its beginning is indented, so that it is seen to be one."""
         text = one_line(text)
+        if self.is_terminal:
+            from dragoman.base.wrapping import columns_of, wrap_line
+
+            text = "\n".join(wrap_line(text, columns_of(self._stream), hang=2))
         self._write((f"\x1b[2m{text}\x1b[22m" if dim and self.color else text) + "\n")
 
     def transient_line(self, text: str) -> None:
-        """A line that the next one replaces. Shown only in a terminal."""
+        """A line that the next one replaces, shortened to fit. Shown only in a terminal."""
         if self.is_terminal:
-            self._write(f"{one_line(text, 200)}")
+            from dragoman.base.graphemes import fit
+            from dragoman.base.wrapping import USUAL_COLUMNS, columns_of
+
+            self._write(fit(one_line(text, 200), (columns_of(self._stream) or USUAL_COLUMNS) - 1))
             self._has_transient = True
 
     def clear(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from dragoman.app.choice import choose_model, key_variables, local_choice, no_model_error, running_servers, server_choice
-from dragoman.app.console import Messages
+from dragoman.app.console import Messages, show_question
 from dragoman.app.setup import Choice, Setup, catalog_of, is_from_package
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
@@ -140,8 +140,7 @@ def _choose_server(setup: Setup, catalog: Catalog, servers: tuple[RunningServer,
 def _ask_about(server: RunningServer) -> str:
     more = say("server_more", count=len(server.models) - 1) if len(server.models) > 1 else ""
     question = say("server_offer", title=server.title, where=server.where, model=one_line(server.model, 100), more=more)
-    sys.stderr.write(f"{one_line(question)} ")
-    sys.stderr.flush()
+    show_question(question)
     answer = sys.stdin.readline()
     if not answer:
         raise InputError(say("left_alone"))

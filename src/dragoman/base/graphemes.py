@@ -26,6 +26,10 @@ _PICTURES = (
     (0x3299, 0x3299), (0x1F000, 0x1F1E5), (0x1F200, 0x1F3FA), (0x1F400, 0x1FAFF), (0x1FC00, 0x1FFFD),
 )  # fmt: skip
 """Pictographs, which a zero-width joiner combines."""
+_CLOSING = frozenset("、。，．！？：；）」』】〉》〕］｝…‥・ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ,.!?:;)]}%\"'”’")
+"""What no line begins with."""
+_OPENING = frozenset("（「『【〈《〔［｛([{“‘$")
+"""What no line ends with."""
 _CONJOINED = ((0x0900, 0x09FF), (0x0A80, 0x0B7F), (0x0C00, 0x0C7F), (0x0D00, 0x0D7F))
 """Indic scripts whose consonants a virama combines."""
 
@@ -64,20 +68,54 @@ def width(line: str) -> int:
 
 
 def fit(line: str, columns: int) -> str:
-    """A line truncated to so many columns, ending in `…` if something was left out."""
-    if line.isascii():
-        return line if len(line) <= columns else line[: columns - 1].rstrip() + "…"
+    """A line truncated to so many columns, ending in `…` if something was left out. A word that would fit is left out whole."""
+    if line.isascii() and len(line) <= columns:
+        return line
     kept: list[str] = []
-    used = room_before_sign = 0
+    used = end = before_sign = 0
     for cluster in clusters(line):
         width = width_of(cluster)
         if used + width > columns:
-            return "".join(kept[:room_before_sign]).rstrip() + "…"
+            at = _start_of_cut_word(line, before_sign, columns)
+            return "".join(each[:_MAX_CLUSTER] for each in clusters(line[:at])).rstrip() + "…"
         kept.append(cluster[:_MAX_CLUSTER])
         used += width
+        end += len(cluster)
         if used < columns:
-            room_before_sign = len(kept)
+            before_sign = end
     return "".join(kept)
+
+
+def _start_of_cut_word(line: str, end: int, columns: int) -> int:
+    """Where to cut so that no word is broken; `end` itself if it breaks none, or one that is too wide anyway."""
+    at = line.rfind(" ", 0, end) + 1
+    for part in unbroken_parts(line[at : end + columns].partition(" ")[0]):
+        if at + len(part) > end:
+            return at if at < end and line[:at].strip() and width(part) < columns else end
+        at += len(part)
+    return end
+
+
+def unbroken_parts(word: str) -> Iterator[str]:
+    """The parts between which a line may be broken: as a rule the word is one; in Chinese and Japanese, which have no blanks between
+    words, a character is, with the punctuation that no line may begin or end with."""
+    if word.isascii():
+        yield word
+        return
+    part, before = "", ""
+    for cluster in clusters(word):
+        is_break = _stands_alone(before) or _stands_alone(cluster)
+        if part and is_break and cluster not in _CLOSING and before not in _OPENING:
+            yield part
+            part = ""
+        part += cluster
+        before = cluster
+    if part:
+        yield part
+
+
+def _stands_alone(cluster: str) -> bool:
+    return width_of(cluster) == 2 and not _hangul(cluster[0])
 
 
 def _is_boundary(text: str, index: int, floor: int) -> bool:

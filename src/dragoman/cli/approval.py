@@ -11,9 +11,10 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
+from dragoman.base.wrapping import lay_out
 from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
-from dragoman.cli.screen import Screen, Style, wrap_words
+from dragoman.cli.screen import Screen, Style
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.values.contracts import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
@@ -39,7 +40,7 @@ class Dialog:
         self._stop = stop
 
     async def ask_key(self, prompt: str) -> str:
-        await self._show_prompt(f"{wrap_words(prompt, self.screen.columns - 10)} ")
+        await self._show_prompt(f"{lay_out(prompt, self.screen.columns - 10)} ")
         return await self._keyboard.read_key()
 
     async def ask_line(self, prompt: str) -> str | None:

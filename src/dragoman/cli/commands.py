@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Protocol, get_args
 
 from dragoman.app.setup import Setup
-from dragoman.base.graphemes import fit
 from dragoman.base.text import closest, one_line
 from dragoman.base.words import say
 from dragoman.cli.help_texts import help_for
@@ -71,7 +70,7 @@ class SlashCommands:
         self._say(say("unknown_command", name=name[:60], hint=say("did_you_mean", name=near[0]) if near else ""), "yellow")
 
     def _help(self, rest: str) -> None:
-        self._conversation.screen.line(help_for("terminal").rstrip("\n"))
+        self._conversation.screen.page(help_for("terminal").rstrip("\n"))
 
     def _model(self, rest: str) -> None:
         if not rest:
@@ -115,7 +114,7 @@ class SlashCommands:
         for spec in specs:
             summary = one_line(spec.description).partition(". ")[0].rstrip(".")
             text = summary if spec.read_only else say("asking_tool", text=summary)
-            screen.line(fit(f"  {spec.name:{width}}  {text}", screen.columns - 1))
+            screen.page(f"  {spec.name:{width}}  {text}")
 
     def _usage(self, rest: str) -> None:
         conversation = self._conversation

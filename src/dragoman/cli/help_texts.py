@@ -51,10 +51,11 @@ exit codes
    53  --max-turns reached          130  Ctrl-C (SIGTERM 143, SIGHUP 129, reader gone 141)
 
 environment
-  GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models lists more
-  DRAGOMAN_MODEL, DRAGOMAN_FALLBACK (names with commas between), DRAGOMAN_APPROVAL,
-  DRAGOMAN_MAX_TURNS, DRAGOMAN_LANG, DRAGOMAN_HOME
-  NO_COLOR, HTTPS_PROXY, SSL_CERT_FILE
+  keys       GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models lists
+             more
+  settings   DRAGOMAN_MODEL, DRAGOMAN_FALLBACK (names with commas between), DRAGOMAN_APPROVAL,
+             DRAGOMAN_MAX_TURNS, DRAGOMAN_LANG, DRAGOMAN_HOME
+  others     NO_COLOR, COLUMNS, HTTPS_PROXY, SSL_CERT_FILE
 """
 
 ENGLISH_HELP["models"] = """\
@@ -245,4 +246,20 @@ Looking changes nothing, and needs no key.
 
 
 def help_for(command: str) -> str:
-    return ENGLISH_HELP[command]
+    """The text with one line for each row and each paragraph: whoever shows it breaks them to the width there is."""
+    lines: list[str] = []
+    for line in ENGLISH_HELP[command].split("\n"):
+        if lines and _continues(lines[-1], line):
+            lines[-1] = f"{lines[-1]} {line.strip()}"
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _continues(line: str, following: str) -> bool:
+    """Whether the next line goes on with the last cell of a row, or with a paragraph."""
+    if not line.strip() or not following.strip() or "  " in following.strip():
+        return False
+    text = line.rstrip().rpartition("  ")[2].strip()
+    starts_at = len(line.rstrip()) - len(text)
+    return len(following) - len(following.lstrip()) == starts_at and (starts_at == 0 or "  " in line.strip())

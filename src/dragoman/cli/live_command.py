@@ -23,7 +23,7 @@ from dragoman.app.setup import Setup, catalog_of, is_from_package, set_up
 from dragoman.app.signals import Interrupts
 from dragoman.base.text import one_line, size
 from dragoman.base.words import say
-from dragoman.cli.live_page import feature_name, json_of, page_of, wrapped
+from dragoman.cli.live_page import feature_name, json_of, page_of
 from dragoman.cli.page import look_of
 from dragoman.providers.connect import Connection
 from dragoman.values.contracts import Transport
@@ -119,8 +119,7 @@ class LiveCommand:
         if not self._options.yes and (sys.stdin is None or not sys.stdin.isatty()):
             raise InputError(say("live_not_asked", summary=self._most()))
         for line in self._announcement():
-            for piece in wrapped(line, self._columns()):
-                self._messages.line(piece, dim=self._options.yes)
+            self._messages.line(line, dim=self._options.yes)
         if not self._options.yes:
             confirm(say("live_ask"))
 
@@ -147,13 +146,6 @@ class LiveCommand:
     def _is_local(self) -> bool:
         deployment = self._run.service.deployment
         return deployment is not None and deployment.local
-
-    def _columns(self) -> int:
-        """Of standard error; 0 if it is not a terminal."""
-        try:
-            return os.get_terminal_size(sys.stderr.fileno()).columns
-        except (OSError, ValueError, AttributeError):
-            return 0
 
     # --- checking
 

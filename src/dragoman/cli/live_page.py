@@ -7,9 +7,10 @@ from typing import Any
 
 from dragoman.app.live import LiveRow, LiveRun, State
 from dragoman.base import jsontext
-from dragoman.base.graphemes import clusters, width, width_of
+from dragoman.base.graphemes import width
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.base.wrapping import wrap_line
 from dragoman.cli.context_page import dollars
 from dragoman.cli.page import Look, Page, Piece, pad
 from dragoman.cli.screen import Style
@@ -38,8 +39,7 @@ def page_of(run: LiveRun, look: Look, *, stopped: bool, seconds: float, recorded
     _table(page, run.rows)
     page.blank()
     for line in filter(None, (*_summary(run, stopped, seconds), recorded)):
-        for piece in wrapped(line, look.columns):
-            page.line(piece)
+        page.line(line)
     return page.text
 
 
@@ -74,7 +74,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], style: Style = "") -> 
 def _with_result(page: Page, start: list[Piece], indent: int, text: str, style: Style = "") -> None:
     """Add a text behind `start`, over as many lines as it needs."""
     room = max(page.look.columns - indent, _LEAST_COLUMNS) if page.look.columns else 0
-    for number, piece in enumerate(wrapped(text, room)):
+    for number, piece in enumerate(wrap_line(text, room)):
         page.line(*(start if start and number == 0 else [" " * indent]), (piece, style))
 
 
@@ -125,28 +125,6 @@ def total_cost(run: LiveRun) -> str:
         return dollars(run.cost_usd)
     deployment = run.service.deployment
     return say("live_total_local" if deployment is not None and deployment.local else "live_total_unknown")
-
-
-def wrapped(text: str, columns: int) -> Iterator[str]:
-    """The text in lines of at most so many columns, broken at blanks where there are any: Chinese has none. 0: one line."""
-    if not columns or width(text) <= columns:
-        yield text
-        return
-    line, blank, used = "", 0, 0
-    for cluster in clusters(text):
-        if used + width_of(cluster) > columns and line:
-            at = blank if blank > len(line) // 2 and cluster != " " else len(line)
-            yield line[:at].rstrip()
-            line = line[at:].lstrip()
-            blank, used = 0, width(line)
-        if cluster == " " and not line:
-            continue
-        line += cluster
-        used += width_of(cluster)
-        if cluster == " ":
-            blank = len(line)
-    if line:
-        yield line
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,8 +12,9 @@ from dragoman.app.keys import key_source, stored_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.base.text import clip, closest, one_line
+from dragoman.base.text import closest, one_line
 from dragoman.base.words import say
+from dragoman.base.wrapping import columns_of
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.providers.catalog import Catalog, key_variable
 from dragoman.values.errors import InputError, Unauthorized
@@ -22,7 +24,10 @@ from dragoman.values.usage import Prices
 if TYPE_CHECKING:
     from dragoman.app.probe import RunningServer
 
-NAME_CHARS = 44
+NAME_COLUMNS = 44
+"""Of a model's name; fewer in a narrow terminal."""
+_BEHIND_NAME_COLUMNS = 41
+"""What stands beside a name: two sizes and two prices."""
 
 
 def run_models(options: Options) -> str | tuple[str, int]:
@@ -63,10 +68,11 @@ def _list(options: Options) -> str:
     catalog = catalog_of(setup)
     words = options.words[1:] if options.words[:1] == ("list",) else options.words
     weights = matching_weights(" ".join(words))
-    found = _matching_deployments(catalog, " ".join(words), [model.name for model in weights])
     servers = running_servers(setup, catalog)
     chosen = _chosen_model(setup, catalog, servers)
     at = {server.deployment: server for server in servers}
+    found = _matching_deployments(catalog, " ".join(words), [model.name for model in weights])
+    found.sort(key=lambda deployment: not _can_be_used(deployment, setup, at.get(deployment.name)))
     if options.output_format == "json":
         deployments = [_deployment_json(deployment, setup, at.get(deployment.name)) for deployment in found]
         return (
@@ -131,17 +137,22 @@ def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -
     title = f"{deployment.title} · " if deployment.title else ""
     answers = f" · {say('models_answers', where=server.where)}" if server else ""
     lines = [f"{deployment.name}  {title}{_key_words(deployment, setup)}{answers}"]
+    columns = max(min(NAME_COLUMNS, (columns_of(sys.stdout) or sys.maxsize) - _BEHIND_NAME_COLUMNS), 20)
     for name, profile in deployment.models.items():
         mark = "*" if name == deployment.default_model else " "
-        shown = clip(name, NAME_CHARS)
-        lines.append(
-            f" {mark} {shown:<{NAME_CHARS}} {_size(profile.context_window):>6} {_size(profile.max_output_tokens):>6}  {_price(profile)}"
-        )
+        sizes = f"{_size(profile.context_window):>6} {_size(profile.max_output_tokens):>6}"
+        lines.append(f" {mark} {name:<{columns}} {sizes}  {_price(profile)}")
     if server:
         lines += [f"   {name}" for name in server.models if name not in deployment.models]
     elif not deployment.models:
         lines.append(f"   {say('models_any', name=deployment.name)}")
     return [line.rstrip() for line in lines]
+
+
+def _can_be_used(deployment: Deployment, setup: Setup, server: RunningServer | None) -> bool:
+    """Whether a key is set, or a server answers: those are listed first."""
+    has_command = deployment.key_command and deployment.auth != "vertex"  # vertex always has one, whether it answers or not
+    return server is not None or bool(key_variable(deployment, setup.env) or has_command)
 
 
 def _key_words(deployment: Deployment, setup: Setup) -> str:

@@ -23,9 +23,10 @@ def run(argv: Sequence[str]) -> int:
         return _report_failure(error.options, error)
     choose_language(options.lang)
     if options.help:
+        from dragoman.base.wrapping import USUAL_COLUMNS, columns_of, lay_out
         from dragoman.cli.help_texts import help_for
 
-        return _print(help_for(options.command))
+        return _print(lay_out(help_for(options.command), columns_of(sys.stdout) or USUAL_COLUMNS))
     if options.version:
         from dragoman import __version__
 
@@ -45,37 +46,37 @@ def _run_command(options: Options) -> int:
         case "models":
             from dragoman.cli.models import run_models
 
-            return _print(run_models(options))
+            return _report(options, run_models(options))
         case "config":
             from dragoman.cli.show_config import show_config
 
-            return _print(show_config(options))
+            return _report(options, show_config(options))
         case "doctor" if options.live:
             from dragoman.cli.live_command import run_live
 
-            return _print(run_live(options))
+            return _report(options, run_live(options))
         case "doctor":
             from dragoman.cli.doctor import examine
 
-            return _print(examine(options))
+            return _report(options, examine(options))
         case "sessions" if options.words[:1] == ("resume",) and len(options.words) < 3:
             return _run_agent(_resume_options(options))
         case "sessions":
             from dragoman.cli.sessions import run_sessions
 
-            return _print(run_sessions(options))
+            return _report(options, run_sessions(options))
         case "context":
             from dragoman.cli.context import run_context
 
-            return _print(run_context(options))
+            return _report(options, run_context(options))
         case "approvals":
             from dragoman.cli.approvals_command import run_approvals
 
-            return _print(run_approvals(options))
+            return _report(options, run_approvals(options))
         case "auth":
             from dragoman.cli.auth_command import run_auth
 
-            return _print(run_auth(options))
+            return _report(options, run_auth(options))
         case "serve-local":
             from dragoman.cli.serve_local import serve
 
@@ -105,9 +106,18 @@ def _run_agent(options: Options) -> int:
     return run_headless(options)
 
 
-def _print(output: str | tuple[str, int]) -> int:
-    """Print a command's output and return its exit code, which is 0 where none comes with it."""
+def _report(options: Options, output: str | tuple[str, int]) -> int:
+    """Print a command's output and return its exit code, which is 0 where none comes with it. A terminal's width is kept to, but by what
+    is written for a program or a file."""
     text, code = (output, 0) if isinstance(output, str) else output
+    if options.output_format == "json" or options.words[:1] == ("export",):
+        return _print(text, code)
+    from dragoman.base.wrapping import columns_of, lay_out
+
+    return _print(lay_out(text, columns_of(sys.stdout)), code)
+
+
+def _print(text: str, code: int = 0) -> int:
     if sys.stdout is not None:
         try:
             sys.stdout.write(text)

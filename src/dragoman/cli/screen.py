@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from textwrap import wrap
 from typing import Literal
 
 from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line, strip_controls
+from dragoman.base.wrapping import lay_out, wrap_line
 from dragoman.cli.output import FLUSH_EVERY_S, Output
 
 Style = Literal["", "dim", "red", "green", "yellow", "cyan", "bold"]
@@ -71,8 +71,13 @@ class Screen(Output):
         self.text(f"{text}\n", style)
 
     def message(self, text: str, style: Style = "") -> None:
-        """A message of ours as exactly one line, whatever a service or a file name put into it."""
-        self.line(one_line(text), style)
+        """A message of ours as one line, whatever a service or a file name put into it. A longer one than the terminal is wide is broken
+        between words, and what follows its beginning is indented."""
+        self.line("\n".join(wrap_line(self.readable(one_line(text)), self.columns, hang=2)), style)
+
+    def page(self, text: str) -> None:
+        """A text of ours in lines, each wrapped to the terminal's width."""
+        self.line(lay_out(self.readable(text), self.columns))
 
     def to_line_start(self) -> None:
         self.clear()
@@ -144,8 +149,3 @@ def _reopen(terminal: int) -> int:
         return os.open(os.ttyname(terminal), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (AttributeError, OSError):
         return terminal
-
-
-def wrap_words(text: str, columns: int) -> str:
-    """Break lines between words; the terminal itself would break within them."""
-    return "\n".join(wrap(text, max(columns, 20)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
+from dragoman.base.wrapping import columns_of
 
 if TYPE_CHECKING:
     from dragoman.sessions.index import Hit
@@ -98,7 +100,4 @@ def _summary_json(summary: Summary, short: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _terminal_columns() -> int:
-    try:
-        return max(min(os.get_terminal_size(1).columns, _MOST_COLUMNS), 60)
-    except OSError:
-        return 120
+    return max(min(columns_of(sys.stdout) or 120, _MOST_COLUMNS), 60)

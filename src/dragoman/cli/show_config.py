@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
@@ -14,10 +15,13 @@ from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import clip, strip_controls
 from dragoman.base.words import say
+from dragoman.base.wrapping import columns_of
 from dragoman.providers.redact import SECRET_HEADERS, redact
 from dragoman.values.errors import DragomanError
 
 _MAX_VALUE_CHARS = 60
+_BESIDE_VALUE_COLUMNS = 13
+"""The blanks around a value, and the word that says where most values come from."""
 
 
 def show_config(options: Options) -> str:
@@ -35,7 +39,8 @@ def _as_text(setup: Setup) -> str:
     lines += ["", say("config_values")]
     rows = [(key, _value_words(value), _source_words(setup.loaded.source(key))) for key, value in _values(setup)]
     width = max(len(key) for key, _, _ in rows)
-    value_width = min(max(len(value) for _, value, _ in rows), 40)
+    room = (columns_of(sys.stdout) or sys.maxsize) - width - _BESIDE_VALUE_COLUMNS
+    value_width = min(max(len(value) for _, value, _ in rows), max(min(room, 40), 8))
     lines += [f"  {key:<{width}}  {value:<{value_width}}  {source}".rstrip() for key, value, source in rows]
     if who := _who_searches(setup):
         lines += ["", say("config_search", who=strip_controls(who))]
