@@ -30,6 +30,16 @@ def test_models_lists_deployments_models_and_keys(place: Place) -> None:
     assert max(map(len, done.out.splitlines())) <= 120
 
 
+def test_services_that_can_be_used_are_listed_first(place: Place) -> None:
+    env = {"GROQ_API_KEY": KEY, "OPENAI_API_KEY": KEY}
+    names = [each["name"] for each in place.run("models", "--output-format", "json", env=env).json["deployments"]]
+    assert set(names[:3]) == {"openai", "responses", "groq"}
+    rest = [each["name"] for each in place.run("models", "--output-format", "json").json["deployments"]]
+    assert names[3:] == [name for name in rest if name not in names[:3]], "the others in the order of the catalog"
+    texts = place.run("models", env=env).out.split("\n\n")
+    assert all("is set" in text for text in texts[1:4])
+
+
 def test_models_can_be_narrowed_down(place: Place) -> None:
     assert [line.split()[0] for line in place.run("models", "ollama").out.split("\n\n")[1:2]] == ["ollama"]
     haiku = place.run("models", "haiku").out

@@ -112,6 +112,16 @@ def test_what_was_shown_and_is_void_is_said_to_be_so(place: Place, serve: Serve)
     assert lines[3:] == ["The right answer"]
 
 
+def test_a_notice_stands_on_a_line_of_its_own_after_the_answer(place: Place, serve: Serve) -> None:
+    """It came before the end of the answer's line, and was glued to it."""
+    serve(script(calls(("run_shell", {"command": "make"})), "text: I may not run it."))
+    shown = seen(place)
+    lines = shown.splitlines()
+    assert "I may not run it." in lines
+    assert lines[lines.index("I may not run it.") + 1].startswith("dragoman: ")
+    assert "refused" in lines[-1]
+
+
 def test_a_wait_is_counted_down(place: Place, serve: Serve) -> None:
     (place.home / "dragoman").mkdir()
     (place.home / "dragoman" / "config.toml").write_text("[retry]\nfirst_delay_s = 3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -109,6 +110,33 @@ def test_abandoning_writes_what_is_taken_and_waits_for_nobody(pipe: Pipe) -> Non
     out.write("x" * 1_000_000)
     out.abandon()
     assert len(pipe.read()) >= 4096
+
+
+def test_a_slow_terminal_is_spared_the_rest_and_a_pipe_gets_it_all(pipe: Pipe) -> None:
+    text = "x" * 1_000_000
+    out = pipe.output()
+    out.write(text)
+    assert not out.drop_queued()
+    assert len(out._backlog) == len(text)
+    out._backlog.clear()
+    master, slave = pty.openpty()
+    try:
+        with open(slave, "w", closefd=False) as stdout, redirect_stdout(stdout):
+            shown = Output()
+        shown.write("begun")
+        assert not shown.drop_queued(), "the terminal takes it"
+        shown.finish()
+        shown.write(text)
+        assert shown.drop_queued()
+        shown.write("cancelled")
+        shown.finish()
+        seen = b""
+        while not seen.endswith(b"cancelled"):
+            seen += os.read(master, 1 << 16)
+        assert seen.removeprefix(b"begun") == b"\r\ncancelled"
+    finally:
+        os.close(slave)
+        os.close(master)
 
 
 def test_without_standard_output_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

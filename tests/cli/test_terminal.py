@@ -178,6 +178,18 @@ def test_a_slash_twice_is_sent_as_one(place: Place, serve: Serve) -> None:
     assert "//etc" not in _last_user_text(service)
 
 
+def test_a_path_dropped_on_the_terminal_is_a_prompt_and_no_command(place: Place, serve: Serve) -> None:
+    service = serve(script(*["text: Hello."] * 3))
+    lines = ["/no/such/a.py what is this?", "/etc"]
+    with terminal(place) as shown:
+        shown.prompt()
+        for line in lines:
+            shown.ask(line)
+            shown.expect("Hello.")
+            assert line in _last_user_text(service)
+            shown.prompt()
+
+
 # --- commands
 
 
@@ -186,7 +198,7 @@ def test_a_slash_twice_is_sent_as_one(place: Place, serve: Serve) -> None:
     [
         ("/help", ["/model", "/approval", "/retry", "Esc"]),
         ("/modle", ["unknown command /modle", "did you mean /model?"]),
-        ("/etc/passwd", ["unknown command", "//text"]),
+        ("/etcetera", ["unknown command", "//text"]),
         ("/model", ["anthropic/claude-opus-5"]),
         ("/model nonsense", ["✗", "nonsense"]),
         ("/approval", ["approval: default"]),
@@ -365,6 +377,22 @@ def test_ctrl_c_cancels_while_the_answer_streams(place: Place, serve: Serve) -> 
         shown.ask("go")
         shown.expect("Begun")
         _cancels(shown, b"\x03")
+
+
+def test_ctrl_c_drops_what_a_slow_terminal_has_not_shown_yet(place: Place, serve: Serve) -> None:
+    service = serve(script("text: " + " ".join(map(str, range(90_000))) + "\nstall", "text: Next."))
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.ask("go")
+        _eventually(lambda: service.server.requests)
+        time.sleep(1.5)  # nobody reads: far more is queued than a terminal takes
+        before = len(shown.raw)
+        shown.send(b"\x03")
+        shown.expect("\ncancelled")
+        assert len(shown.raw) - before < 100_000, "of 500,000"
+        shown.prompt()
+        shown.ask("on")
+        shown.expect("Next.")
 
 
 def test_escape_cancels_too(place: Place, serve: Serve) -> None:

@@ -304,7 +304,10 @@ def test_addresses_that_all_refuse_are_told_in_one_sentence(monkeypatch: pytest.
         async with closing(HttpTransport()) as transport:
             with pytest.raises(ConnectionFailed) as caught:
                 await fetch(transport, "http://api.example.test:1/v1")
-        assert str(caught.value) == "cannot reach api.example.test:1: connection refused; is the server running?"
+        assert (
+            str(caught.value)
+            == "cannot reach api.example.test:1: connection refused; is the server running? Start it, or check the address"
+        )
 
     resolving(monkeypatch, "127.0.0.77", "127.0.0.1")
     asyncio.run(run())

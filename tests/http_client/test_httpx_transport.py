@@ -201,7 +201,10 @@ def test_a_socks_proxy_that_is_not_there_is_named() -> None:
         async with closing(HttpxTransport(proxy="socks5://user:hunter22@127.0.0.1:1")) as transport:
             with pytest.raises(ConnectionFailed) as caught:
                 await fetch(transport, "https://api.example.test/v1")
-        assert str(caught.value) == "cannot reach the proxy 127.0.0.1:1: connection refused; is the server running?"
+        assert (
+            str(caught.value)
+            == "cannot reach the proxy 127.0.0.1:1: connection refused; is the server running? Start it, or check the address"
+        )
         assert_nothing_secret(caught.value)
 
     asyncio.run(run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Protocol, get_args
 
@@ -15,6 +16,12 @@ from dragoman.loop.agent import Agent
 from dragoman.policy.judge import Mode
 from dragoman.values.errors import InputError
 from dragoman.values.usage import Usage
+
+
+def begins_with_path(line: str) -> bool:
+    """Whether the first word is an absolute path: it has a second slash, or something of that name is there."""
+    word = line.split(maxsplit=1)[0]
+    return "/" in word[1:] or os.path.lexists(word)
 
 
 class Talk(Protocol):
@@ -56,6 +63,9 @@ class SlashCommands:
             "/quit": self._quit,
             "/exit": self._quit,
         }
+
+    def knows(self, line: str) -> bool:
+        return line.split(maxsplit=1)[0] in self._commands
 
     def run(self, line: str) -> None:
         name, _, rest = line.strip().partition(" ")

@@ -129,6 +129,7 @@ class Conversation:
             except UnicodeError:
                 self.screen.message(say("prompt_not_text", encoding=sys.stdin.encoding), "red")
             except KeyboardInterrupt as interrupt:
+                self.screen.drop_queued()
                 self.screen.write("\n")
                 if isinstance(interrupt, Interrupted) and interrupt.code != EXIT_INTERRUPTED:
                     return interrupt.code
@@ -143,12 +144,18 @@ class Conversation:
             return
         if text.startswith("//"):
             self.ask(text[1:])
-        elif text.startswith("/"):
-            from dragoman.cli.commands import SlashCommands
-
-            SlashCommands(self).run(text)
-        else:
+        elif not text.startswith("/") or not self._run_command(text):
             self.ask(text)
+
+    def _run_command(self, line: str) -> bool:
+        """False if it is no command but begins with a path, as that of a file dropped on the terminal."""
+        from dragoman.cli.commands import SlashCommands, begins_with_path
+
+        commands = SlashCommands(self)
+        if not commands.knows(line) and begins_with_path(line):
+            return False
+        commands.run(line)
+        return True
 
     def leave(self, code: int) -> None:
         self._exit_code = code
@@ -212,6 +219,7 @@ class Conversation:
         """Cancels only once: a second cancel would interrupt the cleanup after the first."""
         if self._run is not None and not self._is_stopping:
             self._is_stopping = True
+            self.screen.drop_queued()
             self._run.cancel()
 
     def change_model(self, name: str) -> None:

@@ -91,7 +91,7 @@ class Headless:
             agent = self._agent = await self._open(loop, setup)
             run = self._run = agent.run(prompt)
             self._out.on_gone = run.cancel
-            self.interrupts.attach(loop, run.cancel)
+            self.interrupts.attach(loop, self._cancel)
             self._report.begin(agent, prompt)
             take = self._report.take
             async with run:
@@ -103,7 +103,7 @@ class Headless:
             self._out.detach()
         await self._print_traceback(run)
         for line in self._rulings.lines(agent.approvals.mode) if self._rulings is not None else ():
-            self._messages.line(line)
+            self._report.tell(line)
         return self._outcome_of(agent, run)
 
     async def _open(self, loop: asyncio.AbstractEventLoop, setup: Setup) -> Agent:
@@ -167,6 +167,11 @@ class Headless:
         agent = self._agent
         stopped = outcome_of(self._run.result, agent.session_id, "", not_saved=agent.not_saved, refused=self._refused_calls)
         return msgspec.structs.replace(stopped, failure=failure)
+
+    def _cancel(self) -> None:
+        self._out.drop_queued()
+        if self._run is not None:
+            self._run.cancel()
 
     def _end_early(self, code: int) -> bool:
         """Called before the process exits, from a signal handler or another thread. True: it is already finishing by itself."""

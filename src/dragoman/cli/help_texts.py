@@ -129,7 +129,8 @@ ENGLISH_HELP["terminal"] = """\
 /usage             tokens and cost so far
 /quit              leave; so do Ctrl-D, and Ctrl-C twice
 
-A line that ends with a backslash continues on the next; pasted lines stay together. //text sends /text to the model.
+A line that ends with a backslash continues on the next; pasted lines stay together. //text sends /text to the
+model; a path is sent as it is.
 Ctrl-C or Esc stops a run. Up and Down recall earlier prompts.
 """
 

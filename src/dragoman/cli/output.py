@@ -44,6 +44,7 @@ class Output:
         self._timer: asyncio.TimerHandle | None = None
         self._is_waiting = False
         self._written_s = 0.0
+        self._after_drop = b"\n"
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on text is written in the background, by this loop."""
@@ -89,6 +90,18 @@ class Output:
         self._encode_texts()
         while self._backlog and not self.gone and _is_writable(self._fd, 0):
             self._write_piece()
+
+    def drop_queued(self) -> bool:
+        """Drop what a slow terminal has not shown yet, and begin a new line: after Ctrl-C nobody wants to wait for it. A pipe's reader
+        gets everything. Returns whether anything was dropped."""
+        self._encode_texts()
+        is_slow = len(self._backlog) > PIECE_BYTES or (self._backlog and not _is_writable(self._fd, 0))
+        if not self.is_terminal or self.gone or not is_slow:
+            return False
+        self._backlog.clear()
+        _drop_sent(self._fd)
+        self._backlog += self._after_drop
+        return True
 
     def _flush(self) -> None:
         self._timer = None
@@ -152,10 +165,21 @@ if sys.platform == "win32":
     def _is_writable(fd: int, timeout_s: float) -> bool:
         return True
 
+    def _drop_sent(fd: int) -> None:
+        pass
+
 else:
+    import termios
 
     def _is_writable(fd: int, timeout_s: float) -> bool:
         """Also True if writing will fail: the write then reports the error."""
         poll = select.poll()
         poll.register(fd, select.POLLOUT)
         return bool(poll.poll(timeout_s * 1000))
+
+    def _drop_sent(fd: int) -> None:
+        """What was written to a terminal and waits in the system's queue."""
+        try:
+            termios.tcflush(fd, termios.TCOFLUSH)
+        except termios.error:
+            pass

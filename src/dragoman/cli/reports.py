@@ -52,6 +52,10 @@ class Report(Protocol):
         """Called for every chunk: it must be cheap, and must not block."""
         ...
 
+    def tell(self, message: str) -> None:
+        """Show a message of the program's own, on a line of its own."""
+        ...
+
     def end(self, outcome: Outcome) -> None:
         """Report the outcome. Only the first call counts."""
         ...
@@ -67,7 +71,7 @@ def report_for(options: Options, out: Output, messages: Messages) -> Report:
         case "json":
             return JsonReport(out, messages)
         case "stream-json":
-            return StreamJsonReport(out)
+            return StreamJsonReport(out, messages)
         case "text":
             return TextReport(out, messages, show_calls=messages.is_terminal or options.debug)
 
@@ -173,22 +177,22 @@ class TextReport:
             case StreamInvalid():
                 self._answer.discard()
             case FieldOmitted():
-                self._show_message(say("notice", text=call_lines.omission(event)))
+                self.tell(say("notice", text=call_lines.omission(event)))
             case SavingChanged(reason=reason):
-                self._show_message(say("notice", text=reason))
+                self.tell(say("notice", text=reason))
             case LoopSuspected(reason=reason, count=1):
-                self._show_message(say("loop_suspected", reason=reason))
+                self.tell(say("loop_suspected", reason=reason))
             case ToolModeChanged(dialect=dialect):
-                self._show_message(say("tools_in_text", dialect=dialect))
+                self.tell(say("tools_in_text", dialect=dialect))
             case ModelSwitched():
                 self._discard_shown()
-                self._show_message(say("model_switched", reason=event.reason, model=event.model))
+                self.tell(say("model_switched", reason=event.reason, model=event.model))
             case NoticeGiven(message=message):
-                self._show_message(say("notice", text=message))
+                self.tell(say("notice", text=message))
             case CompressionStarted():
-                self._show_message(call_lines.compressing(event), dim=True)
+                self.tell(call_lines.compressing(event), dim=True)
             case ContextPruned() | ContextCompressed() if self._show_calls:
-                self._show_message(call_lines.context_change(event), dim=True)
+                self.tell(call_lines.context_change(event), dim=True)
             case _:
                 pass
 
@@ -220,12 +224,12 @@ class TextReport:
             self._out.write("\n")
             self._at_line_start = True
 
-    def _show_message(self, text: str, *, dim: bool = False) -> None:
-        """A message of our own, on its own line even if both streams are the same terminal."""
+    def tell(self, message: str, *, dim: bool = False) -> None:
+        """On its own line even if both streams are the same terminal."""
         self._to_line_start()
         if self._live:
             self._out.flush()
-        self._messages.line(text, dim=dim)
+        self._messages.line(message, dim=dim)
 
     # --- events
 
@@ -236,7 +240,7 @@ class TextReport:
 
     def _show_retry(self, event: Retrying) -> None:
         self._discard_shown()
-        self._show_message(say("trying_again", reason=event.reason, wait=_seconds(event.wait_s), attempt=event.attempt + 1))
+        self.tell(say("trying_again", reason=event.reason, wait=_seconds(event.wait_s), attempt=event.attempt + 1))
         if self._messages.is_terminal and event.wait_s >= 2 and self._loop is not None:
             self._count_down(self._loop.time() + event.wait_s)
 
@@ -268,7 +272,7 @@ class TextReport:
     def _show_result(self, event: ToolCallFinished) -> None:
         call = self._calls.pop(event.call_id, None)
         if call is not None and self._show_calls:
-            self._show_message(say("call_line", title=call_lines.title(call), outcome=call_lines.outcome(event)), dim=True)
+            self.tell(say("call_line", title=call_lines.title(call), outcome=call_lines.outcome(event)), dim=True)
 
 
 class JsonReport:
@@ -297,11 +301,14 @@ class JsonReport:
                 self._answer.discard()
             case ModelSwitched():
                 self._answer.discard()
-                self._messages.line(say("model_switched", reason=event.reason, model=event.model))
+                self.tell(say("model_switched", reason=event.reason, model=event.model))
             case NoticeGiven(message=message):
-                self._messages.line(say("notice", text=message))
+                self.tell(say("notice", text=message))
             case _:
                 pass
+
+    def tell(self, message: str) -> None:
+        self._messages.line(message)
 
     def end(self, outcome: Outcome) -> None:
         if self._ended:
@@ -314,8 +321,9 @@ class JsonReport:
 class StreamJsonReport:
     """A line per event; the last is the result."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, messages: Messages) -> None:
         self._out = out
+        self._messages = messages
         self._answer = AnswerText()
         self._failed = False
         self._ended = False
@@ -343,6 +351,9 @@ class StreamJsonReport:
         if data is not None:
             self._failed = self._failed or (data["type"] == "error" and data["severity"] == "error")
             self._write(data)
+
+    def tell(self, message: str) -> None:
+        self._messages.line(message)
 
     def end(self, outcome: Outcome) -> None:
         if self._ended:

@@ -36,8 +36,15 @@ class Screen(Output):
         self._can_rewrite = self.is_terminal and os.environ.get("TERM", "dumb") not in ("", "dumb")
         self._color = color == "always" or (color == "auto" and self._can_rewrite)
         self._plain = not self._can_show("●✓…›")
+        self._after_drop = b"\x1b[0m\n" if self._color else b"\n"
         self._has_transient = False
         self._at_line_start = True
+
+    def drop_queued(self) -> bool:
+        was_dropped = super().drop_queued()
+        if was_dropped:
+            self._has_transient, self._at_line_start = False, True
+        return was_dropped
 
     @property
     def columns(self) -> int:

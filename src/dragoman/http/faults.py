@@ -10,7 +10,7 @@ import zlib
 from dragoman.base.words import say
 from dragoman.http.connection import HungUp, ProxyRefused
 from dragoman.http.framing import NotHTTP
-from dragoman.http.route import Route
+from dragoman.http.route import Route, is_loopback
 from dragoman.http.tls import reason_of
 from dragoman.values.errors import ConnectionFailed
 
@@ -37,6 +37,9 @@ def _before_head(error: Exception, route: Route, connect_timeout_s: float) -> Co
             return ConnectionFailed(say("http.hung_up", where=route.full_route))
         case NotHTTP():
             return ConnectionFailed(say("http.not_http", where=route.full_route))
+        case ConnectionRefusedError() if is_loopback(route.hop.name):
+            # Nobody listens there, and nothing on the way could be at fault: it is for the user to start the server.
+            return ConnectionFailed(say("http.refused", where=route.first_hop), retryable=False)
         case _:
             return ConnectionFailed(_unreachable(error, route))
 

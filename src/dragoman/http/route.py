@@ -190,7 +190,7 @@ def proxy_from_environment(scheme: str, host: str, port: int) -> str:
     if not proxies and sys.platform in {"darwin", "win32"}:
         return _system_proxy(scheme, host, port)
     proxy = proxies.get(scheme) or proxies.get("all") or ""
-    if not proxy or _is_local(host) or _is_excepted(host, port, proxies.get("no", "")):
+    if not proxy or is_loopback(host) or _is_excepted(host, port, proxies.get("no", "")):
         return ""
     return proxy
 
@@ -226,7 +226,7 @@ def _system_proxy(scheme: str, host: str, port: int) -> str:
 
     proxies = getproxies()
     proxy = proxies.get(scheme) or proxies.get("all") or ""
-    return "" if not proxy or _is_local(host) or proxy_bypass(f"{host}:{port}") else proxy
+    return "" if not proxy or is_loopback(host) or proxy_bypass(f"{host}:{port}") else proxy
 
 
 def _check_proxy(url: str, kinds: Sequence[str]) -> str:
@@ -256,8 +256,8 @@ def _socks_hint(scheme: str, kinds: Sequence[str]) -> str:
     return say("http.proxy_kind_socks")
 
 
-def _is_local(host: str) -> bool:
-    # A remote proxy cannot reach our loopback interface. Most tools do the same; curl does not.
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine. A remote proxy cannot reach it: most tools go there without one; curl does not."""
     return host == "localhost" or host.endswith(".localhost") or _is_in_networks(host, "127.0.0.0/8,::1")
 
 

@@ -15,7 +15,7 @@ TEXTS = {
     "http.hung_up": "{where} closed the connection without answering; try again",
     "http.not_http": "{where} did not answer in HTTP; check that the address and port are those of the API",
     "http.unknown_host": "cannot find {where}: the name does not resolve; check the spelling, and whether you are online",
-    "http.refused": "cannot reach {where}: connection refused; is the server running?",
+    "http.refused": "cannot reach {where}: connection refused; is the server running? Start it, or check the address",
     "http.broken": "{where} broke the connection; try again",
     "http.no_route": "cannot reach {where}: no route to it; are you online?",
     "http.unreachable": "cannot reach {where}: {reason}; check the address and your network",
