@@ -32,7 +32,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-quick recorded check check-fast fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-local crash many lock clean
+.PHONY: help run test test-quick recorded check check-fast system-parts install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -59,6 +59,16 @@ check-fast: $(DEV) ## The same without the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyrefly check
+
+# Programs that tests drive. Without them those tests are skipped, on a build machine they fail.
+PARTS := bash tmux zsh fish
+MISSING_PARTS := $(strip $(foreach part,$(PARTS),$(if $(shell command -v $(part) 2>/dev/null),,$(part))))
+
+system-parts: ## Install the shells and the terminal multiplexer that some tests drive (Debian and Ubuntu)
+	@$(if $(MISSING_PARTS),$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends $(MISSING_PARTS)',echo 'All are there: $(PARTS)')
+
+install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as a user would, in empty homes: needs the package registry
+	$(BIN)/python -m checks.install
 
 fmt: $(DEV) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .

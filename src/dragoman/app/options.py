@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Command = Literal["run", "models", "config", "doctor", "sessions", "context", "approvals", "auth", "serve-local"]
+Command = Literal["run", "models", "config", "doctor", "sessions", "context", "approvals", "auth", "serve-local", "completions"]
 """`run` is the main command: `dragoman` without a subcommand."""
 OutputFormat = Literal["text", "json", "stream-json"]
 

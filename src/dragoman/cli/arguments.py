@@ -189,7 +189,7 @@ def _misused_option(options: Options, given: dict[str, str]) -> str:
             return say("no_stream_for_command", command=options.command)
     if options.command == "doctor" and (problem := _misused_live(options, given)):
         return problem
-    if options.words and options.command not in ("models", "sessions", "context", "approvals", "auth", "serve-local"):
+    if options.words and options.command not in ("models", "sessions", "context", "approvals", "auth", "serve-local", "completions"):
         return say("too_many_words", command=options.command, word=printable_input(options.words[0]))
     return ""
 

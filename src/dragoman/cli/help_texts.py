@@ -8,8 +8,8 @@ ENGLISH_HELP["run"] = """\
 usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
-       dragoman auth | models | config | doctor | sessions | context | approvals | serve-local
-                                              see COMMAND --help
+       dragoman COMMAND [options]             auth, models, config, doctor, sessions, context, approvals,
+                                              serve-local, completions; see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
@@ -219,6 +219,21 @@ it is the small model that a run would use. Ctrl-C stops it.
 environment
   DRAGOMAN_LOCAL_MODEL     a GGUF file to use instead of any other
   DRAGOMAN_LOCAL_THREADS   number of threads (default: the number of idle cores)
+"""
+
+ENGLISH_HELP["completions"] = """\
+usage: dragoman completions SHELL             a script that makes SHELL complete our commands
+       dragoman completions bash              source <(dragoman completions bash)
+       dragoman completions zsh               source <(dragoman completions zsh)
+       dragoman completions fish              dragoman completions fish | source
+
+Put that line into your ~/.bashrc, your ~/.zshrc (after compinit), or ~/.config/fish/config.fish.
+Completed are commands, actions, options and their values, models and sessions.
+
+      --output-format, --lang en|zh, --no-color, --debug
+  -C, --directory DIR      the sessions of DIR
+      --config FILE        use FILE instead of your config.toml
+  -h, --help               this text
 """
 
 ENGLISH_HELP["context"] = """\

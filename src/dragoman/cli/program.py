@@ -77,6 +77,10 @@ def _run_command(options: Options) -> int:
             from dragoman.cli.auth_command import run_auth
 
             return _report(options, run_auth(options))
+        case "completions":
+            from dragoman.cli.completions import run_completions
+
+            return _report(options, run_completions(options))
         case "serve-local":
             from dragoman.cli.serve_local import serve
 
@@ -110,7 +114,7 @@ def _report(options: Options, output: str | tuple[str, int]) -> int:
     """Print a command's output and return its exit code, which is 0 where none comes with it. A terminal's width is kept to, but by what
     is written for a program or a file."""
     text, code = (output, 0) if isinstance(output, str) else output
-    if options.output_format == "json" or options.words[:1] == ("export",):
+    if options.output_format == "json" or options.command == "completions" or options.words[:1] == ("export",):
         return _print(text, code)
     from dragoman.base.wrapping import columns_of, lay_out
 

@@ -5,6 +5,8 @@ TEXTS = {
     "models_chosen": "A run now would use {model} ({why}).",
     "models_none_chosen": "No key is set or stored and no model is chosen: store a key with dragoman auth add SERVICE, set one of the "
     "variables below, or name a model with -m.",
+    "completions_needs": "completions needs the name of a shell: {shells}",
+    "completions_unknown": "there are no completions for {name}{hint}; there are for {shells}",
     "models_none_match": "no deployment or model has {name!r} in its name{hint}",
     "models_no_key_needed": "no key needed",
     "models_key_set": "key: {source}",
