@@ -1,7 +1,7 @@
 """`make install-check`: builds the wheel and installs it as users do, with uv, pipx and pip, each in an empty home with an empty cache.
 
-The command must work, name its version, complete in bash, and say what to do where there is neither key nor server; the extras must install;
-after uninstalling, nothing of it is left. uv and pipx come from the package registry, so this is a command and not a test.
+The command must work, name its version, complete in bash, and say what to do where there is neither key nor server; the extras must
+install; after uninstalling, nothing of it is left. uv and pipx come from the package registry, so this is a command and not a test.
 """
 
 from __future__ import annotations

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import getpass
 import ipaddress
 import os
 import re
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     block_network()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """pytest removes what a run that passed wrote (`tmp_path_retention_policy`), but not the folder around it."""
+    folder = Path(tempfile.gettempdir()) / f"pytest-of-{getpass.getuser()}"
+    try:
+        folder.rmdir()
+    except OSError:  # another run has something there, or there is none
+        pass
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the program and the tests put into the system's temporary folder goes into pytest's own, which is removed."""
+    folder = str(tmp_path_factory.mktemp("t", numbered=False))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("TMPDIR", "TMUX_TMPDIR"):
+            patch.setenv(name, folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

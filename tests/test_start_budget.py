@@ -131,7 +131,7 @@ def serve():
 
 threading.Thread(target=serve, daemon=True).start()
 url = "http://127.0.0.1:%d" % server.getsockname()[1]
-os.environ.update({"GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "DRAGOMAN_HOME": "/nonexistent"})
+os.environ.update({"GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "DRAGOMAN_HOME": {home!r}})
 os.environ.update({"GOOGLE_GEMINI_BASE_URL": url, "OPENAI_BASE_URL": url + "/v1", "ANTHROPIC_BASE_URL": url})
 from dragoman.cli.main import main
 assert main(["-m", {model!r}, "-p", "hi"]) == 57
@@ -142,9 +142,9 @@ for name in set(sys.modules) - on_the_wire:
 
 
 @pytest.mark.parametrize("model", ["gemini/gemini-3.8-flash", "openai/gpt-4.1", "responses/gpt-6.1-sol", "anthropic/claude-opus-5"])
-def test_the_first_prompt_waits_for_nothing_it_does_not_need(model: str) -> None:
+def test_the_first_prompt_waits_for_nothing_it_does_not_need(model: str, tmp_path: Path) -> None:
     """dragoman -p hi, up to the moment its request is on the wire."""
-    loaded = modules_loaded_by(FIRST_PROMPT.replace("{model!r}", repr(model)))
+    loaded = modules_loaded_by(FIRST_PROMPT.replace("{model!r}", repr(model)).replace("{home!r}", repr(str(tmp_path))))
     assert "dragoman.loop.agent" in loaded
     assert not loaded & (LATER | PROGRAM_LATER)
     ours = {name for name in loaded if name.startswith("dragoman")}
@@ -152,8 +152,8 @@ def test_the_first_prompt_waits_for_nothing_it_does_not_need(model: str) -> None
     assert {name for name in ours if name.startswith("dragoman.base.words.en.")} <= {"dragoman.base.words.en.program"}
 
 
-def test_a_model_nobody_knows_is_watched_without_waiting_for_what_reads_calls() -> None:
-    loaded = modules_loaded_by(FIRST_PROMPT.replace("{model!r}", repr("openai/nobody-knows-it")))
+def test_a_model_nobody_knows_is_watched_without_waiting_for_what_reads_calls(tmp_path: Path) -> None:
+    loaded = modules_loaded_by(FIRST_PROMPT.replace("{model!r}", repr("openai/nobody-knows-it")).replace("{home!r}", repr(str(tmp_path))))
     assert "dragoman.text_tools.detector" in loaded
     assert "dragoman.text_tools.parser" not in loaded
 
