@@ -29,7 +29,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         [metadata] = [archive.read(name).decode() for name in held if name.endswith("METADATA")]
     assert {name for name in held if ".dist-info/" not in name} == ours
     assert "dragoman = dragoman.cli.main:main" in entry_points
-    assert {line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Provides-Extra: ")} == {"vertex", "local", "httpx"}
+    assert {line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Provides-Extra: ")} == {
+        "vertex",
+        "local",
+        "httpx",
+        "keyring",
+    }
 
 
 def test_the_wheel_works_away_from_the_checkout(wheel: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ SEARCHING_PROTOCOLS = ("gemini", "openai_responses", "anthropic")
 """Protocols with which a service can be asked to search. Over Chat Completions it cannot."""
 
 
-STORED = "dragoman auth"
+STORED = "stored"
+"""In place of a variable: the key is stored."""
 
 
 class SearchModel(NamedTuple):

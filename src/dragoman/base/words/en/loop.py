@@ -7,7 +7,7 @@ TEXTS = {
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
     "loop.prompt_taken_back": "the refused prompt is kept in the session and left out of what the model sees from here on",
     "loop.forked": "this agent's session belongs to process {pid}, from which this one was forked; make a new Agent here "
-    "(`dragoman sessions fork` copies a conversation)",
+    "(Store.fork copies a conversation)",
     "loop.not_saved": "This session is NOT being saved: {reason}",
     "loop.was_not_saved": "This session is not saved completely: {reason}",
     "loop.files_not_saved": "Files of this session (images, documents, undo) are not saved completely: {reason}",
@@ -50,7 +50,7 @@ TEXTS = {
     "new session, choose a model with a larger context window, or go back to an earlier point and ask for less at once",
     "loop.too_long_at_least": "the conversation has about {tokens:,} tokens; {model} takes {window:,}, and at least {least:,} would remain "
     "of it, whatever is left out. Nothing was sent or changed. Go on with a model with a larger context window, have the older "
-    "messages summarised by one (dragoman context compress {session}), or start a new session",
+    "messages of session {session} summarised by one (agent.compress), or start a new session",
     # --- another model goes on
     "loop.fallback_skipped": "{model} cannot go on in its place: {reason}",
     "loop.fallback_exhausted": "{message}; nor did any other model of the fallback answer: {tried}",

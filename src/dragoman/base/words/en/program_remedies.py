@@ -17,5 +17,13 @@ TEXTS = {
     "local//path/to/model.gguf",
     "http.proxy_kind_socks": "; for SOCKS, run pip install 'dragoman[httpx]' and set client = \"httpx\" under [http] in the configuration",
     "http.httpx_missing": "[http] client = \"httpx\" needs one more package: pip install 'dragoman[httpx]'",
+    "providers.no_key": "no key for {title}; set {names}, or store one with: dragoman auth add {name}",
+    "providers.keys_damaged": "{path} is damaged, so no stored key can be used; delete it, and store the keys again with dragoman auth add",
+    "providers.keyring_closed": "the key of {service} is in the system's keyring, which cannot be used ({reason}); store it again with "
+    "dragoman auth add {service}",
+    "providers.keyring_lost": "the key of {service} is no longer in the system's keyring; store it again with dragoman auth add {service}",
+    "loop.too_long_at_least": "the conversation has about {tokens:,} tokens; {model} takes {window:,}, and at least {least:,} would remain "
+    "of it, whatever is left out. Nothing was sent or changed. Go on with a model with a larger context window, have the older "
+    "messages summarised by one (dragoman context compress {session}), or start a new session",
     "tools.outside_remedy": "ask the user to start with --include DIR",
 }

@@ -18,7 +18,7 @@ TEXTS = {
     "providers.not_toml": "{where}{reason}",
     "providers.wrong_row": "{where}deployments.{name}: {reason}{hint}",
     # --- keys and tokens
-    "providers.no_key": "no key for {title}; set {names}, or store one with: dragoman auth add {name}",
+    "providers.no_key": 'no key for {title}; set {names}, or give one: connect("{name}", key=…)',
     "providers.key_stored": "the stored key of {title}",
     "providers.key_given": "the key given for {title}",
     "providers.key_in_variable": "the key in {name}",
@@ -90,12 +90,11 @@ TEXTS = {
     "providers.no_count": "Chat Completions cannot count tokens; only an estimate is possible",
     # --- stored keys
     "providers.keys_unreadable": "{path} cannot be read ({reason})",
-    "providers.keys_damaged": "{path} is damaged, so no stored key can be used; delete it, and store the keys again with dragoman auth add",
+    "providers.keys_damaged": "{path} is damaged, so no stored key can be used; delete it, and store the keys again",
     "providers.keys_tightened": "{path} could be read or written by others (mode {mode}); now only you can (mode 600)",
     "providers.keys_open": "{path} can be read or written by others (mode {mode}), and that cannot be changed ({reason})",
-    "providers.keyring_closed": "the key of {service} is in the system's keyring, which cannot be used ({reason}); store it again with "
-    "dragoman auth add {service}",
-    "providers.keyring_lost": "the key of {service} is no longer in the system's keyring; store it again with dragoman auth add {service}",
+    "providers.keyring_closed": "the key of {service} is in the system's keyring, which cannot be used ({reason}); store it again",
+    "providers.keyring_lost": "the key of {service} is no longer in the system's keyring; store it again",
     "providers.keyring_keeps": "the key of {service} is in the system's keyring, which cannot be used ({reason}); nothing was removed",
     "providers.keyring_missing": "the extra keyring is not installed",
     "providers.keyring_none": "this system has no keyring",
