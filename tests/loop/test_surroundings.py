@@ -19,7 +19,7 @@ from agents import make_agent
 from dragoman.context.compress import find_cut
 from dragoman.context.environment import environment_text
 from dragoman.context.tree import Listing, tree_lines
-from dragoman.loop import surroundings
+from dragoman.loop import gitignore, surroundings
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
 from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, gather_surroundings, today
@@ -470,3 +470,40 @@ def test_without_a_prompt_there_is_nothing_to_go_on_from(tmp_path: Path) -> None
             await agent_in(tmp_path).run()
 
     play(go)
+
+
+def test_reading_many_ignore_files_is_bounded_and_the_folders_left_out_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may have written them: a hundred large ones delayed the start by seconds."""
+    read = 0
+    real = gitignore._rule
+
+    def counted(line: str) -> object:
+        nonlocal read
+        read += 1
+        return real(line)
+
+    monkeypatch.setattr(gitignore, "_rule", counted)
+    for number in range(100):
+        folder = tmp_path / f"f{number:03}"
+        folder.mkdir()
+        (folder / ".gitignore").write_text("[a-z]x\n" * 1_000)
+        (folder / "a.txt").touch()
+    tree = folder_tree(str(tmp_path))
+    assert read <= gitignore.MAX_READ / 80
+    assert "f000/" in tree
+    lines = list(tree_lines(tree))
+    assert "  f099/ …" in lines, "named, and said that it was not opened"
+
+
+def test_usual_ignore_files_are_all_read(tmp_path: Path) -> None:
+    rules = "__pycache__/\n*.py[cod]\n*.so\nbuild/\ndist/\n.env\n*.log\n[Bb]in/\n[Oo]bj/\nsecret.txt\n"
+    for number in range(60):
+        folder = tmp_path / f"f{number:03}"
+        folder.mkdir()
+        (folder / ".gitignore").write_text(rules * 3)
+        (folder / "secret.txt").touch()
+        (folder / "a.txt").touch()
+    tree = folder_tree(str(tmp_path))
+    opened = [listing.names for name, listing in tree.items() if name]
+    assert len(opened) == 60
+    assert all(names[-1] == "a.txt" and "secret.txt" not in names for names in opened)

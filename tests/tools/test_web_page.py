@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as entities
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,33 @@ def test_real_pages_keep_all_their_words(path: Path | None) -> None:
     assert not re.search(r"</?(p|div|li|td|span|h[1-6])\b[^>]*>", re.sub(r"(?s)```.*?```|`[^`]*`", "", page.markdown)) or "&lt;" in html
     for target in re.findall(r"\]\(([^)]*)\)", page.markdown):
         assert target.startswith(("http://", "https://", "mailto:")) or target in entities.unescape(html), target
+
+
+# --- nesting ----------------------------------------------------------------------------------------------------------------------
+
+
+def peak_bytes(html: str) -> int:
+    tracemalloc.start()
+    try:
+        read_page(html)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("piece", ["<div>", "<table><tr><td>", "<ul><li>", "<div hidden>", "<x{}>", "<x{}></x{}>"])
+def test_elements_that_are_never_closed_take_bounded_memory(piece: str) -> None:
+    few, many = ("".join(piece.replace("{}", str(number)) for number in range(count)) for count in (5_000, 20_000))
+    assert peak_bytes(many) < 2 * peak_bytes(few) + 100_000
+
+
+def test_what_is_nested_too_deep_is_still_read_and_hidden_as_it_should_be() -> None:
+    deep = page_module.MAX_OPEN + 500
+    html = f"<h1>Top</h1>{'<div>' * deep}inner <b>bold</b><p hidden>secret <i>too</i></p> shown{'</div>' * deep}<h2>After</h2>"
+    text = markdown(html)
+    assert text.startswith("# Top")
+    assert "inner" in text
+    assert "bold" in text
+    assert "shown" in text
+    assert "secret" not in text
+    assert text.endswith("## After")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -12,10 +13,16 @@ MAX_PATTERN_CHARS = 1_000
 MAX_STEPS = 200_000
 """How many steps wildcard patterns may take for one tree, all names together; beyond that they match nothing."""
 
+MAX_READ = 300_000
+"""What reading the rules for one tree may cost, all files together: about a unit for each character, more for sets like `[a-z]`. Seventy
+files like those that projects begin with fit in."""
+
 MAX_SPELLED_OUT = 32
 """`*.py[cod]` is three endings, and `[Bb]in` two names. Patterns with more alternatives are matched step by step."""
 
 _STEPS_TO_BEGIN = 4
+_COST_OF_RULE = 20
+_COST_OF_SET = 60
 _SPECIAL = "*?[\\"
 _ALNUM = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PUNCT = "".join(char for char in map(chr, range(33, 127)) if char not in _ALNUM)
@@ -40,6 +47,17 @@ class StepBudget:
 
     def __init__(self, left: int = MAX_STEPS) -> None:
         self.left = left
+
+
+class ReadBudget:
+    """The remaining budget for reading rules."""
+
+    def __init__(self, left: int = MAX_READ) -> None:
+        self.left = left
+
+    def covers(self, line: str) -> bool:
+        self.left -= len(line) + _COST_OF_RULE + _COST_OF_SET * line.count("[")
+        return self.left >= 0
 
 
 class _Star(msgspec.Struct, frozen=True):
@@ -83,9 +101,12 @@ class _Rule(msgspec.Struct, frozen=True):
 class IgnoreFile:
     """The rules of one .gitignore. Names are compared byte by byte, each byte as a character, as git does."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, budget: ReadBudget | None = None) -> None:
+        """With a budget that does not suffice, the rules behind are left out, and `is_whole` is false."""
+        budget = budget or ReadBudget()
         lines = data[:MAX_FILE_BYTES].removeprefix(b"\xef\xbb\xbf").decode("latin-1").split("\n")
-        rules = [rule for rule in map(_rule, lines) if rule is not None]
+        rules = [rule for rule in map(_rule, takewhile(budget.covers, lines)) if rule is not None]
+        self.is_whole = len(data) <= MAX_FILE_BYTES and budget.left >= 0
         self._rules = tuple(reversed(rules))
         # Most names match nothing at all, and this shows it quickly.
         self._names = frozenset[str]().union(*(rule.exact for rule in rules if not rule.whole_path))

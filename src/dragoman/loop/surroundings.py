@@ -18,7 +18,7 @@ from dragoman.values.notes import is_setup
 from dragoman.values.record import About, Said
 
 if TYPE_CHECKING:
-    from dragoman.loop.gitignore import IgnoreRules
+    from dragoman.loop.gitignore import IgnoreRules, ReadBudget
     from dragoman.loop.history import History
 
 MAX_ENTRIES = 200
@@ -170,10 +170,12 @@ def folder_tree(directory: str, limit: int = MAX_ENTRIES) -> dict[str, Listing]:
     """The contents of a directory, breadth first, until `limit` names are found. Links are not followed; empty if it cannot be read.
 
     Hidden and git-ignored files are left out; folders that are ignored or hold third-party or generated files are named and not opened.
+    So are those whose .gitignore there was no budget left to read.
     """
     tree: dict[str, Listing] = {}
     scanned = 0
-    base, ignored_above = _ignored_above(directory)
+    reader = _IgnoreReader()
+    base, ignored_above = _ignored_above(directory, reader)
     waiting = deque([("", "", ignored_above)])
     while waiting and limit > 0 and scanned < MAX_SCANNED:
         folder, shown_folder, ignored = waiting.popleft()
@@ -183,7 +185,9 @@ def folder_tree(directory: str, limit: int = MAX_ENTRIES) -> dict[str, Listing]:
             continue
         scanned += len(found)
         if ".gitignore" in found:
-            ignored = _with_file(ignored, path, base + folder)
+            ignored = reader.add_file(ignored, path, base + folder)
+            if folder and not reader.is_whole:
+                continue  # it stays closed: which of its files are ignored is not known
         entries = _visible_names(found, base + folder, ignored)
         shown = entries[: min(limit, MAX_INNER if folder else max(1, limit * 3 // 5))]
         limit -= len(shown)
@@ -247,7 +251,7 @@ def repository_root(directory: str) -> str:
     return at
 
 
-def _ignored_above(directory: str) -> tuple[str, IgnoreRules | None]:
+def _ignored_above(directory: str, reader: _IgnoreReader) -> tuple[str, IgnoreRules | None]:
     """A directory's path in its repository, and the .gitignore rules above it. If it is ignored itself, none apply."""
     root = repository_root(directory)
     inside = os.path.relpath(os.path.realpath(directory), root).replace(os.sep, "/") if root else "."
@@ -256,7 +260,7 @@ def _ignored_above(directory: str) -> tuple[str, IgnoreRules | None]:
     ignored: IgnoreRules | None = None
     prefix = ""
     for part in inside.split("/"):
-        ignored = _with_file(ignored, os.path.join(root, prefix), prefix)
+        ignored = reader.add_file(ignored, os.path.join(root, prefix), prefix)
         prefix += part
         if ignored is not None and ignored.ignores(prefix, True):
             return "", None
@@ -264,15 +268,27 @@ def _ignored_above(directory: str) -> tuple[str, IgnoreRules | None]:
     return prefix, ignored
 
 
-def _with_file(ignored: IgnoreRules | None, folder: str, prefix: str) -> IgnoreRules | None:
-    """The rules including a folder's own .gitignore, if it has one. Like git, we do not follow it if it is a link."""
-    path = os.path.join(folder, ".gitignore")
-    try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            return ignored
-        from dragoman.loop.gitignore import MAX_FILE_BYTES, IgnoreFile, IgnoreRules
+class _IgnoreReader:
+    """Reads the .gitignore files of one tree, all of them together within bounds: anybody may have written them."""
 
-        with open(path, "rb") as file:
-            return (ignored or IgnoreRules()).within(prefix, IgnoreFile(file.read(MAX_FILE_BYTES)))
-    except OSError:
-        return ignored
+    def __init__(self) -> None:
+        self.is_whole = True
+        """Whether the last file was read to its end."""
+        self._budget: ReadBudget | None = None
+
+    def add_file(self, ignored: IgnoreRules | None, folder: str, prefix: str) -> IgnoreRules | None:
+        """The rules including a folder's own .gitignore, if it has one. Like git, we do not follow it if it is a link."""
+        path = os.path.join(folder, ".gitignore")
+        self.is_whole = True
+        try:
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                return ignored
+            from dragoman.loop.gitignore import MAX_FILE_BYTES, IgnoreFile, IgnoreRules, ReadBudget
+
+            self._budget = self._budget or ReadBudget()
+            with open(path, "rb") as file:
+                read = IgnoreFile(file.read(MAX_FILE_BYTES + 1), self._budget)
+        except OSError:
+            return ignored
+        self.is_whole = read.is_whole
+        return (ignored or IgnoreRules()).within(prefix, read)

@@ -14,6 +14,8 @@ from dragoman.tools.worker import Stop, never_stop
 MAX_CHARS = 2_000_000
 """Reading stops after this much Markdown."""
 MAX_TOKENS = 1_000_000
+MAX_OPEN = 1_000
+"""Elements nested deeper are not opened; their text is. Browsers stop at 512."""
 _MAX_COLUMNS = 40
 _MAX_INDENT = 8
 """Lists and quotes nested deeper are not indented further."""
@@ -36,6 +38,7 @@ _NO_CELLS = {
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 _EMPHASIS = {"strong": "**", "b": "**", "em": "*", "i": "*", "del": "~~", "s": "~~"}
 _CODE = frozenset({"code", "kbd", "samp", "tt"})
+_KNOWN = _BLOCKS | _EMPHASIS.keys() | _CODE | {"a", "font", "span"}
 # An open element is closed by a start tag of its kind, unless one of the other elements is open between them.
 _SIBLINGS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "li": (frozenset({"li"}), frozenset({"ul", "ol", "menu", "dir"})),
@@ -98,6 +101,8 @@ class _Writer:
         self._base = url
         self._open: list[_OpenElement] = []
         self._names: Counter[str] = Counter()
+        self._unopened: Counter[str] = Counter()
+        """Elements that were nested too deep, by name: their end tags end nothing."""
         self._hidden = 0
         self._title: list[str] = []
         self._blocks: list[str] = []
@@ -147,6 +152,10 @@ class _Writer:
             return
         self._close_implied(name)
         element = _OpenElement(name, is_hidden(name, attributes))
+        if len(self._open) >= MAX_OPEN and (self._hidden or not element.is_hidden):
+            if name in _KNOWN:
+                self._unopened[name] += 1
+            return
         self._open.append(element)
         self._names[name] += 1
         self._hidden += element.is_hidden
@@ -156,6 +165,9 @@ class _Writer:
     def end(self, name: str) -> None:
         if name == "br":
             self.begin("br", {})
+        if self._unopened[name]:
+            self._unopened[name] -= 1
+            return
         if not self._names[name]:
             return
         while self._open[-1].name != name:
@@ -219,6 +231,8 @@ class _Writer:
             self._close_element(element)
         self._open.pop()
         self._names[element.name] -= 1
+        if not self._names[element.name]:
+            del self._names[element.name]  # a page may use any number of names
         self._hidden -= element.is_hidden
         if element.mark:
             self._marks[element.mark] -= 1
