@@ -90,7 +90,7 @@ def test_any_tail_at_all_is_told_from_the_records(tail: bytes) -> None:
 
 @given(kept=st.integers(0, len(LAST) - 1), tail=st.binary(max_size=50) | st.integers(0, 5000).map(bytes))
 def test_a_torn_record_with_a_tail_is_one_torn_tail(kept: int, tail: bytes) -> None:
-    if (LAST[:kept] + tail).startswith(LAST):
+    if (LAST[:kept] + tail).startswith((LAST, LAST[:-1] + b"\r\n")):
         return
     assert read(BEFORE + LAST[:kept] + tail) == LoadedLog(TEN[:-1], (), LAST[:kept] + tail, len(BEFORE))
 
@@ -196,3 +196,12 @@ def test_a_link_is_not_read_through(tmp_path: Path) -> None:
 
 def test_entries_by_number_are_told_apart() -> None:
     assert len({encode_line(entry(seq)) for seq in range(1, 200)}) == 199
+
+
+@given(st.sets(st.integers(0, len(TEN) - 1)))
+def test_lines_that_were_converted_to_crlf_are_read_and_counted(converted: set[int]) -> None:
+    lines = (BEFORE + LAST).splitlines(keepends=True)
+    data = b"".join(line[:-1] + b"\r\n" if number in converted else line for number, line in enumerate(lines))
+    loaded = read(data)
+    assert loaded == LoadedLog(TEN, (), b"", len(data), crlf=len(converted))
+    assert len(loaded.notices()) == bool(converted)

@@ -7,9 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dragoman.sessions import store as store_module
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.log import encode_line
+from dragoman.sessions.retention import believe_clock
 from dragoman.sessions.store import Store
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, user
@@ -62,6 +66,7 @@ def test_an_old_session_that_was_used_again_stays(store: Store, workspace: Path)
 
 
 def test_what_is_open_stays(store: Store, workspace: Path) -> None:
+    add_old(store, workspace, 0, 10)
     path = add_old(store, workspace, 1, 100)
     add_old(store, workspace, 2, 100)
     session = store.open(path)
@@ -128,3 +133,55 @@ def test_a_rule_that_makes_no_sense_deletes_nothing(store: Store, workspace: Pat
     with pytest.raises(InputError):
         store.delete_expired(**rule)
     assert left(store) == {session_id(1)}
+
+
+# --- the clock
+
+
+def test_one_start_with_the_clock_years_ahead_deletes_nothing(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session of that start is written by the same clock, and so is its file."""
+    for number, days in enumerate((1, 5, 20, 29)):
+        add_old(store, workspace, number, days)
+    ahead_ms = int(time.time() * 1000) + 3_000 * DAY_MS
+    monkeypatch.setattr(store_module, "now_ms", lambda: ahead_ms)
+    for number in (7, 8, 9):  # an afternoon of it
+        add(store, workspace, number, started_ms=ahead_ms - number * 1_000_000 - 10_000)
+    removed = store.delete_expired(age_days=30)
+    assert removed.session_ids == ()
+    assert "the clock" in removed.notice
+    monkeypatch.undo()
+    add_old(store, workspace, 10, 0)
+    right_again = store.delete_expired(age_days=30)
+    assert (right_again.session_ids, right_again.notice) == ((), ""), "what is dated in the future says nothing"
+
+
+def test_what_was_old_before_the_clock_jumped_goes_all_the_same(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, days in enumerate((1, 20, 60)):
+        add_old(store, workspace, number, days)
+    ahead_ms = int(time.time() * 1000) + 3_000 * DAY_MS
+    monkeypatch.setattr(store_module, "now_ms", lambda: ahead_ms)
+    assert store.delete_expired(age_days=30).session_ids == (session_id(2),)
+
+
+def test_a_long_pause_is_believed_after_a_week_of_use(store: Store, workspace: Path) -> None:
+    for number, days in enumerate((200, 180, 0)):
+        add_old(store, workspace, number, days)
+    assert store.delete_expired(age_days=30).session_ids == ()
+    add_old(store, workspace, 5, 7.1)
+    removed = store.delete_expired(age_days=30)
+    assert set(removed.session_ids) == {session_id(0), session_id(1)}
+    assert removed.notice == ""
+
+
+def test_a_folder_that_was_not_used_for_long_says_nothing_about_the_clock(store: Store, workspace: Path, tmp_path: Path) -> None:
+    add_old(store, workspace, 1, 200)
+    for number, days in enumerate((190, 170, 145, 120, 95, 70, 45, 20, 0), 2):
+        add_old(store, tmp_path, number, days)
+    assert session_id(1) in store.delete_expired(workspace, age_days=30).session_ids
+
+
+@given(st.lists(st.integers(0, 10_000)), st.integers(0, 10_000), st.sampled_from([0.5, 1, 7, 30, 365]))
+def test_whatever_the_clock_says_no_age_is_counted_from_a_time_nobody_used(days: list[int], now: int, age_days: float) -> None:
+    believed = believe_clock([day * DAY_MS for day in days], now * DAY_MS, age_days)
+    assert believed.now_ms == now * DAY_MS or believed.now_ms // DAY_MS in days
+    assert believed.now_ms <= now * DAY_MS

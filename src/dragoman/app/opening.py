@@ -120,16 +120,21 @@ def is_local(setup: Setup, deployment: str) -> bool:
     return row is not None and row.local
 
 
-def tidy_sessions(setup: Setup) -> None:
-    """Delete sessions beyond the configured limits. Called after the work, so that the user does not wait for it."""
+def tidy_sessions(setup: Setup) -> tuple[str, ...]:
+    """Delete sessions beyond the configured limits, and return what to tell the user about it. Called after the work, so that they do not
+    wait for it."""
     limits = setup.config.sessions
     if limits.max_age_days is None and limits.max_count is None:
-        return
+        return ()
 
     try:
-        Store(setup.places.sessions).delete_expired(age_days=limits.max_age_days, count=limits.max_count)
+        removed = Store(setup.places.sessions).delete_expired(age_days=limits.max_age_days, count=limits.max_count)
     except (DragomanError, OSError):
-        pass  # the next run tries again
+        return ()  # the next run tries again
+    ids = removed.session_ids
+    some = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
+    told = [say("sessions.deleted_expired", count=len(ids), some=some)] if ids else []
+    return (*told, removed.notice) if removed.notice else tuple(told)
 
 
 # --- the parts of an agent

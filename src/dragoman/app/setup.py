@@ -54,7 +54,7 @@ class Setup(msgspec.Struct, frozen=True):
 def set_up(options: Options, env: Mapping[str, str] | None = None) -> Setup:
     """Read the configuration. Raises InputError or ConfigError."""
     env = os.environ if env is None else env
-    workspace = require_directory(options.directory or os.curdir, "-C")
+    workspace = require_directory(options.directory or _working_directory(), "-C")
     places = find_places(env)
     loaded = load(options, env, places, workspace)
     choose_language(loaded.config.lang)
@@ -84,6 +84,13 @@ def is_from_package(model: str, catalog: Catalog) -> bool:
     from dragoman.providers import outside
 
     return outside.is_from_package(model, catalog)
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:  # somebody deleted it
+        raise InputError(say("no_working_directory", reason=error.strerror)) from error
 
 
 def require_directory(path: str, named_by: str) -> str:

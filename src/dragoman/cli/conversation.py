@@ -9,6 +9,7 @@ from typing import Any
 
 from dragoman import __version__
 from dragoman.app.connecting import connect_model
+from dragoman.app.console import Messages
 from dragoman.app.opening import CLOSING_S, close_agent, end_tasks, new_loop, open_agent, tidy_sessions
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
@@ -250,7 +251,8 @@ class Conversation:
         self._say_how_to_come_back()
         self.screen.close()
         loop.close()
-        tidy_sessions(self.setup)
+        for notice in tidy_sessions(self.setup):
+            Messages().line(say("notice", text=notice))
 
     def _say_how_to_come_back(self) -> None:
         """Where there is something to come back to: a session that was never written, or was deleted meanwhile, is not offered."""

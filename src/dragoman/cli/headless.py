@@ -81,7 +81,8 @@ class Headless:
         prompt = read_prompt(self._options.prompt, self._notice)
         setup = choose_first_model(setup, may_ask=False)
         outcome = run_loop(lambda: self._answer(setup, prompt))
-        tidy_sessions(setup)
+        for notice in tidy_sessions(setup):
+            self._notice(notice)
         return outcome
 
     async def _answer(self, setup: Setup, prompt: str) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from dragoman.values.record import Entry
 
 _LOG_BEGINS = b'{"kind":"started",'
+_OWN_LINE = re.compile(rb',"crc":"[0-9a-f]{8}"\}\r?\n')
+"""How lines of our logs end: one whose head is damaged is known by them."""
 _BY_ENDING = {".html": "html", ".htm": "html", ".json": "json"}
 
 
@@ -87,7 +90,7 @@ def import_file(command: SessionsCommand) -> str:
     kept = command.store.add(command.workspace, _move_to_workspace(imported.entries, command.workspace))
     if not blobs.retry():
         raise InputError(say("session_not_saved", path=blobs.directory, reason=blobs.fault))
-    print_notices(tuple(say("import_not_carried", what=each) for each in imported.not_carried))
+    print_notices((*imported.notices, *(say("import_not_carried", what=each) for each in imported.not_carried)))
     if changed := sum(len(entry.files) for entry in imported.entries if isinstance(entry, FilesChanged)):
         print_notices((say("import_not_undone", count=changed),))
     found = command.store.find(session_id_of(kept), command.workspace)
@@ -107,7 +110,7 @@ def _read(path: str, blobs: BlobStore, store: Store) -> ImportedSession:
         for mime, data in package.blobs.values():
             blobs.put(mime, data)
         return _with_new_id(path, package.entries, (), store)
-    if beginning.startswith(_LOG_BEGINS):
+    if beginning.startswith(_LOG_BEGINS) or _OWN_LINE.search(beginning):
         return _read_log(path, store)
     return import_session(path, blobs)
 
@@ -118,7 +121,8 @@ def _read_log(path: str, store: Store) -> ImportedSession:
         loaded = read_log(path)
     except OSError as error:
         raise _unreadable_error(path, error) from error
-    return _with_new_id(path, loaded.entries, loaded.notices(), store)
+    # Whoever may write a file that was copied here is the user's business.
+    return _with_new_id(path, loaded.entries, msgspec.structs.replace(loaded, access="").notices(), store)
 
 
 def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...], store: Store) -> ImportedSession:
@@ -136,7 +140,7 @@ def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...]
     renamed = (
         msgspec.structs.replace(each, session_id=session_id) if isinstance(each, Configured) and each.session_id else each for each in rest
     )
-    return ImportedSession((head, *renamed), "dragoman", notices)
+    return ImportedSession((head, *renamed), "dragoman", notices=notices)
 
 
 def _move_to_workspace(entries: tuple[Entry, ...], workspace: str) -> tuple[Entry, ...]:

@@ -41,7 +41,7 @@ def hits_as_text(found: Sequence[Hit], short: Mapping[str, str], *, now_ms: int)
     for hit in found:
         summary = hit.summary
         title = fit(one_line(summary.title), _terminal_columns() - 40)
-        lines.append(f"{short[summary.session_id]}  {age(now_ms - summary.updated_ms):>4}  {title}")
+        lines.append(f"{short[summary.session_id]}  {_age_of(summary, now_ms):>4}  {title}")
         lines.append(say("session_hit", seq=hit.seq, role=say(f"hit_{hit.role}"), excerpt=one_line(hit.excerpt, 300), matches=hit.matches))
     return "\n".join(lines) + "\n"
 
@@ -51,6 +51,10 @@ def hits_as_json(found: Sequence[Hit], short: Mapping[str, str]) -> list[dict[st
         {"session": _summary_json(hit.summary, short), "matches": hit.matches, "seq": hit.seq, "role": hit.role, "excerpt": hit.excerpt}
         for hit in found
     ]
+
+
+def _age_of(summary: Summary, now_ms: int) -> str:
+    return age(now_ms - summary.updated_ms) if summary.updated_ms else say("sessions_age_unknown")
 
 
 def age(ms: int) -> str:
@@ -65,7 +69,7 @@ def age(ms: int) -> str:
 def _cells(summary: Summary, now_ms: int, everywhere: bool) -> tuple[str, ...]:
     title = one_line(summary.title, 200) or say("sessions_untitled")
     model = fit(one_line(summary.model, 200), _MODEL_COLUMNS)
-    cells = (age(now_ms - summary.updated_ms), title, str(summary.messages), model, size(summary.size))
+    cells = (_age_of(summary, now_ms), title, str(summary.messages), model, size(summary.size))
     return (*cells, _folder(one_line(summary.workspace, 4_000))) if everywhere else cells
 
 
@@ -95,6 +99,7 @@ def _summary_json(summary: Summary, short: Mapping[str, str]) -> dict[str, Any]:
     data = {"id": short[summary.session_id]} | {
         name: getattr(summary, name) for name in ("session_id", "path", "workspace", "title", "first_prompt", "started_ms", "updated_ms")
     }
+    data |= {name: data[name] or None for name in ("started_ms", "updated_ms")}
     data |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": summary.usage.as_told()}
     return {name: strip_controls(value) if isinstance(value, str) else value for name, value in data.items()}
 

@@ -101,7 +101,7 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
 
 
 def _step_json(step: Step) -> dict[str, Any]:
-    common: dict[str, Any] = {"seq": step.seq, "timestamp_ms": step.timestamp_ms, "taken_back": step.taken_back}
+    common: dict[str, Any] = {"seq": step.seq, "timestamp_ms": step.timestamp_ms or None, "taken_back": step.taken_back}
     match step:
         case Prompt():
             return {"type": "setup" if step.is_setup else "told" if step.is_note else "prompt", **common, "text": step.text}

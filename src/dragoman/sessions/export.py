@@ -194,6 +194,8 @@ def from_json(data: bytes | str) -> SessionExport:
             raise InputError(say("sessions.export_other_format", format=wrapped.format[:40]))
         entries = tuple(upgrade(decode_entry(_on_one_line(bytes(raw))) for raw in wrapped.entries))
         blobs = {sha256: (mime, base64.b64decode(text, validate=True)) for sha256, (mime, text) in wrapped.blobs.items()}
+    except RecursionError as error:
+        raise InputError(say("sessions.export_unreadable", reason=say("sessions.too_deep"))) from error
     except (msgspec.DecodeError, jsontext.NotJSON, UnicodeError, ValueError) as error:
         raise InputError(say("sessions.export_unreadable", reason=error)) from error
     if any(later.seq <= earlier.seq for earlier, later in pairwise(entries)):

@@ -63,7 +63,10 @@ def note_words(note: Note) -> tuple[str, str]:
 
 
 def time_of(timestamp_ms: int) -> str:
-    """The local time with its distance from UTC: an export may be read elsewhere. Empty if the timestamp is out of range."""
+    """The local time with its distance from UTC: an export may be read elsewhere. In words if it is not known, empty if it is out of
+    range."""
+    if not timestamp_ms:
+        return say("sessions.time_unknown")
     try:
         local = time.localtime(timestamp_ms // 1000)
         return f"{time.strftime('%Y-%m-%d %H:%M:%S', local)} {_zone(local.tm_gmtoff)}"
@@ -78,7 +81,9 @@ def _zone(seconds: int) -> str:
 
 
 def utc_of(timestamp_ms: int) -> str:
-    """For programs: `2026-11-15T12:01:02.123Z`. Empty if the timestamp is out of range."""
+    """For programs: `2026-11-15T12:01:02.123Z`. Empty if it is not known or out of range."""
+    if not timestamp_ms:
+        return ""
     try:
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(timestamp_ms // 1000))}.{timestamp_ms % 1000:03}Z"
     except (OverflowError, ValueError, OSError):

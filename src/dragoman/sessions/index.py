@@ -77,7 +77,7 @@ class Index:
         if not files:
             return []
         rows = self._with_table(lambda table: _refresh_rows(table, files, project))
-        return _newest_first(row.scanned.summary for row in rows.values())
+        return _newest_first(rows.values())
 
     def search(self, query: str, project: str | None = None, limit: int = 50) -> list[Hit]:
         """Sessions with a prompt, an answer or a title that contains every word of the query, most recently used first."""
@@ -171,9 +171,11 @@ class Index:
                 pass
 
 
-def _newest_first(summaries: Iterable[Summary]) -> list[Summary]:
-    kept = [summary for summary in summaries if summary.entries]  # a file without a single entry is not a session
-    return sorted(kept, key=lambda summary: (summary.updated_ms, summary.session_id), reverse=True)
+def _newest_first(rows: Iterable[_Row]) -> list[Summary]:
+    """A file without a single entry is not a session. Where no entry has a time, that of the file counts."""
+    kept = [row for row in rows if row.scanned.summary.entries]
+    kept.sort(key=lambda row: (row.scanned.summary.updated_ms or row.file[2] // 1_000_000, row.scanned.summary.session_id), reverse=True)
+    return [row.scanned.summary for row in kept]
 
 
 # --- the table ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ bytes before that comma. Only newline bytes separate lines.
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -20,6 +21,8 @@ from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, Unknown, decode_entry, encode_entry
 
 _CRC = b',"crc":"'
+_NAMED_LINES = 5
+"""How many damaged lines are named one by one."""
 _CRC_BYTES = len(_CRC) + 8 + len(b'"}\n')
 
 
@@ -49,10 +52,21 @@ class LoadedLog(msgspec.Struct, frozen=True):
     """Bytes up to the end of the last whole line."""
     torn_file: str = ""
     """Where the torn tail was saved, once it has been set aside."""
+    crlf: int = 0
+    """Lines that end in CRLF: something converted the file. They are read as if it had not."""
+    access: str = ""
+    """What the user should know of who may write the file; empty if only they may."""
 
     def notices(self) -> tuple[str, ...]:
         """What the user should know about the state of the log."""
-        lines = [say("sessions.line_unreadable", line=each.line_number, offset=each.offset, reason=each.reason) for each in self.damage]
+        named = self.damage[:_NAMED_LINES]
+        lines = [say("sessions.line_unreadable", line=each.line_number, offset=each.offset, reason=each.reason) for each in named]
+        if more := len(self.damage) - len(named):
+            lines.append(say("sessions.lines_unreadable", count=more, last=self.damage[-1].line_number))
+        if self.crlf:
+            lines.append(say("sessions.crlf", count=self.crlf))
+        if self.access:
+            lines.append(self.access)
         if strange := sum(isinstance(entry, Unknown) for entry in self.entries):
             lines.append(say("sessions.unknown_entries", count=strange))
         if self.torn:
@@ -78,6 +92,8 @@ def decode_line(line: bytes) -> Entry:
     """The entry on a line. Raises Damaged."""
     if not line.endswith(b"\n"):
         raise Damaged("incomplete")
+    if line.endswith(b"\r\n"):  # a copy that something converted
+        line = line[:-2] + b"\n"
     if len(line) < _CRC_BYTES or not line.startswith(_CRC, len(line) - _CRC_BYTES) or not line.endswith(b'"}\n'):
         raise Damaged("no checksum")
     checked = line[:-_CRC_BYTES]
@@ -118,7 +134,17 @@ class Misplaced(Damaged):
 def read_log(path: str | os.PathLike[str]) -> LoadedLog:
     """Everything that can be read. Raises OSError, or InputError if it is a link or not a regular file."""
     with os.fdopen(open_file(os.fspath(path), refuse=InputError), "rb", buffering=1 << 18) as file:
-        return read_file(file)
+        loaded = read_file(file)
+        mode = loose_mode(os.fstat(file.fileno()))
+    if not mode:
+        return loaded
+    return msgspec.structs.replace(loaded, access=say("sessions.others_can_write", mode=f"{mode:04o}", path=os.fspath(path)))
+
+
+def loose_mode(status: os.stat_result) -> int:
+    """The mode of a file that others may write; 0 if only its owner may, or the system has no such modes. That others may read it does not
+    count: they cannot enter its directory."""
+    return stat.S_IMODE(status.st_mode) if os.name != "nt" and status.st_mode & 0o022 else 0
 
 
 def read_file(file: BinaryIO) -> LoadedLog:
@@ -126,7 +152,7 @@ def read_file(file: BinaryIO) -> LoadedLog:
     entries: list[Entry] = []
     damage: list[Damage] = []
     unread: list[tuple[Damage, bytes]] = []
-    size = 0
+    size = crlf = 0
     for number, offset, line, entry in read_lines(file):
         if isinstance(entry, Damaged):
             unread.append((Damage(number, offset, str(entry)), line))
@@ -134,8 +160,9 @@ def read_file(file: BinaryIO) -> LoadedLog:
                 continue
         else:
             entries.append(entry)
+            crlf += line.endswith(b"\r\n")
         # Unreadable lines before a whole line are damage; only those that no whole line follows are a torn tail.
         damage.extend(each for each, _ in unread)
         unread.clear()
         size = offset + len(line)
-    return LoadedLog(tuple(entries), tuple(damage), b"".join(line for _, line in unread), size)
+    return LoadedLog(tuple(entries), tuple(damage), b"".join(line for _, line in unread), size, crlf=crlf)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+import msgspec
+
 from dragoman.base.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
 from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SessionJournal
 from dragoman.sessions.lock import lock
-from dragoman.sessions.log import LoadedLog, read_file, read_log
+from dragoman.sessions.log import LoadedLog, loose_mode, read_file, read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
 from dragoman.values.record import Started
@@ -51,8 +53,9 @@ def open_for_writing(path: Path, on_fault: OnFault | None = None) -> tuple[Sessi
     try:
         lock(descriptor, session_id_of(path))
         _require_in_place(path, descriptor)
+        access = _keep_others_out(path, descriptor)
         with os.fdopen(os.dup(descriptor), "rb", buffering=1 << 18) as file:
-            loaded = read_file(file)
+            loaded = msgspec.structs.replace(read_file(file), access=access)
         if not loaded.entries:
             raise InputError(say("sessions.nothing_to_resume", path=path))
         if not loaded.torn:
@@ -88,6 +91,23 @@ def _require_in_place(path: str, descriptor: int) -> None:
         raise InputError(say("sessions.replaced", path=path))
 
 
+def _keep_others_out(path: str, descriptor: int) -> str:
+    """Make the log readable and writable by its owner alone. Returns what to tell the user. Raises InputError if another user owns it."""
+    status = os.fstat(descriptor)
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        raise InputError(say("sessions.belongs_to_other", path=path, owner=status.st_uid))
+    mode = loose_mode(status)
+    if not mode:
+        return ""
+    try:
+        os.fchmod(descriptor, 0o600)
+    except OSError:
+        pass
+    if loose_mode(os.fstat(descriptor)):  # a file system without modes
+        return say("sessions.others_can_write", mode=f"{mode:04o}", path=path)
+    return say("sessions.others_could_write", mode=f"{mode:04o}")
+
+
 def _set_aside(descriptor: int, path: str, loaded: LoadedLog, on_fault: OnFault | None) -> tuple[SessionJournal, LoadedLog]:
     """The journal of a log with a torn tail, which is moved to a side file first."""
     kept_in = ""
@@ -100,7 +120,7 @@ def _set_aside(descriptor: int, path: str, loaded: LoadedLog, on_fault: OnFault 
         sync_file(descriptor)
 
     journal = SessionJournal(descriptor, loaded.size, on_fault, path=path, prepare=move_tail)
-    return journal, LoadedLog(loaded.entries, loaded.damage, loaded.torn, loaded.size, kept_in)
+    return journal, msgspec.structs.replace(loaded, torn_file=kept_in)
 
 
 def _save_tail(tail: bytes, stem: str) -> str:

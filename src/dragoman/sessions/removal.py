@@ -25,6 +25,8 @@ class Removal(msgspec.Struct, frozen=True):
     session_ids: tuple[str, ...] = ()
     blobs: int = 0
     freed_bytes: int = 0
+    notice: str = ""
+    """Why something that is due was kept."""
 
 
 def remove(directory: str, session_ids: Iterable[str], *, skip_open: bool = False) -> Removal:

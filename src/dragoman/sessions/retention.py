@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from dragoman.base.words import say
+from dragoman.sessions.export_words import time_of
 from dragoman.sessions.log import read_log
 from dragoman.sessions.summary import KNOWN_FORMAT, Summary
 from dragoman.values.errors import InputError
 from dragoman.values.record import Started, Unknown
 
 DAY_MS = 24 * 60 * 60 * 1000
+SETTLED_MS = 7 * DAY_MS
+"""How long sessions must have been used after a long pause before that pause is believed."""
+
+
+class Believed(msgspec.Struct, frozen=True):
+    """The time that sessions are aged by. Where it is not the clock's, `after_ms` is the first use that the clock claims after it."""
+
+    now_ms: int
+    after_ms: int = 0
+
+
+def believe_clock(used_ms: Iterable[int], now_ms: int, age_days: float) -> Believed:
+    """The time to age sessions by: the clock's, unless that skips more than `age_days` at once.
+
+    One start with the clock years ahead would make every session an old one. A pause that long is believed after a week of use (or after
+    `age_days`, if that is less); until then, the last use before it counts as now. Uses after `now_ms` are the clock's errors too.
+    """
+    pause_ms, settled_ms = age_days * DAY_MS, min(SETTLED_MS, age_days * DAY_MS)
+    believed = Believed(now_ms)
+    first_ms = now_ms
+    for at_ms in sorted((each for each in used_ms if 0 < each <= now_ms), reverse=True):
+        if first_ms - at_ms > pause_ms and believed.now_ms - first_ms < settled_ms:
+            believed = Believed(at_ms, first_ms)
+        first_ms = at_ms
+    return believed
 
 
 def choose_expired(
@@ -34,7 +62,15 @@ def is_whole(path: str) -> bool:
         loaded = read_log(path)
     except (OSError, InputError):
         return False
-    if not loaded.entries or loaded.damage or loaded.torn:
+    if not loaded.entries or loaded.damage or loaded.torn or loaded.crlf:
         return False
     head = loaded.entries[0]
     return isinstance(head, Started) and head.format <= KNOWN_FORMAT and not any(isinstance(entry, Unknown) for entry in loaded.entries)
+
+
+def doubt_of(believed: Believed, age_days: float) -> str:
+    """What to tell the user where the clock is not believed; empty where it is."""
+    if not believed.after_ms:
+        return ""
+    before, after = (time_of(at_ms) for at_ms in (believed.now_ms, believed.after_ms))
+    return say("sessions.clock_doubted", days=f"{age_days:g}", before=before, after=after)

@@ -206,10 +206,11 @@ class Store:
     def delete_expired(self, workspace: Folder | None = None, *, age_days: float | None = None, count: int | None = None) -> Removal:
         """Delete sessions not used for `age_days`, and those beyond the newest `count`: of a workspace, or of each one.
 
-        Without either limit, nothing. Sessions that are open, damaged, or from a later version are never deleted.
+        Without either limit, nothing. Sessions that are open, damaged, or from a later version are never deleted, and where the clock
+        seems to have jumped, none is for its age: see `believe_clock`.
         """
         from dragoman.sessions.removal import Removal, side_files
-        from dragoman.sessions.retention import choose_expired, is_whole
+        from dragoman.sessions.retention import believe_clock, choose_expired, doubt_of, is_whole
 
         if age_days is None and count is None:
             return Removal()
@@ -217,12 +218,14 @@ class Store:
         for summary in self.list(workspace):
             by_directory.setdefault(os.path.dirname(summary.path), []).append(summary)
         removed = Removal()
+        # By all sessions there are: that one folder was not used for long says nothing about the clock.
+        believed = believe_clock((each.updated_ms for each in self.list()), now_ms(), age_days or 1)
         for directory, summaries in by_directory.items():
-            expired = choose_expired(summaries, now_ms(), age_days=age_days, count=count)
+            expired = choose_expired(summaries, believed.now_ms, age_days=age_days, count=count)
             ids = [each.session_id for each in expired if is_whole(each.path) and not side_files(directory, each.session_id)]
             gone = self._remove(directory, ids, skip_open=True)
             removed = Removal(removed.session_ids + gone.session_ids, removed.blobs + gone.blobs, removed.freed_bytes + gone.freed_bytes)
-        return removed
+        return msgspec.structs.replace(removed, notice=doubt_of(believed, age_days)) if age_days is not None else removed
 
     # --- below
 
@@ -239,6 +242,9 @@ class Store:
         named = named_by(which, paths)
         projects = dict.fromkeys(os.path.basename(os.path.dirname(paths[each])) for each in named)
         found = [summary for project in projects for summary in self._index.summaries(project) if summary.session_id in named]
+        if not found and named:  # it is there, and not listed
+            session_id = next(iter(named))
+            raise InputError(say("sessions.nothing_readable", session=session_id, path=paths[session_id]))
         if not found:
             raise InputError(say("sessions.no_number" if _is_number(which) else "sessions.not_found", session=quote_typed(which)))
         if len(found) > 1:

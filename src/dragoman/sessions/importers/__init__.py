@@ -50,6 +50,8 @@ class ImportedSession(msgspec.Struct, frozen=True):
     not_carried: tuple[str, ...] = ()
     """What has no place in our record, one line each with its count."""
     title: str = ""
+    notices: tuple[str, ...] = ()
+    """What the user should know about the state of the file."""
 
 
 def detect(path: str | os.PathLike[str]) -> str:
@@ -71,7 +73,7 @@ def import_session(path: str | os.PathLike[str], blobs: BlobStore | None = None,
         raise InputError(say("sessions.import_nothing_said", path=foreign.path, program=importer.NAME))
     draft.title = printable(draft.title)
     where = jsontext.valid_unicode(os.path.abspath(foreign.path))
-    entries = draft.entries(importer.NAME, where, session_id)
+    entries = draft.entries(importer.NAME, where, session_id, foreign.changed_ms)
     return ImportedSession(entries, importer.NAME, draft.not_carried, draft.title)
 
 

@@ -240,10 +240,13 @@ class Draft:
 
     # --- conversion to our record
 
-    def entries(self, source: str, path: str, session_id: str = "") -> tuple[Entry, ...]:
-        """The entries, numbered in order, beginning with Started. The same file gives the same entries."""
+    def entries(self, source: str, path: str, session_id: str = "", changed_ms: int = 0) -> tuple[Entry, ...]:
+        """The entries, numbered in order, beginning with Started. The same file gives the same entries.
+
+        Where the source tells no time, entries have none (0). Only the id is made from when the file was changed: it has to have some date.
+        """
         started_ms = self.started_ms or next((event.timestamp_ms for event in self._events if event.timestamp_ms), 0)
-        own_id = session_id or _session_id(started_ms, f"{source} {self.source_id or path}")
+        own_id = session_id or _session_id(started_ms or changed_ms, f"{source} {self.source_id or path}")
         chosen = first = next((each for event in self._events if (each := _model_of(event))), ("", ""))
         entries: list[Entry] = [
             Started(1, started_ms, own_id, directories=self.directories, versions=self.versions, imported_from=f"{source} {path}"),

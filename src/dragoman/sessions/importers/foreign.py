@@ -30,23 +30,26 @@ class ForeignFile(msgspec.Struct, frozen=True):
     records: tuple[Record, ...]
     unreadable: int = 0
     """Lines that are not JSON objects, including torn ones at the end."""
+    changed_ms: int = 0
+    """When the file was last changed."""
 
 
 def read_records(path: str | os.PathLike[str]) -> ForeignFile:
     """Read JSON lines, or one JSON object over many lines. Raises InputError if the file is missing or cannot be read."""
     name = os.fspath(path)
-    data = _read(name)
+    data, changed_ms = _read(name)
     lines = [line for line in data.split(b"\n") if line.strip()]
     if lines and _record(lines[0]) is None and (whole := _record(data)) is not None:
-        return ForeignFile(name, (whole,))
+        return ForeignFile(name, (whole,), changed_ms=changed_ms)
     records = tuple(record for line in lines if (record := _record(line)) is not None)
-    return ForeignFile(name, records, len(lines) - len(records))
+    return ForeignFile(name, records, len(lines) - len(records), changed_ms)
 
 
-def _read(path: str) -> bytes:
+def _read(path: str) -> tuple[bytes, int]:
+    """The content, and when it was last changed."""
     try:
         with open(open_named_file(path), "rb") as file:
-            return file.read()
+            return file.read(), os.fstat(file.fileno()).st_mtime_ns // 1_000_000
     except NotRegularFile:
         raise InputError(say("sessions.import_not_a_file", path=path)) from None
     except FileNotFoundError:

@@ -34,6 +34,7 @@ TEXTS = {
     "prompt",
     "waiting_for_stdin": "waiting for standard input to end; if there is none, add </dev/null",
     # --- folders and files
+    "no_working_directory": "the working directory is not there any more ({reason}); change to another, or name one with -C DIR",
     "no_such_directory": "{named_by}: there is no directory {path}",
     "not_a_directory": "{named_by}: {path} is not a directory",
     "is_a_directory": "it is a directory",

@@ -14,6 +14,7 @@ TEXTS = {
     "sessions_size": "size",
     "sessions_folder": "folder",
     "sessions_untitled": "(no prompt yet)",
+    "sessions_age_unknown": "?",
     "sessions_not_found": "no session contains {text}{elsewhere}",
     "sessions_try_all": "; --all searches the sessions of every folder",
     "session_hit": "  [{seq}] {role}: {excerpt} ({matches})",

@@ -10,6 +10,7 @@ TEXTS = {
     "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (Store.list() has them)",
     "sessions.ambiguous": "{name} fits {count} sessions: {some}; give more of the id",
     "sessions.none_here": "this folder has no session to resume yet; start a new one (Store.list() has those of all folders)",
+    "sessions.nothing_readable": "no line of session {session} can be read; its file was left as it is ({path})",
     "sessions.unreadable": "session {session} cannot be read: {reason} ({path})",
     "sessions.in_use": "session {session} is in use by {who}; close that one first, read the session with Store.read, or continue in "
     "a copy that Store.fork makes",
@@ -23,6 +24,12 @@ TEXTS = {
     # --- what was found in a log
     "sessions.line_unreadable": "line {line} of the session (byte {offset}) cannot be read ({reason}); it stays in the file, and "
     "everything else was loaded",
+    "sessions.lines_unreadable": "{count} further lines of the session, up to line {last}, cannot be read either; they stay in the file",
+    "sessions.crlf": "the lines of the session end in CRLF ({count}), so something converted the file; it was read all the same",
+    "sessions.others_could_write": "others could write this session's file (its mode was {mode}), so what it says may not be yours; now "
+    "only you can",
+    "sessions.others_can_write": "others can write this session's file (its mode is {mode}); chmod 600 {path} keeps them out",
+    "sessions.belongs_to_other": "{path} belongs to another user (id {owner}), so it is only read; `dragoman sessions fork` copies it",
     "sessions.unknown_entries": "entries of a kind this version does not know, perhaps from a later one, are kept but not shown ({count})",
     "sessions.torn_set_aside": "the session ends in {bytes} bytes that are not a complete record; they were moved to {file}, and "
     "everything before was loaded",
@@ -46,6 +53,9 @@ TEXTS = {
     "sessions.files_not_saved": "Files of this session (images, documents, undo) are NOT being saved: {reason} ({folder}). {count} "
     "are kept in memory, and written as soon as possible.",
     "sessions.files_saved_again": "Files of this session are being saved again in {folder}.",
+    "sessions.deleted_expired": "deleted sessions beyond the limits of the configuration: {count} ({some})",
+    "sessions.clock_doubted": "sessions older than {days} days were not deleted: by the clock, none was used between {before} and "
+    "{after}, so it may be wrong; they go after a week of use",
     "sessions.wrong_retention": "sessions can be kept for a number of days above 0, and in a number of 0 or more; correct the setting",
     # --- fork, export, import
     "sessions.nothing_to_fork": "session {session} has nothing that can be read; there is nothing to fork",
@@ -53,6 +63,7 @@ TEXTS = {
     "sessions.fork_unreadable": "session {session} cannot be read: {reason}",
     "sessions.export_other_format": "this is not an exported session: its format is {format!r}",
     "sessions.export_unreadable": "the export cannot be read: {reason}",
+    "sessions.too_deep": "it is nested too deeply",
     "sessions.export_out_of_order": "the export cannot be read: its entries are not in order",
     "sessions.import_nothing_said": "{path} is a session of {program} without any messages; there is nothing to import",
     "sessions.import_own": "{path} is already a Dragoman session; resume session {session} instead",
@@ -125,6 +136,7 @@ TEXTS = {
     "sessions.left_media_no_place": "media without a place to keep it",
     "sessions.left_media_undecodable": "media that cannot be decoded",
     # --- the words of an export, and of `dragoman sessions show`
+    "sessions.time_unknown": "time unknown",
     "sessions.label_prompt": "Prompt",
     "sessions.label_setup": "Setup",
     "sessions.label_told": "Told by the program",
