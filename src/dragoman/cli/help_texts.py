@@ -155,7 +155,7 @@ prints the number N of each entry.
                            record (gemini-cli's)
   -o, --output FILE        write to FILE, readable by you only; its extension gives the format
       --yes                delete without asking; overwrite FILE
-      --force              undo: also restore files that were changed since
+      --force              undo: also restore files that were changed since, and guarded ones
       --output-format F    list, show, search: text (default) or json
   -C, --directory DIR      the sessions of DIR; paths are relative to it
       --config FILE        use FILE instead of your config.toml
