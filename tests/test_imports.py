@@ -80,6 +80,7 @@ LATER = {
     "loop.going_back": "only where something is undone or rewound",
     "loop.left_out": "only where the user set temperature, top_p, top_k or thinking",
     "loop.meant": "only where a call does not fit its tool, or was read out of text",
+    "loop.replacing": "only where the conversation is cleared or replaced",
     "loop.search_model": "only where the chat model cannot search",
     "loop.trial": "only where the request may be too long",
     "loop.upkeep": "not before a first answer",

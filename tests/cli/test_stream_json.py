@@ -19,6 +19,7 @@ from dragoman.tools.citations import Source
 from dragoman.values import errors
 from dragoman.values.events import (
     CitationAdded,
+    CompressionStarted,
     ContextCompressed,
     ContextOverflowed,
     ContextPruned,
@@ -103,6 +104,11 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     ),
     (PromptRead(32, 450), {"type": "context", "event": "prompt_progress", "done_tokens": 32, "total_tokens": 450}),
     (ContextPruned(("c1",), 9), {"type": "context", "event": "pruned", "call_ids": ["c1"], "saved_tokens": 9}),
+    (
+        ContextPruned(("c1",), 9, 8192),
+        {"type": "context", "event": "pruned", "call_ids": ["c1"], "saved_tokens": 9, "window": 8192},
+    ),
+    (CompressionStarted(9, 8), {"type": "context", "event": "compressing", "tokens": 9, "window": 8}),
     (ContextCompressed("done", 9, 3), {"type": "context", "event": "compressed", "status": "done", "tokens": {"original": 9, "new": 3}}),
     (ContextOverflowed(9, 3), {"type": "context", "event": "overflow", "estimated_tokens": 9, "limit_tokens": 3}),
     (

@@ -252,6 +252,50 @@ def test_another_model_goes_on_with_the_same_conversation(place: Place, serve: S
     assert "remember blue" in str(service.requests[1])
 
 
+def test_a_directory_is_added_in_the_conversation(place: Place, serve: Serve) -> None:
+    service = serve(script("text: One.", "text: Two."))
+    other = place.work.parent / "other"
+    other.mkdir()
+    (other / "whale.txt").write_text("")
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.ask("hi")
+        shown.prompt()
+        shown.ask("/directory add ../other")
+        shown.expect("may now work in")
+        shown.prompt()
+        shown.ask("/directory add ../other")
+        shown.expect("already")
+        shown.prompt()
+        shown.ask("/directory")
+        assert str(other) in shown.prompt()
+        shown.ask("/directory add nowhere")
+        assert "is not a directory" in shown.prompt()
+        shown.ask("and now?")
+        shown.expect("Two.")
+    assert "whale.txt" not in str(service.requests[0])
+    assert "whale.txt" in str(service.requests[1]["messages"][-1])
+
+
+def test_a_conversation_is_cleared(place: Place, serve: Serve) -> None:
+    service = serve(script("text: One.", "text: Two.", "text: Three."))
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.ask("/clear")
+        assert "nothing to clear" in shown.prompt()
+        shown.ask("remember blue")
+        shown.prompt()
+        shown.ask("/clear")
+        shown.expect("starts afresh")
+        shown.prompt()
+        shown.ask("which colour?")
+        shown.expect("Two.")
+    assert place.run("--resume", "latest", "-p", "and now?").code == 0
+    for body in service.requests[1:]:
+        assert "remember blue" not in str(body)
+        assert "which colour?" in str(body)
+
+
 def test_retry_goes_on_after_a_failure(place: Place, serve: Serve) -> None:
     service = serve(script('error: 400 "No."', "text: Now it works."))
     with terminal(place) as shown:

@@ -58,6 +58,8 @@ class SlashCommands:
             "/retry": self._retry,
             "/approval": self._approval,
             "/approvals": self._approvals,
+            "/directory": self._directory,
+            "/clear": self._clear,
             "/tools": self._tools,
             "/usage": self._usage,
             "/quit": self._quit,
@@ -117,6 +119,38 @@ class SlashCommands:
             return
         for line in said.splitlines():
             conversation.screen.line(line)
+
+    def _directory(self, rest: str) -> None:
+        """`/directory`, `/directory add PATH`. A relative path is meant from the workspace, as everywhere in the program."""
+        agent = self._conversation.agent
+        action, _, path = rest.partition(" ")
+        if not rest:
+            for directory in agent.directories:
+                self._conversation.screen.line(directory)
+        elif action != "add" or not path.strip():
+            self._say(say("directory_usage"), "yellow")
+        else:
+            self._add_directory(os.path.join(agent.workspace.root, os.path.expanduser(path.strip())))
+
+    def _add_directory(self, path: str) -> None:
+        agent = self._conversation.agent
+        known = agent.directories
+        try:
+            real = agent.add_directory(path)
+        except InputError as error:
+            self._say(say("run_failed", message=error), "red")
+            return
+        self._say(say("directory_known" if real in known else "directory_added", path=real))
+
+    def _clear(self, rest: str) -> None:
+        agent = self._conversation.agent
+        if not agent.history.view.messages:
+            self._say(say("nothing_to_clear"))
+            return
+        last = agent.history.entries[-1].seq
+        agent.clear()
+        self._conversation.may_retry = False
+        self._say(say("cleared", seq=last, id=agent.session_id))
 
     def _tools(self, rest: str) -> None:
         screen, specs = self._conversation.screen, self._conversation.agent.tools.specs

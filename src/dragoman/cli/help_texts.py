@@ -125,6 +125,9 @@ ENGLISH_HELP["terminal"] = """\
 /retry             try again after a failure
 /approval [MODE]   plan: reading only; default: edits and commands ask first; auto-edit: edits inside the workspace run
 /approvals         list what you allowed in this session and for this folder; /approvals revoke ID takes it back
+/directory [add PATH]
+                   list the directories the model may work in, or add one
+/clear             start afresh: the model forgets what was said; the session's file keeps it
 /tools             list the tools the model can use
 /usage             tokens and cost so far
 /quit              leave; so do Ctrl-D, and Ctrl-C twice

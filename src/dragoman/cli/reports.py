@@ -15,7 +15,7 @@ from dragoman.app.options import Options
 from dragoman.base import jsontext
 from dragoman.base.text import strip_controls
 from dragoman.base.words import say
-from dragoman.cli import call_lines, stream_json
+from dragoman.cli import call_lines
 from dragoman.cli.output import Output
 from dragoman.cli.startup import mark_result_written
 from dragoman.values.events import (
@@ -322,6 +322,9 @@ class StreamJsonReport:
     """A line per event; the last is the result."""
 
     def __init__(self, out: Output, messages: Messages) -> None:
+        from dragoman.cli import stream_json  # not loaded for the other formats
+
+        self._objects = stream_json
         self._out = out
         self._messages = messages
         self._answer = AnswerText()
@@ -335,8 +338,8 @@ class StreamJsonReport:
     def begin(self, agent: Agent, prompt: str) -> None:
         model = f"{agent.provider.name}/{agent.model}"
         tools = [spec.name for spec in agent.tools.specs]
-        self._write(stream_json.init_data(session_id=agent.session_id, model=model, tools=tools, workspace=agent.workspace.root))
-        self._write(stream_json.prompt_data(prompt))
+        self._write(self._objects.init_data(session_id=agent.session_id, model=model, tools=tools, workspace=agent.workspace.root))
+        self._write(self._objects.prompt_data(prompt))
 
     def take(self, event: TurnEvent) -> None:
         if isinstance(event, TextDelta):
@@ -347,7 +350,7 @@ class StreamJsonReport:
             self._answer.discard()
         elif isinstance(event, UserCancelled):
             return  # `end` reports it, with the exit code of the signal
-        data = stream_json.event_data(event)
+        data = self._objects.event_data(event)
         if data is not None:
             self._failed = self._failed or (data["type"] == "error" and data["severity"] == "error")
             self._write(data)
@@ -361,12 +364,12 @@ class StreamJsonReport:
         self._ended = True
         failure = outcome.failure
         if failure is not None and not self._failed:
-            self._write(stream_json.failure_data(failure.message, failure.type, failure.exit_code))
-        self._write(stream_json.result_data(outcome))
+            self._write(self._objects.failure_data(failure.message, failure.type, failure.exit_code))
+        self._write(self._objects.result_data(outcome))
         self._out.flush()
 
     def _write(self, data: dict[str, object]) -> None:
-        self._out.write(stream_json.line(data))
+        self._out.write(self._objects.line(data))
 
 
 def _seconds(seconds: float) -> str:

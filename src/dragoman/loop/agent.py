@@ -18,6 +18,7 @@ from dragoman.loop.options import (
     Connector,
     FallbackOptions,
     Limits,
+    RunOptions,
     SearchMode,
     SessionOptions,
     ToolOptions,
@@ -39,7 +40,7 @@ from dragoman.tools.workspace import Workspace
 from dragoman.values.contracts import BlobStore, Provider, Tool
 from dragoman.values.errors import InputError
 from dragoman.values.events import TurnEvent
-from dragoman.values.messages import Content, Settings, Text, Thought
+from dragoman.values.messages import Content, Message, Settings, Text, Thought
 from dragoman.values.parts import prompt_message
 from dragoman.values.record import Entry
 
@@ -116,25 +117,27 @@ class Agent:
 
     # --- asking it
 
-    def run(self, prompt: Content | Iterable[Content] | None = None, *, search: SearchMode | None = None) -> Run:
+    def run(
+        self, prompt: Content | Iterable[Content] | None = None, *, search: SearchMode | None = None, settings: Settings | None = None
+    ) -> Run:
         """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure.
 
-        `search` says for this run alone how the web is searched: see `WebAccess.search`.
+        For this run alone: `search` says how the web is searched (see `WebAccess.search`), `settings` how answers are generated.
         """
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
         if message is not None:
             self._session.keep_bytes(message.parts)
-        return Run(self._harness, message, search)
+        return Run(self._harness, message, RunOptions(search, settings))
 
-    def run_sync(self, prompt: Content | Iterable[Content] | None = None) -> Result:
+    def run_sync(self, prompt: Content | Iterable[Content] | None = None, *, settings: Settings | None = None) -> Result:
         """`run` for code that is not async. It works in a thread of its own, so it may be called from anywhere."""
-        return self._in_background().result_of(lambda: self.run(prompt))
+        return self._in_background().result_of(lambda: self.run(prompt, settings=settings))
 
-    def stream_sync(self, prompt: Content | Iterable[Content] | None = None) -> Iterator[TurnEvent]:
+    def stream_sync(self, prompt: Content | Iterable[Content] | None = None, *, settings: Settings | None = None) -> Iterator[TurnEvent]:
         """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
-        return self._in_background().events_of(lambda: self.run(prompt))
+        return self._in_background().events_of(lambda: self.run(prompt, settings=settings))
 
     # --- its context
 
@@ -210,7 +213,26 @@ class Agent:
         from dragoman.loop.going_back import rewind
 
         self._session.work.require_none()
-        return rewind(self._harness, seq, files=files, force=force)
+        changed = rewind(self._harness, seq, files=files, force=force)
+        self._harness.look_again()
+        return changed
+
+    def clear(self) -> None:
+        """Start afresh: the model sees nothing of what was said. The record keeps it, and `rewind` brings it back."""
+        self._session.work.require_none()
+        from dragoman.loop.replacing import clear
+
+        clear(self._harness)
+
+    def set_history(self, messages: Iterable[Message]) -> None:
+        """Put these messages in the place of the conversation so far; the record keeps that. Raises InputError where a role is unknown.
+
+        Calls without a result get one that says so, and results without a call are left out.
+        """
+        self._session.work.require_none()
+        from dragoman.loop.replacing import set_history
+
+        set_history(self._harness, messages)
 
     # --- what it holds
 
@@ -248,6 +270,11 @@ class Agent:
     @property
     def workspace(self) -> Workspace:
         return self._harness.workspace
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The directories the model may work in, the workspace first."""
+        return self._harness.directories
 
     @property
     def blobs(self) -> BlobStore:

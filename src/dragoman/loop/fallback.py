@@ -18,19 +18,19 @@ from dragoman.values.events import ModelSwitched, NoticeGiven
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Emit, Harness
-    from dragoman.loop.options import SearchMode
+    from dragoman.loop.options import RunOptions
     from dragoman.values.contracts import Provider
 
 
 class Chain:
     """The models that were tried in one run."""
 
-    def __init__(self, harness: Harness, emit: Emit, search: SearchMode | None = None) -> None:
+    def __init__(self, harness: Harness, emit: Emit, run_options: RunOptions | None = None) -> None:
         self._harness = harness
         self._session = harness.session
         self._options = harness.fallback
         self._emit = emit
-        self._search = search
+        self._run_options = run_options
         self._first = harness.session.model
         self._error: DragomanError | None = None
         """Why the first model did not answer."""
@@ -55,7 +55,7 @@ class Chain:
         if model is None:
             raise self._exhausted(error)
         self._session.change_model(model)
-        configure(self._harness, self._search)
+        configure(self._harness, self._run_options)
         self._emit(ModelSwitched(model.full_name, failed.full_name, str(error)))
         self._harness.tell_left_out(self._emit)
 

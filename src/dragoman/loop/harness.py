@@ -159,6 +159,16 @@ class Harness:
             if self.orientation is not None:
                 self.orientation.add(real)
 
+    def look_again(self) -> None:
+        """What was said may be out of the model's view: then files must be read again, and the surroundings told."""
+        from dragoman.loop.files_in_context import files_in_context
+
+        self.asked = None
+        for path in set(self.seen.paths) - files_in_context(self.session.history.view, self.session.history.entries):
+            self.seen.forget(path)
+        if self.orientation is not None:
+            self.orientation.look_again()
+
     async def connect_early(self) -> None:
         """The connection opens while the request is being made."""
         if self._connecting is None:
@@ -173,7 +183,7 @@ class Harness:
 
     def tell_left_out(self, emit: Emit) -> None:
         """Tell the user which of their settings the model is not sent, once for each model."""
-        settings = self.settings
+        settings = self.session.history.view.settings  # those of this run
         if settings.stop or not (settings.temperature is settings.top_p is settings.top_k is settings.thinking is None):
             from dragoman.loop.left_out import left_out
 

@@ -230,8 +230,8 @@ class History:
             return None
         return self._append(FieldRefused(*self._stamp(), omitted.deployment, omitted.model, omitted.field, omitted.reason))
 
-    def rewind(self, to: Entry) -> Rewound:
-        return self._append(Rewound(*self._stamp(), to.seq))
+    def rewind(self, to: Entry | int) -> Rewound:
+        return self._append(Rewound(*self._stamp(), to if isinstance(to, int) else to.seq))
 
     def title(self, title: str) -> Titled:
         return self._append(Titled(*self._stamp(), title))

@@ -17,6 +17,7 @@ from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider, Tool
 from dragoman.values.errors import InputError, RateLimited
+from dragoman.values.messages import Settings
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
 
 if TYPE_CHECKING:
@@ -154,6 +155,13 @@ class LoopLimits(msgspec.Struct, frozen=True):
     text_window: int = 50
     text_repeats: int = 10
     """The same stretch of `text_window` characters, this often within a short span of one answer."""
+
+
+class RunOptions(msgspec.Struct, frozen=True):
+    """What holds for one run alone; None: as the agent has it."""
+
+    search: SearchMode | None = None
+    settings: Settings | None = None
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from functools import cache
 from dragoman.base.words import say
 from dragoman.context.tokens import MAX_SCALE, message_tokens
 from dragoman.loop.harness import Harness
-from dragoman.loop.options import SearchMode
+from dragoman.loop.options import RunOptions
 from dragoman.loop.session import VERSIONS
 from dragoman.loop.small_model import choose_tools, wants_short_prompt
 from dragoman.loop.web import offer_search
@@ -20,14 +20,14 @@ from dragoman.values.record import Entry
 _PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
 
 
-async def take_prompt(harness: Harness, prompt: Message | None, search: SearchMode | None = None) -> Entry | None:
+async def take_prompt(harness: Harness, prompt: Message | None, options: RunOptions) -> Entry | None:
     """Record what the next request rests on. Returns the entry that stood before the prompt, for a prompt that has to be taken back."""
     session, history = harness.session, harness.session.history
     await harness.connect_early()
     if session.log is not None:
         session.log.begin(session, harness.directories)
     history.close_interrupted()
-    configure(harness, search)
+    configure(harness, options)
     before = None
     if prompt is not None and not _is_repeated(harness, prompt):
         _orient(harness)
@@ -39,14 +39,15 @@ async def take_prompt(harness: Harness, prompt: Message | None, search: SearchMo
     return before
 
 
-def configure(harness: Harness, search: SearchMode | None = None) -> None:
+def configure(harness: Harness, options: RunOptions | None = None) -> None:
     """Record system, tools and settings, if something changed: a request without such an entry extends the cached prefix of the last."""
-    session, model, settings = harness.session, harness.session.model, harness.settings
+    session, model, options = harness.session, harness.session.model, options or RunOptions()
+    settings = options.settings or harness.settings
     # As many characters as the window has tokens: a third of it at most. A file that fills a small window would end the run.
     harness.outputs.max_chars = min(harness.limits.max_output_chars, max(model.profile.context_window, 1_000))
     view, tools = session.history.view, harness.registry.specs
     if harness.web is not None and harness.searcher is not None:
-        tools, settings = offer_search(search or harness.web.search, harness.searcher, tools, settings)
+        tools, settings = offer_search(options.search or harness.web.search, harness.searcher, tools, settings)
     system = harness.system
     if system is None:
         system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")

@@ -29,6 +29,11 @@ SHRINK_TO = 0.8
 """Where results go for want of a summary, the request falls to this share of the threshold: else the next round would be too long again."""
 
 
+PARTIAL_WINDOW = 16_000
+"""A smaller model is not asked to sum up what it can read in part only: on a machine of the user's own it takes minutes for that, and what
+it writes would stand for a conversation that nobody has read."""
+
+
 class Room:
     """The room one session's next request needs, and the ways to save some. It writes entries and tells what it did."""
 
@@ -53,8 +58,7 @@ class Room:
     async def require_some(self, emit: Emit, *, is_new: bool = False) -> None:
         """Raises ContextOverflow where no way leads into the window. No model is asked for anything, and nothing is recorded.
 
-        `is_new`: the conversation was held with a larger window so far. Then a summary that could not be of all there is does not count:
-        it would stand for what nobody has read, and a small model takes minutes to write it.
+        `is_new`: the conversation was held with a larger window so far.
         """
         from dragoman.context.compress import shortest_request
 
@@ -76,7 +80,9 @@ class Room:
         cut = find_cut(view, self._settings.keep, at_most=threshold_tokens(self._settings, window) / size.scale)
         if cut is None or size.tokens_of(raw_tokens_with_least_summary(view)) > window:
             return False
-        return not is_new or can_be_read(view.items[cut.start : cut.end], size.profile, window=window, scale=size.scale)
+        if not is_new or (window >= PARTIAL_WINDOW and size.profile.small is None):
+            return True
+        return can_be_read(view.items[cut.start : cut.end], size.profile, window=window, scale=size.scale)
 
     def overflow(self, emit: Emit, least_tokens: int = 0) -> ContextOverflow:
         """`least_tokens`: the shortest request there is, where nothing was left out yet."""

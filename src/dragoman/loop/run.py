@@ -11,7 +11,7 @@ from dragoman.base.words import say
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
-from dragoman.loop.options import SearchMode
+from dragoman.loop.options import RunOptions
 from dragoman.loop.prepare import is_short, take_prompt
 from dragoman.loop.result import Result, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer
@@ -48,13 +48,13 @@ from dragoman.values.record import Entry
 class Run(RunHandle):
     """What `agent.run()` returns: see RunHandle for how to watch it."""
 
-    def __init__(self, harness: Harness, prompt: Message | None, search: SearchMode | None = None) -> None:
+    def __init__(self, harness: Harness, prompt: Message | None, options: RunOptions) -> None:
         super().__init__()
         self._harness = harness
         self._session = harness.session
         self._history = harness.session.history
         self._prompt = prompt
-        self._search = search
+        self._options = options
         self._prompt_id = ""
         self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None
@@ -79,8 +79,8 @@ class Run(RunHandle):
         if not is_short(self._harness, self._prompt):
             from dragoman.loop.trial import require_room
 
-            await require_room(self._harness, self._prompt, self._search, self._emit)
-        self._before = await take_prompt(self._harness, self._prompt, self._search)
+            await require_room(self._harness, self._prompt, self._options, self._emit)
+        self._before = await take_prompt(self._harness, self._prompt, self._options)
         await self._history.sync()
         self._emit(PromptAccepted(self._session.id))
         self._begun = True
@@ -119,7 +119,7 @@ class Run(RunHandle):
                     raise
                 from dragoman.loop.fallback import Chain
 
-                chain = chain or Chain(self._harness, self._emit, self._search)
+                chain = chain or Chain(self._harness, self._emit, self._options)
                 await chain.go_on(error)
                 self._turns = turns
 

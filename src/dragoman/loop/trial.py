@@ -12,7 +12,7 @@ from itertools import dropwhile
 from dragoman.context.settings import ContextSettings
 from dragoman.loop.harness import Emit, Harness
 from dragoman.loop.history import History
-from dragoman.loop.options import SearchMode
+from dragoman.loop.options import RunOptions
 from dragoman.loop.prepare import configure
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.room import Room
@@ -21,7 +21,7 @@ from dragoman.values.messages import Message
 from dragoman.values.record import Configured, Entry, ModelChanged, Said
 
 
-async def require_room(harness: Harness, prompt: Message | None, search: SearchMode | None, emit: Emit) -> None:
+async def require_room(harness: Harness, prompt: Message | None, options: RunOptions, emit: Emit) -> None:
     """Raises ContextOverflow where not even the shortest request with this prompt fits the model's window."""
     session = harness.session
     tried = Session(History(entries=session.history.entries, now_ms=session.history.now_ms), session.id, session.blobs, session.outputs)
@@ -29,7 +29,7 @@ async def require_room(harness: Harness, prompt: Message | None, search: SearchM
     trial = copy(harness)
     trial.session = tried
     tried.history.close_interrupted()
-    configure(trial, search)
+    configure(trial, options)
     if prompt is not None:
         tried.history.say(prompt)
     settings, size = (harness.context or ContextSettings()).compress, RequestSize(tried)

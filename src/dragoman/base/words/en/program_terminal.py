@@ -75,6 +75,11 @@ TEXTS = {
     "mode_default": "edits and commands ask first",
     "mode_auto-edit": "edits inside the workspace run, everything else asks first",
     "no_such_mode": "unknown approval mode {name}; choose from {known}",
+    "directory_usage": "/directory lists the directories; /directory add PATH adds one",
+    "directory_added": "the model may now work in {path} too; it is told with your next prompt",
+    "directory_known": "the model may already work in {path}; nothing was changed",
+    "nothing_to_clear": "nothing was said yet, so there is nothing to clear",
+    "cleared": "the model starts afresh; what was said up to entry {seq} stays on the record of session {id}",
     "asking_tool": "{text} (asks first)",
     "usage_so_far": "so far {spent} · runs: {runs}",
 }
