@@ -74,6 +74,7 @@ def test_what_a_small_window_forces_is_lost_to_no_larger_model(place: Place) -> 
 
         page = place.run("context").out
         assert "for a window of 8,192 or less only" in page
+        assert "For models with a window of 8,192 or less only: Old tool output" in place.run("sessions", "show", "latest").out
         again = json.loads(place.run("context", "--request", LARGE).out)["messages"]
         assert again[: len(whole) - 2] == whole[:-2], "the beginning of what the larger model is sent is as it was"
         place.run("--resume", "latest", "-m", LARGE, "-p", "and now?")

@@ -799,3 +799,18 @@ def test_closing_an_agent_ends_a_summary_that_was_asked_for() -> None:
         assert entries(agent, Compressed, NotCompressed) == []
 
     play(go)
+
+
+def test_a_prompt_that_is_asked_again_counts_once() -> None:
+    """It is on the record already: counted twice it would be refused."""
+
+    async def go() -> None:
+        provider = model(answer(SNAPSHOT), reply=answer(Fail(500)))
+        agent = agent_of(provider, History())
+        prompt = "p" * 24_000
+        for _ in range(2):
+            run = agent.run(prompt)
+            await events_of(run)
+            assert run.result.error_type == "ServerError"
+
+    play(go)

@@ -29,7 +29,7 @@ async def take_prompt(harness: Harness, prompt: Message | None, options: RunOpti
     history.close_interrupted()
     configure(harness, options)
     before = None
-    if prompt is not None and not _is_repeated(harness, prompt):
+    if prompt is not None and not is_repeated(harness, prompt):
         _orient(harness)
         before = history.entries[-1]
         history.say(prompt)
@@ -87,7 +87,7 @@ def _orient(harness: Harness) -> None:
         history.say(user(text), about)
 
 
-def _is_repeated(harness: Harness, prompt: Message) -> bool:
+def is_repeated(harness: Harness, prompt: Message) -> bool:
     """The same prompt after a failure is not a second prompt, though notes of the program may stand behind it."""
     for message in reversed(harness.session.history.view.messages):
         if message == prompt:

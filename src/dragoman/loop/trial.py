@@ -13,7 +13,7 @@ from dragoman.context.settings import ContextSettings
 from dragoman.loop.harness import Emit, Harness
 from dragoman.loop.history import History
 from dragoman.loop.options import RunOptions
-from dragoman.loop.prepare import configure
+from dragoman.loop.prepare import configure, is_repeated
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.room import Room
 from dragoman.loop.session import Session
@@ -30,7 +30,7 @@ async def require_room(harness: Harness, prompt: Message | None, options: RunOpt
     trial.session = tried
     tried.history.close_interrupted()
     configure(trial, options)
-    if prompt is not None:
+    if prompt is not None and not is_repeated(trial, prompt):
         tried.history.say(prompt)
     settings, size = (harness.context or ContextSettings()).compress, RequestSize(tried)
     is_new = not 0 < _window_of_last_answer(session.history.entries) <= size.window

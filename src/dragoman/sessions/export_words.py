@@ -59,7 +59,10 @@ def outcome_words(step: Reply | ToolCallStep) -> str:
 def note_words(note: Note) -> tuple[str, str]:
     """A sentence, and the text it introduces, if any."""
     introduces = note.kind in ("compressed", "unknown")
-    return say(f"sessions.note_{note.kind}", about=note.about), note.about if introduces else ""
+    words = say(f"sessions.note_{note.kind}", about=note.about)
+    if note.window:
+        words = say("sessions.note_for_window", words=words, window=f"{note.window:,}")
+    return words, note.about if introduces else ""
 
 
 def time_of(timestamp_ms: int) -> str:

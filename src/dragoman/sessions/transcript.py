@@ -101,6 +101,8 @@ class Note(_Step, frozen=True):
 
     kind: NoteKind
     about: str = ""
+    window: int = 0
+    """It holds for models with a window up to this one only; 0: for all."""
 
 
 Step = Prompt | Reply | ToolCallStep | Note
@@ -171,9 +173,9 @@ class _TranscriptReader:
             case ToolFinished():
                 self._finish(entry)
             case Pruned(call_ids=call_ids):
-                self._note(entry, "pruned", str(len(call_ids)))
+                self._note(entry, "pruned", str(len(call_ids)), entry.window)
             case Compressed(summary=summary):
-                self._note(entry, "compressed", summary.text)
+                self._note(entry, "compressed", summary.text, entry.window)
             case Rewound(to_seq=to_seq):
                 self._note(entry, "rewound", str(to_seq))
             case FilesRestored(seqs=seqs):
@@ -238,8 +240,8 @@ class _TranscriptReader:
             self._note(entry, "model", f"{deployment}/{model}" if deployment else model)
         self._model = model
 
-    def _note(self, entry: Entry, kind: NoteKind, about: str) -> None:
-        self._steps.append(Note(*self._place(entry), kind, about))
+    def _note(self, entry: Entry, kind: NoteKind, about: str, window: int = 0) -> None:
+        self._steps.append(Note(*self._place(entry), kind, about, window))
 
     def _place(self, entry: Entry) -> tuple[int, int, bool]:
         return entry.seq, entry.timestamp_ms, entry.seq not in self._current_seqs

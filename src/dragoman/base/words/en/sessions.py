@@ -165,6 +165,7 @@ TEXTS = {
     "sessions.answer_rejected": "rejected: {reason}",
     "sessions.note_model": "The model is {about} from here on.",
     "sessions.note_pruned": "Old tool output was removed from what the model sees (calls: {about}).",
+    "sessions.note_for_window": "For models with a window of {window} or less only: {words}",
     "sessions.note_compressed": "What came before was summarised for the model:",
     "sessions.note_rewound": "Went back to entry {about}.",
     "sessions.note_field_refused": "A setting was refused and is left out: {about}.",
