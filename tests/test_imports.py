@@ -56,7 +56,9 @@ LATER = {
     "app.keys": "only where no variable has the key",
     "app.probe": "only where no model is named and no key is set",
     "app.pulling": "only where weights are missing",
+    "base.dates": "only for dates in another language",
     "base.plugins": "only where a deployment names a protocol that is not ours",
+    "base.private": "only where the program names a temporary folder",
     "base.processes": "only where a key command hangs",
     "base.graphemes": "only where a line of a terminal is too long",
     "base.text": "only where a key or a name is missing",
@@ -111,7 +113,6 @@ LATER = {
 }
 """Modules that are imported inside functions, and why: the first request does not need them."""
 OTHERS_LATER = {
-    "_locale": "only for dates in another language",
     "base64": "only where bytes are sent or kept as text",
     "certifi": "only where the system has no certificates",
     "difflib": "only where something is misspelt or compared",

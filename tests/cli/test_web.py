@@ -9,6 +9,7 @@ from program import KEY, Place, Service, calls, script
 
 Serve = Callable[..., Service]
 GEMINI = "gemini/gemini-3.8-flash"
+TAKES_TEMPERATURE = "gemini/gemini-3.1-pro-preview"
 MISTRAL = "mistral/mistral-medium-latest"
 GROUNDED = 'text: 今天北京天气晴朗。\ncite title="中国天气网" text="今天北京天气晴朗": https://weather.example/beijing'
 
@@ -27,6 +28,7 @@ def test_a_search_is_a_request_of_its_own_and_is_paid_for(place: Place, serve: S
     asked = serve(script(calls(("google_web_search", {"query": "北京天气"})), GROUNDED, "text: Sunny."))
     done = place.ask("Weather in Beijing?", "--output-format", "json", model=GEMINI)
     assert (done.code, done.json["response"]) == (0, "Sunny.")
+    assert done.json["stats"]["requests"] == 3, "the search was asked of a model, too"
     first, search, last = asked.requests
     assert {"google_web_search", "web_fetch"} <= names(first)
     assert search["tools"] == [{"googleSearch": {}}]
@@ -107,6 +109,37 @@ def test_a_grounded_answer_has_its_markers_and_its_sources(place: Place, serve: 
     assert done.out == "今天北京天气晴朗[1]。\n\nSources:\n[1] 中国天气网 (https://weather.example/beijing)\n"
     assert {"googleSearch": {}} in asked.requests[0]["tools"]
     assert "google_web_search" not in names(asked.requests[0])
+
+
+def test_a_grounded_answer_is_sampled_as_a_search_is(place: Place, serve: Serve) -> None:
+    configure(place, '[web]\nsearch = "grounding"\n')
+    asked = serve(GROUNDED)
+    place.ask("天气？", model=TAKES_TEMPERATURE)
+    sampling = asked.requests[0]["generationConfig"]
+    assert (sampling["temperature"], sampling["topP"]) == (0, 1)
+
+
+def test_a_temperature_of_the_users_own_stands_for_grounded_answers_too(place: Place, serve: Serve) -> None:
+    configure(place, '[web]\nsearch = "grounding"\n[settings]\ntemperature = 0.7\n')
+    asked = serve(GROUNDED)
+    place.ask("天气？", model=TAKES_TEMPERATURE)
+    assert asked.requests[0]["generationConfig"]["temperature"] == 0.7
+
+
+def test_a_search_that_was_cut_is_counted_and_its_usage_is_unknown(place: Place, serve: Serve) -> None:
+    configure(place, "[retry]\nattempts = 1\n")
+    search = calls(("google_web_search", {"query": "x"}))
+    serve(script(f"usage: fresh=100 output=5\n{search}", "text: half\ncut: 60", "usage: fresh=200 output=7\ntext: Sorry."))
+    stats = place.ask("Weather?", "--output-format", "json", model=GEMINI).json["stats"]
+    assert (stats["requests"], stats["tokens"]["input"], stats["complete"]) == (3, 300, False)
+
+
+def test_the_debug_log_names_the_prompt_of_each_request(place: Place, serve: Serve) -> None:
+    serve(script(calls(("google_web_search", {"query": "x"})), GROUNDED, "text: Sunny."))
+    done = place.ask("Weather?", "--debug", "--output-format", "json", model=GEMINI)
+    begun = [line for line in done.err.splitlines() if "messages," in line]
+    assert len(begun) == 3
+    assert all(f"[{done.json['session_id']}#" in line for line in begun)
 
 
 def test_sources_are_data_in_both_kinds_of_json(place: Place, serve: Serve) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -16,12 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import make_agent
+from dragoman.base.dates import _LANGUAGES, write_date
 from dragoman.context.compress import find_cut
 from dragoman.context.environment import environment_text
 from dragoman.context.tree import Listing, tree_lines
 from dragoman.loop import gitignore, surroundings
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
+from dragoman.loop.options import WorkspaceOptions
 from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, gather_surroundings, today
 from dragoman.sessions.store import Store
 from dragoman.testing.scripted import ScriptedProvider
@@ -246,35 +251,65 @@ def test_the_date_is_written_as_the_user_would(env: dict[str, str], told: str) -
     assert today(env, DAY) == told
 
 
-class FakeLocale:
-    LC_TIME = 2
-
-    def __init__(self) -> None:
-        self.now = "C"
-
-    def setlocale(self, category: int, name: str | None) -> str:
-        self.now = self.now if name is None else name
-        return self.now
-
-
 @pytest.mark.parametrize(
-    ("made", "told"), [("Mittwoch", "Mittwoch"), ("\udce9", "Wednesday, "), (UnicodeDecodeError("x", b"", 0, 1, ""), "Wednesday, ")]
+    ("lang", "told"),
+    [
+        ("zh_CN.UTF-8", "2026年1月7日星期三"),
+        ("zh_TW.UTF-8", "2026年1月7日 星期三"),
+        ("ja_JP.UTF-8", "2026年1月7日水曜日"),
+        ("ko_KR.UTF-8", "2026년 1월 7일 수요일"),
+        ("de_DE.UTF-8", "Mittwoch, 7. Januar 2026"),
+        ("de", "Mittwoch, 7. Januar 2026"),
+        ("fr_FR@euro", "mercredi 7 janvier 2026"),
+        ("es_MX", "miércoles, 7 de enero de 2026"),
+        ("pt_BR.UTF-8", "quarta-feira, 7 de janeiro de 2026"),
+        ("ru_RU.UTF-8", "среда, 7 января 2026 г."),
+        ("nn_NO.UTF-8", "onsdag 7. januar 2026"),
+        ("tr_TR.UTF-8", "7 Ocak 2026 Çarşamba"),
+    ],
 )
-def test_another_language_is_used_for_a_moment_only(made: Any, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeLocale()
-    monkeypatch.setitem(sys.modules, "_locale", fake)
-    strftime = time.strftime
+def test_the_date_needs_no_locale_of_the_system(lang: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It came out in English wherever the system had not installed the user's language, as most have not."""
+    monkeypatch.setitem(sys.modules, "_locale", None)
+    assert today({"LANG": lang}, DAY) == told
 
-    def odd(form: str, when: time.struct_time) -> str:
-        if fake.now == "C":
-            return strftime(form, when)
-        if isinstance(made, Exception):
-            raise made
-        return made
 
-    monkeypatch.setattr(surroundings.time, "strftime", odd)
-    assert today({"LANG": "de_DE.UTF-8"}, DAY).startswith(told)
-    assert fake.now == "C"
+@pytest.mark.parametrize("language", _LANGUAGES)
+def test_every_language_has_seven_days_and_twelve_months(language: str) -> None:
+    days = [time.struct_time((2026, month, day, 0, 0, 0, (day + 3) % 7, day, 0)) for month in range(1, 13) for day in range(1, 8)]
+    written = {write_date(day, language) for day in days}
+    assert len(written) == 84
+    assert all(text.isprintable() and "2026" in text for text in written)
+
+
+# --- the temporary folder ------------------------------------------------------------------------------------------------
+
+
+def test_the_projects_own_temporary_folder_is_made_and_told(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "tmp" / "project"
+    facts = gather_surroundings([str(tmp_path)], temporary=str(folder))
+    assert facts.temporary == str(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert f"The project's temporary directory is: {folder}" in environment_text(facts)
+
+
+def test_where_it_cannot_be_made_the_systems_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    assert gather_surroundings([str(tmp_path)], temporary=str(tmp_path / "data" / "tmp")).temporary == surroundings.temporary_directory()
+
+
+def test_the_model_may_write_in_the_temporary_folder(tmp_path: Path) -> None:
+    folder, work = tmp_path / "tmp", tmp_path / "work"
+    work.mkdir()
+    call = json.dumps({"file_path": str(folder / "notes.txt"), "content": "kept"})
+
+    async def go() -> None:
+        options = WorkspaceOptions(work, temporary=folder)
+        agent = Agent(ScriptedProvider(f"call: write_file {call}\n---\ntext: Done."), workspace=options, approval="auto-edit")
+        await agent.run("Write a note.")
+        assert (folder / "notes.txt").read_text() == "kept"
+
+    asyncio.run(go())
 
 
 # --- a conversation ------------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.providers.logged import Figures, Logged
 from dragoman.values import messages
-from dragoman.values.contracts import HttpRequest, Provider
-from dragoman.values.errors import RateLimited
+from dragoman.values.contracts import HttpRequest, Provider, prompt_at_work
+from dragoman.values.errors import RateLimited, StreamBroken
 from dragoman.values.events import ResponseFinished, ResponseStarted, Retrying, StreamEvent, TextDelta, UsageUpdated
 from dragoman.values.messages import FinishReason, Request, Response, ToolSpec
 from dragoman.values.profile import Profile
@@ -318,3 +319,24 @@ def test_a_program_without_logging_hears_nothing(capfd: pytest.CaptureFixture[st
     code = "import logging; import dragoman.providers.logged; logging.getLogger('dragoman.providers').warning('failed')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={"PYTHONPATH": ":".join(sys.path)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_a_broken_request_took_is_the_least_it_can_be(caplog: pytest.LogCaptureFixture) -> None:
+    figures: list[Figures] = []
+    provider = Logged(Played([ResponseStarted(), UsageUpdated(USAGE), StreamBroken("cut")]), on_finished=figures.append)
+    with caplog.at_level(logging.INFO, "dragoman.providers"), pytest.raises(StreamBroken):
+        asyncio.run(collect(provider))
+    assert figures[0].usage == msgspec.structs.replace(USAGE, incomplete=1)
+    assert "at least 4000 tokens in" in caplog.text
+    assert "at least $" in caplog.text
+
+
+def test_figures_name_the_prompt() -> None:
+    figures: list[Figures] = []
+
+    async def go() -> None:
+        prompt_at_work.set("s#3")
+        await collect(Logged(Played(EVENTS), on_finished=figures.append))
+
+    asyncio.run(go())
+    assert figures[0].prompt_id == "s#3"

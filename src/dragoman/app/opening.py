@@ -21,6 +21,7 @@ from dragoman.loop.memory import load_memory
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
 from dragoman.policy.grants import Grants
 from dragoman.providers.catalog import secret_variables
+from dragoman.sessions.projects import project_name
 from dragoman.sessions.store import Store
 from dragoman.tools.process import child_environment
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
@@ -51,6 +52,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
             memory=memory,
             memory_file=setup.places.memory_file,
             guarded=_guarded(setup),
+            temporary=_temporary(setup),
         ),
         approval=ApprovalOptions(config.approval, ask, ask_user, _grants(setup)),
         session=_session(setup),
@@ -153,7 +155,14 @@ def _guarded(setup: Setup) -> list[str]:
 def _session(setup: Setup) -> SessionOptions:
     resume = setup.options.resume
     is_kept = setup.config.sessions.keep or resume is not None
-    return SessionOptions(setup.places.sessions if is_kept else None, "" if resume is None else resume or "latest")
+    store = setup.places.sessions if is_kept else None
+    results = "" if is_kept else os.path.join(_temporary(setup), f"results-{os.urandom(8).hex()}")
+    return SessionOptions(store, "" if resume is None else resume or "latest", outputs=results)
+
+
+def _temporary(setup: Setup) -> str:
+    """The project's own temporary folder."""
+    return os.path.join(setup.places.temporary, project_name(setup.workspace))
 
 
 def _fallback(setup: Setup) -> tuple[str, ...]:

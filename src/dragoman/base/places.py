@@ -48,6 +48,11 @@ class Places(msgspec.Struct, frozen=True):
         return os.path.join(self.cache, "prompts")
 
     @property
+    def temporary(self) -> str:
+        """Temporary files, in a folder for each project."""
+        return os.path.join(self.data, "tmp")
+
+    @property
     def sessions(self) -> str:
         """Conversations, one file each."""
         return os.path.join(self.data, "sessions")

@@ -68,8 +68,12 @@ class Harness:
         """What the model is told first; None: the prompt that suits it."""
         self.context = context
         self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin)
+        temporary = (workspace.temporary,) if workspace.temporary else ()
         self.workspace = Workspace(
-            workspace.root, include=workspace.include, readable=(session.outputs,), secret=(find_places().keys_file,)
+            workspace.root,
+            include=(*workspace.include, *temporary),
+            readable=(session.outputs,),
+            secret=(find_places().keys_file,),
         )
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
@@ -101,7 +105,7 @@ class Harness:
             trusted=_is_own_function,
             doubted=is_doubtful,
         )
-        self.orientation = Orientation(workspace.memory) if workspace.describe else None
+        self.orientation = Orientation(workspace.memory, os.fspath(workspace.temporary)) if workspace.describe else None
         self.has_new_directories = False
         self.asked: Message | None = None
         """The last prompt that was taken."""

@@ -101,6 +101,8 @@ class WorkspaceOptions(msgspec.Struct, frozen=True):
     """The file `save_memory` adds to; empty: the tool is not offered."""
     guarded: Sequence[Path] = ()
     """Further files and folders that no tool writes unasked, beside our own configuration, approvals, logs and caches."""
+    temporary: Path = ""
+    """The project's temporary folder: the model is told of it and may write in it; it is made with mode 0700. Empty: the system's."""
 
 
 class ApprovalOptions(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from dragoman.loop.result import Result, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
+from dragoman.values.contracts import prompt_at_work
 from dragoman.values.errors import (
     Cancelled,
     ContextOverflow,
@@ -192,6 +193,7 @@ class Run(RunHandle):
 
     async def _drive(self) -> None:
         last: list[TurnEvent] = []
+        prompt_at_work.set(self._prompt_id)  # of this task alone
         self._underway = True
         try:
             self._session.work.begin(self)

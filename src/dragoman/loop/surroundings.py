@@ -42,8 +42,9 @@ _HIDDEN_BUT_TOLD = frozenset((
 class Orientation:
     """What one conversation says about its surroundings, and when."""
 
-    def __init__(self, memory: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, memory: Sequence[tuple[str, str]] = (), temporary: str = "") -> None:
         self._memory = tuple(memory)
+        self._temporary = temporary
         self._has_looked = False
         self._added: list[str] = []
 
@@ -65,9 +66,9 @@ class Orientation:
         has_looked, self._has_looked = self._has_looked, True
         described = _earlier_descriptions(history) if not has_looked else []
         if not history.view.messages or not (has_looked or described):
-            return "environment", environment_text(gather_surroundings(directories, self._memory))
+            return "environment", environment_text(gather_surroundings(directories, self._memory, self._temporary))
         if described:
-            return "changed", changed_text(described, gather_surroundings(directories, self._memory))
+            return "changed", changed_text(described, gather_surroundings(directories, self._memory, self._temporary))
         return "changed", added_text(tuple(map(escape_name, directories)), folder_trees(added)) if added else ""
 
 
@@ -81,15 +82,29 @@ def _earlier_descriptions(history: History) -> list[str]:
     return [entry.message.text for entry in current_entries(history.entries) if isinstance(entry, Said) and is_setup(entry.about)]
 
 
-def gather_surroundings(directories: Sequence[str], memory: Sequence[tuple[str, str]] = ()) -> Surroundings:
+def gather_surroundings(directories: Sequence[str], memory: Sequence[tuple[str, str]] = (), temporary: str = "") -> Surroundings:
+    """`temporary` is the project's own folder, made here; if it is not given or cannot be made, the system's is told."""
     return Surroundings(
         date=today(os.environ),
         system=sys.platform,
         directories=tuple(map(escape_name, directories)),
-        temporary=escape_name(temporary_directory()),
+        temporary=escape_name(_make_private(temporary) or temporary_directory()),
         trees=folder_trees(directories),
         memory=tuple(memory),
     )
+
+
+def _make_private(folder: str) -> str:
+    """The folder, for the user alone; empty if it cannot be made."""
+    if not folder:
+        return ""
+    from dragoman.base.private import make_directory
+
+    try:
+        make_directory(folder)
+    except OSError:
+        return ""
+    return os.path.realpath(folder)
 
 
 def temporary_directory() -> str:
@@ -104,32 +119,29 @@ def temporary_directory() -> str:
 
 
 def today(env: Mapping[str, str], when: time.struct_time | None = None) -> str:
-    """The date as the user would write it out, by LC_ALL, LC_TIME or LANG; in English if the system lacks the language."""
+    """The date as the user would write it out, by LC_ALL, LC_TIME or LANG; in English if we do not know the language.
+
+    The system's own locales are not asked: few are installed, and setting one would change it for the whole process.
+    """
     when = when or time.localtime()
     name = env.get("LC_ALL") or env.get("LC_TIME") or env.get("LANG") or ""
     language, _, country = name.partition(".")[0].partition("@")[0].partition("_")
-    if language in ("", "C", "POSIX", "en"):
-        day_first = language == "en" and country not in ("", "US", "CA", "PH")
-        return time.strftime(f"%A, {when.tm_mday} %B %Y" if day_first else f"%A, %B {when.tm_mday}, %Y", when)
-    form = "%Y-%m-%d, %A" if language in ("zh", "ja", "ko") else f"%A, {when.tm_mday} %B %Y"
-    return _in_language(name, form, when) or today({}, when)
+    if language not in ("", "C", "POSIX", "en"):
+        from dragoman.base.dates import write_date
+
+        if text := write_date(when, language, country):
+            return text
+    weekday, month = _WEEKDAYS[when.tm_wday], _MONTHS[when.tm_mon - 1]
+    if language == "en" and country not in ("", "US", "CA", "PH"):
+        return f"{weekday}, {when.tm_mday} {month} {when.tm_year}"
+    return f"{weekday}, {month} {when.tm_mday}, {when.tm_year}"
 
 
-def _in_language(name: str, form: str, when: time.struct_time) -> str:
-    """Empty if the system does not have the language, or encodes it in bytes that cannot be read."""
-    try:
-        import _locale
-    except ImportError:
-        return ""
-    was = _locale.setlocale(_locale.LC_TIME, None)
-    try:
-        _locale.setlocale(_locale.LC_TIME, name)
-        text = time.strftime(form, when)
-    except Exception:  # _locale.Error, or whatever strftime raises for bytes it cannot decode
-        return ""
-    finally:
-        _locale.setlocale(_locale.LC_TIME, was)
-    return text if text.isprintable() else ""
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
 
 
 # --- the folders ---------------------------------------------------------------------------------------------------------

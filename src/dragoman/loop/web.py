@@ -64,9 +64,16 @@ def offer_search(
     if mode == "off":
         return without, settings
     if mode == "grounding" and can_ground(searcher.session.model, without):
-        return without, msgspec.structs.replace(settings, search=True)
+        return without, _searching(settings)
     nobody_any_more = searcher.is_offered and not searcher.can_search()  # the model was changed to one that cannot
     return (without if nobody_any_more else specs), settings
+
+
+def _searching(settings: Settings) -> Settings:
+    """Answers that rest on a search are sampled as those of the tool are, unless the user has chosen otherwise."""
+    if settings.temperature is None and settings.top_p is None:
+        settings = msgspec.structs.replace(settings, temperature=0.0, top_p=1.0)
+    return msgspec.structs.replace(settings, search=True)
 
 
 def _can_search(model: Model) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.providers.redact import Secrets, known_secrets, redact
-from dragoman.values.contracts import Provider
+from dragoman.values.contracts import Provider, prompt_at_work
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response
 from dragoman.values.usage import Usage
@@ -44,6 +44,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: int = 0
     error: str = ""
     """The error's type."""
+    prompt_id: str = ""
+    """The prompt it was made for, as in `ToolCallRequested.prompt_id`; empty outside a run."""
 
 
 T = TypeVar("T")
@@ -149,7 +151,9 @@ class Logged(WrappingProvider):
         return self._on_finished is not None or self._log.isEnabledFor(logging.WARNING)
 
     def _watch(self, kind: Literal["stream", "generate", "count_tokens", "embed"], model: str, request: Request | None) -> _RunningRequest:
-        watch = _RunningRequest(kind, f"{self.name} {model} #{next(self._numbers)}", model, self._clock())
+        prompt_id = prompt_at_work.get()
+        label = f"{self.name} {model} #{next(self._numbers)}{f' [{prompt_id}]' if prompt_id else ''}"
+        watch = _RunningRequest(kind, label, model, self._clock(), prompt_id)
         if request is not None:
             watch.messages, watch.tools = len(request.messages), len(request.tools)
         if self._log.isEnabledFor(logging.INFO):
@@ -173,6 +177,8 @@ class Logged(WrappingProvider):
 
     def _log_failure(self, watch: _RunningRequest, error: BaseException) -> None:
         cancelled = not isinstance(error, Exception)
+        if watch.usage is not None:
+            watch.usage = msgspec.structs.replace(watch.usage, incomplete=1)
         figures = self._figures(watch, "cancelled" if cancelled else "failed", "" if cancelled else type(error).__name__)
         if cancelled:
             self._log.info("%s: cancelled, %s", watch.label, _LazyText(_describe, figures))
@@ -195,6 +201,7 @@ class Logged(WrappingProvider):
             messages=watch.messages,
             tools=watch.tools,
             error=error,
+            prompt_id=watch.prompt_id,
         )
 
     def _cost(self, watch: _RunningRequest) -> float | None:
@@ -238,11 +245,14 @@ class Logged(WrappingProvider):
 class _RunningRequest:
     """A request while it runs."""
 
-    def __init__(self, kind: Literal["stream", "generate", "count_tokens", "embed"], label: str, model: str, started: float) -> None:
+    def __init__(
+        self, kind: Literal["stream", "generate", "count_tokens", "embed"], label: str, model: str, started: float, prompt_id: str
+    ) -> None:
         self.kind: Literal["stream", "generate", "count_tokens", "embed"] = kind
         self.label = label
         self.model = model
         self.started = started
+        self.prompt_id = prompt_id
         self.messages = self.tools = self.retries = 0
         self.first_event_s: float | None = None
         self.usage: Usage | None = None
@@ -264,10 +274,11 @@ def _describe(figures: Figures) -> str:
     words = [figures.finish]
     if usage is not None:
         cache = f" ({usage.cache_read_tokens} read from cache, {usage.cache_write_tokens} written)"
-        words.append(f"{usage.input_tokens} tokens in{cache if usage.cache_read_tokens or usage.cache_write_tokens else ''}")
-        words.append(f"{usage.output_tokens} out")
-    if figures.cost_usd is not None:
-        words.append(f"${figures.cost_usd:.6f}")
+        least = "at least " if usage.incomplete else ""
+        words.append(f"{least}{usage.input_tokens} tokens in{cache if usage.cache_read_tokens or usage.cache_write_tokens else ''}")
+        words.append(f"{least}{usage.output_tokens} out")
+        if figures.cost_usd is not None:
+            words.append(f"{least}${figures.cost_usd:.6f}")
     if figures.first_event_s is not None:
         words.append(f"first event {figures.first_event_s:.3f} s")
     words.append(f"total {figures.total_s:.3f} s")

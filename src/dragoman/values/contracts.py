@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from contextvars import ContextVar
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -15,6 +16,9 @@ from dragoman.values.events import ResponseFinished, StreamEvent
 from dragoman.values.messages import Blob, FileRef, Request, Response, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.record import Entry, ToolOutcome
+
+prompt_at_work = ContextVar("prompt_at_work", default="")
+"""The id of the prompt that the current task works on; empty outside a run. For logs: so it need not pass through every call."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
