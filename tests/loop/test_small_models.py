@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from agents import make_agent
 from dragoman.loop.agent import Agent
 from dragoman.loop.guard import LoopGuard
-from dragoman.loop.small_model import shorten
+from dragoman.loop.small_model import is_about_files, shorten
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
+from dragoman.values.events import NoticeGiven
 from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING
 from dragoman.values.parts import text_of
@@ -184,3 +186,77 @@ def test_the_guard_counts_what_went_well_and_knows_a_repetition() -> None:
     assert (guard.successes, guard.has_repeated) == (0, False)
     guard.check_call(ToolCall("2", "a", '{"y":2,"x":1}'), failed=False)
     assert (guard.successes, guard.has_repeated) == (1, True)
+
+
+# --- an answer for which nothing was read
+
+
+def notices(script: str, prompts: list[str], folder: Path, profile: Profile = UNBOUND, **options: Any) -> list[list[str]]:
+    """What the user is told beside each answer."""
+    (folder / "a.txt").write_text("The word is marmalade.\n")
+
+    async def go() -> list[list[str]]:
+        async with make_agent(ScriptedProvider(script, profile=profile), workspace=folder, **options) as agent:
+            return [
+                [event.message async for event in agent.run(prompt) if isinstance(event, NoticeGiven) and event.about == "answer"]
+                for prompt in prompts
+            ]
+
+    return asyncio.run(go())
+
+
+def test_an_answer_about_files_for_which_nothing_was_read_says_so(tmp_path: Path) -> None:
+    """The smallest model answered "The tests pass." and had run nothing."""
+    ((told,),) = notices("text: The tests pass.", ["Do the tests pass?"], tmp_path)
+    assert told == "no file was read and no command was run for this answer: what scripted says of them is a guess"
+
+
+def test_nothing_is_said_where_something_was_read_now_or_before(tmp_path: Path) -> None:
+    call = '<tool_call>{"name": "read_file", "arguments": {"file_path": "a.txt"}}</tool_call>'
+    script = f"text: {call}\n---\ntext: Marmalade.\n---\ntext: One line."
+    assert notices(script, ["What is in the file a.txt?", "How many lines has the file?"], tmp_path) == [[], []]
+
+
+def test_nothing_is_said_of_larger_models_and_where_there_are_no_tools(tmp_path: Path) -> None:
+    assert notices("text: They do.", ["Do the tests pass?"], tmp_path, Profile()) == [[]]
+    assert notices("text: They do.", ["Do the tests pass?"], tmp_path, builtin=False) == [[]]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Do the tests pass?",
+        "do our unit tests pass",
+        "What does src/main.py do?",
+        "Summarise README.md.",
+        "List all files",
+        "How many Python files are here?",
+        "fix this build",
+        "Explain the code.",
+        "测试通过了吗？",
+        "这个项目是做什么的？",
+        "read `setup.cfg`",
+    ],
+)
+def test_questions_about_the_workspace(asked: str) -> None:
+    assert is_about_files(asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "hi",
+        "What is a unit test?",
+        "Write a haiku about rain.",
+        "What is 3.5 times 2?",
+        "Translate: good morning",
+        "Who are you?",
+        "Is Paris the capital of France?",
+        "e.g. what is a monad?",
+        "Explain this code:\n```\nx = 1\n```",
+        "Summarise the file:\n" + "words of the file\n" * 50,
+        "",
+    ],
+)
+def test_questions_about_anything_else(asked: str) -> None:
+    assert not is_about_files(asked)

@@ -14,7 +14,7 @@ from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions
 from dragoman.loop.prepare import is_short, take_prompt
 from dragoman.loop.result import Result, with_answer, with_error
-from dragoman.loop.small_model import reminder_to_answer
+from dragoman.loop.small_model import reminder_to_answer, unread_notice
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
 from dragoman.values.contracts import prompt_at_work
@@ -32,6 +32,7 @@ from dragoman.values.errors import (
 from dragoman.values.events import (
     ErrorRaised,
     LoopSuspected,
+    NoticeGiven,
     PromptAccepted,
     Retrying,
     StreamInvalid,
@@ -56,6 +57,7 @@ class Run(RunHandle):
         self._history = harness.session.history
         self._prompt = prompt
         self._options = options
+        self._asked = prompt.text if prompt is not None else ""
         self._prompt_id = ""
         self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None
@@ -93,6 +95,8 @@ class Run(RunHandle):
             if answer is None:
                 continue  # it was broken off for repeating itself
             if not answer.message.calls:
+                if notice := unread_notice(self._session.model, self._asked, self._history.view):
+                    self._emit(NoticeGiven("answer", notice))
                 return _check_end(answer)
             self._check_for_loops(await self._carry_out(answer.message.calls))
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
@@ -138,7 +142,7 @@ class Run(RunHandle):
         self._turns += 1
         self._requests += 1
         self._guard.start_answer()
-        reminder = reminder_to_answer(self._session.model, self._guard, self._prompt.text if self._prompt is not None else "")
+        reminder = reminder_to_answer(self._session.model, self._guard, self._asked)
         turn = self._turn = Turn(
             self._session.model, self._history, self._harness.limits.answers, prompt_id=self._prompt_id, reminder=reminder
         )

@@ -7,6 +7,8 @@ from collections.abc import Collection
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
+from dragoman.context.view import View
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.model import Model
 from dragoman.values.messages import Message, ToolSpec, user
@@ -16,6 +18,19 @@ MAX_QUESTION_CHARS = 1_000
 """A longer question costs more to read again than it helps."""
 
 _ANSWER = user(ANSWER_NOTE)
+
+MAX_ASKED_CHARS = 400
+"""A longer prompt, or one with a fence, brings along what it is about."""
+_THINGS = (
+    "files? folders? director(?:y|ies) tests? code codebase repo repository project functions? class(?:es)? modules? packages? scripts? "
+    "readme config configuration makefile commits? branch branches diff changes build errors?"
+).replace(" ", "|")
+_POINTING = "the|this|my|our|these|those|all|each|every|which|any|how many|run|read|list|open|show|find|count|fix|check"
+_ABOUT_FILES = (
+    rf"\b(?:{_POINTING})\b(?:\s+[\w.-]+){{0,2}}?\s+(?:{_THINGS})\b"  # do the tests pass, list all files
+    r"|(?:^|[\s'\"`(])(?:[\w.-]+/)*(?:[\w-]{2,}\.[A-Za-z]\w{0,4}|[\w-]\.[A-Za-z]\w{1,4})(?=$|[\s'\"`),:;?!]|\.(?:\s|$))"  # src/main.py
+    r"|文件|目录|文件夹|测试|代码|项目|仓库|函数|脚本|运行"
+)
 
 
 def wants_short_prompt(model: Model) -> bool:
@@ -40,6 +55,25 @@ def shorten(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
     schema |= {"properties": kept, "required": list(kept)}
     schema.pop("additionalProperties", None)  # it is checked all the same; the grammar allows no other names
     return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
+
+
+def unread_notice(model: Model, asked: str, view: View) -> str:
+    """What the user is told where a model too small to be trusted answered a question about their files without looking; else empty.
+
+    It is a fact and not a judgement: nothing was read or run. Where anything was read earlier in the conversation, nothing is said.
+    """
+    if model.profile.small is None or not view.tools or any(message.results for message in view.messages):
+        return ""
+    return say("loop.nothing_was_read", model=model.name) if is_about_files(asked) else ""
+
+
+def is_about_files(asked: str) -> bool:
+    """Whether a prompt asks about what is in the workspace: its files, tests and commands, or a file by its name."""
+    if len(asked) > MAX_ASKED_CHARS or "```" in asked or asked.count("\n") > 3:
+        return False
+    import re
+
+    return re.search(_ABOUT_FILES, asked, re.IGNORECASE) is not None
 
 
 def reminder_to_answer(model: Model, guard: LoopGuard, question: str) -> Message | None:

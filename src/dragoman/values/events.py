@@ -231,9 +231,9 @@ class ModelSwitched(msgspec.Struct, frozen=True, tag="model_switched"):
 
 class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
     """Something the user should know beside how the run goes: a setting the model is not sent, a fallback model that cannot be used, a
-    refused prompt that the model does not see again."""
+    refused prompt that the model does not see again, an answer about files of which none was read."""
 
-    about: Literal["settings", "fallback", "prompt"]
+    about: Literal["settings", "fallback", "prompt", "answer"]
     message: str
 
 

@@ -43,6 +43,7 @@ TEXTS = {
     "loop.cancelled": "cancelled",
     "loop.turn_limit": "stopped after {turns} turns; say `go on` to continue, or allow more turns (max_turns)",
     "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
+    "loop.nothing_was_read": "no file was read and no command was run for this answer: what {model} says of them is a guess",
     "loop.cut": "the answer was cut at the output limit; say `go on` to continue, or raise settings.max_output_tokens",
     "loop.cut_before_use": "the answer was cut at the output limit before it said anything useful; ask for less at once, or raise "
     "settings.max_output_tokens",
