@@ -90,6 +90,7 @@ LATER = {
     "providers.anthropic_schema": "only where the answer must be JSON",
     "providers.fetched_auth": "only where a command prints the key",
     "providers.google_auth": "only for Vertex AI",
+    "providers.repeated_keys": "only where an answer comes from a service with a key",
     "providers.stored_keys": "only where no variable has the key",
     "providers.fault_body": "only where a service answers with an error",
     "providers.logged": "only with --debug",

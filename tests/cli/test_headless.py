@@ -377,3 +377,17 @@ def test_debug_says_what_is_done_and_never_the_key(place: Place, serve: Serve) -
     assert (done.code, done.out) == (0, "ok\n")
     assert "dragoman.providers" in done.err
     assert "read_file a.txt ✓" in done.err
+
+
+@pytest.mark.parametrize("output", ["text", "json", "stream-json"])
+@pytest.mark.parametrize("model", PROTOCOLS.values(), ids=list(PROTOCOLS))
+def test_a_key_that_the_service_repeats_reaches_neither_standard_output_nor_the_log(
+    place: Place, serve: Serve, model: str, output: str
+) -> None:
+    serve(script(["text piece=4: It is " + KEY + ".", calls(("read_file", {"file_path": KEY}))], f"text piece=2: Yes, {KEY}, it is."))
+    done = place.ask("hi", "--output-format", output, model=model)
+    assert done.code == 0
+    assert output == "stream-json" or "Yes, REDACTED, it is." in done.out
+    logs = "".join(path.read_text() for path in (place.home / "dragoman").rglob("*.jsonl"))
+    assert "REDACTED" in logs
+    assert KEY not in done.out + done.err + logs

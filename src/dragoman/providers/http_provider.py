@@ -207,9 +207,27 @@ class HttpProvider(Provider):
         to = self._to(request.model)
         try:
             data = await self._json(self._prepared(request, stream=False), _whole_answer_s(to.profile))
+            return self._whole_answer(data, request, to)
         except _AnswerInError as found:
             return found.response
-        return self._whole_answer(data, request, to)
+        except ProviderError as error:
+            self._take_secrets_out(error)
+            raise
+
+    def _hiding(self, decoder: StreamDecoder) -> StreamDecoder:
+        """The decoder of an answer that does not repeat our key."""
+        if not (secrets := self._auth.secrets()):
+            return decoder
+        from dragoman.providers.repeated_keys import hiding_decoder  # an answer has come: nobody waits for a request any more
+
+        return hiding_decoder(decoder, secrets)
+
+    def _hide_keys(self, response: Response) -> Response:
+        if not (secrets := self._auth.secrets()):
+            return response
+        from dragoman.providers.repeated_keys import hide_keys
+
+        return hide_keys(response, secrets)
 
     @asynccontextmanager
     async def _streaming(self, request: Request) -> AsyncGenerator[AsyncGenerator[StreamEvent, None], None]:
@@ -221,7 +239,7 @@ class HttpProvider(Provider):
             if answer.headers.get("content-type", "").startswith("application/json"):
                 events = self._unstreamed(answer, request, to)
             else:
-                decoder = self._wire.decoder(to, lambda: _used_ids(request))
+                decoder = self._hiding(self._wire.decoder(to, lambda: _used_ids(request)))
                 events = _decoded(answer, decoder, self._wire.framing(), to.profile, deadline)
             async with aclosing(events):
                 try:
@@ -312,7 +330,7 @@ class HttpProvider(Provider):
             finally:
                 await context.__aexit__(None, None, None)
             if (answered := _answer_in(body, answer.status, self._wire)) is not None:
-                raise _AnswerInError(answered)
+                raise _AnswerInError(self._hide_keys(answered))
             error = error_from_status(answer.status, answer.headers, body, self._deployment)
             if attempt == 1 and isinstance(error, Unauthorized) and await self._auth.refresh(credentials):
                 continue
@@ -348,7 +366,7 @@ class HttpProvider(Provider):
     def _whole_answer(self, data: Any, request: Request, to: Destination) -> Response:
         if isinstance(data, dict) and data.get("error"):
             raise error_from_event(data, to)
-        return self._read(self._wire.from_wire, data, to, lambda: _used_ids(request))
+        return self._hide_keys(self._read(self._wire.from_wire, data, to, lambda: _used_ids(request)))
 
     def _read(self, reader: Callable[..., Any], *data: Any) -> Any:
         try:
@@ -358,11 +376,14 @@ class HttpProvider(Provider):
             raise StreamBroken(say("providers.answer_shape", reason=reason), provider=self.name) from error
 
     def _take_secrets_out(self, error: ProviderError) -> None:
-        """Redact the message: some services repeat the key in their error."""
+        """Redact what the service said: some repeat the key in their error."""
         message = change_values(error.message, lambda text: redact(text, self._auth.secrets))
         redacted = redact(message, self._auth.secrets)
         error.message = message if redacted == message else redacted
         error.args = (error.message,)
+        error.request_id, error.code, error.field = (
+            redact(text, self._auth.secrets) for text in (error.request_id, error.code, error.field)
+        )
 
     def _too_many(self) -> TimedOut:
         message = say("providers.too_many_requests", count=requests_under_way.inside, minutes=WAIT_FOR_OTHERS_S / 60)
@@ -387,8 +408,13 @@ async def _decoded(
     with closing(Deadline(deadline)) as limit:
         async with aclosing(answer.chunks()) as chunks:
             async with aclosing(_events(chunks, decoder, framing, profile, limit)) as events:
-                async for event in events:
-                    yield event
+                try:
+                    async for event in events:
+                        yield event
+                except ProviderError:
+                    for event in _held_back(decoder):
+                        yield event
+                    raise
             for event in decoder.close():
                 yield event
             await _drain(chunks)
@@ -423,6 +449,12 @@ async def _events(
             limit.at = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
             if decoder.ended:
                 return  # nothing behind the end counts, whether it came in the same chunk or in another
+
+
+def _held_back(decoder: StreamDecoder) -> list[StreamEvent]:
+    """What a decoder has kept to itself, where the answer broke off."""
+    flush = getattr(decoder, "flush", None)
+    return flush() if flush is not None else []
 
 
 def _fed(decoder: StreamDecoder, name: str, data: bytes) -> list[StreamEvent] | None:
