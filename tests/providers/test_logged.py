@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -267,14 +269,38 @@ def test_a_request_that_cannot_be_prepared_fails_in_its_own_words(logger: loggin
     assert "unknown bytes" in lines()[0]
 
 
-def test_a_telemetry_hook_that_fails_harms_nobody(logger: logging.Logger, log: Any) -> None:
-    lines = log(logging.WARNING)
+def test_a_telemetry_hook_that_fails_harms_no_request_and_is_reported(logger: logging.Logger) -> None:
+    """It vanished where logging was not set up."""
+    reported: list[dict[str, Any]] = []
 
     def hook(figures: Figures) -> None:
         raise RuntimeError("broken")
 
-    assert asyncio.run(collect(Logged(Played(EVENTS), logger, on_finished=hook))) == EVENTS
-    assert lines() == ["WARNING the telemetry hook failed"]
+    async def go() -> list[Any]:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        return await collect(Logged(Played(EVENTS), logger, on_finished=hook))
+
+    assert asyncio.run(go()) == EVENTS
+    assert [(context["message"], repr(context["exception"])) for context in reported] == [
+        ("on_finished of dragoman.Logged failed; the request went on without it", "RuntimeError('broken')")
+    ]
+
+
+def test_it_is_seen_in_a_program_that_set_nothing_up() -> None:
+    program = """
+import asyncio
+import dragoman as dm
+
+def hook(figures):
+    raise RuntimeError("broken")
+
+provider = dm.Logged(dm.testing.ScriptedProvider("text: Hello."), on_finished=hook)
+print(asyncio.run(provider.generate(dm.build_request("m", "Hello"))).message.text)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "Hello.\n"
+    assert "on_finished of dragoman.Logged failed" in done.stderr
+    assert "RuntimeError: broken" in done.stderr
 
 
 def test_the_rest_of_the_contract_is_watched_too(logger: logging.Logger, log: Any) -> None:

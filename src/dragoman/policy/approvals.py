@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode, MustAsk, grant_key, judge
 from dragoman.values.contracts import Allow, Ask, Deny, Intent, Tool
+from dragoman.values.errors import Cancelled
 from dragoman.values.messages import ToolCall, ToolSpec
 
 NO_ONE_TO_ASK = (
@@ -76,7 +79,7 @@ class Approvals:
         return intent
 
     async def _ask_person(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny:
-        answer = await ask(call, view)
+        answer = await self._answer_of(ask, call, view)
         if isinstance(answer, Deny):
             return answer
         if answer.arguments:
@@ -101,3 +104,18 @@ class Approvals:
             self.on_ruling("refused", call, intent, verdict.reason)
         elif grant_key(tool.spec, intent) in self.grants.saved and isinstance(judge(tool.spec, intent, self.mode), MustAsk):
             self.on_ruling("granted", call, intent, "")
+
+    async def _answer_of(self, ask: Ask, call: ToolCall, view: Intent) -> Allow | Deny:
+        """What the person says. A failing `ask` refuses the call; whoever wrote it hears of it from the event loop, not from the model."""
+        try:
+            asked = ask(call, view)
+            answer = await asked if isinstance(asked, Awaitable) else asked
+            if not isinstance(answer, Allow | Deny):
+                raise TypeError(say("policy.ask_answer", answer=repr(answer)[:80]))
+        except (EOFError, Cancelled):  # the person went away: nothing has failed
+            raise
+        except Exception as error:
+            failed = {"message": str(say("policy.ask_failed", tool=call.name)), "exception": error}
+            asyncio.get_running_loop().call_exception_handler(failed)
+            raise
+        return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import time
@@ -11,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.providers.redact import Secrets, known_secrets, redact
 from dragoman.values.contracts import Provider, prompt_at_work
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
@@ -55,7 +57,8 @@ class Logged(WrappingProvider):
     """Wraps a Provider. Every event and exception passes through unchanged.
 
     INFO logs when a request starts and ends, WARNING when it fails, DEBUG adds bodies, truncated and with secrets redacted.
-    With logging off and no `on_finished`, the wrapped provider's own stream is returned, so it costs nothing.
+    With logging off and no `on_finished`, the wrapped provider's own stream is returned, so it costs nothing. What `on_finished` raises
+    goes to the event loop's exception handler, which prints it unless the program has set another.
     """
 
     def __init__(
@@ -218,8 +221,9 @@ class Logged(WrappingProvider):
             return
         try:
             self._on_finished(figures)
-        except Exception:
-            self._log.warning("the telemetry hook failed", exc_info=True)
+        except Exception as error:  # the request has been answered, and must not fail for it
+            failed = {"message": str(say("providers.hook_failed")), "exception": error}
+            asyncio.get_running_loop().call_exception_handler(failed)
 
     def _body(self, request: Request | None) -> bytes | None:
         if request is None:

@@ -63,7 +63,8 @@ class AskTheUser:
                 "nobody is there to be asked: go on as you think best, or stop and say what you need to know", "no_user"
             ).output()
         try:
-            answer = valid_unicode(str(await self._ask_user(question, choices) or "")).strip()
+            asked = self._ask_user(question, choices)
+            answer = valid_unicode(str((asked if isinstance(asked, str | None) else await asked) or "")).strip()
         except (EOFError, KeyboardInterrupt, Cancelled):
             answer = ""
         except asyncio.CancelledError:

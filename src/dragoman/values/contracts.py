@@ -270,8 +270,9 @@ Align = Callable[[ToolCall, Mapping[str, Any], Sequence[ToolSpec]], MeantCall | 
 
 Decide = Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny]]
 """Decides whether a call may run. Returns an awaitable if a person must be asked."""
-Ask = Callable[[ToolCall, Intent], Awaitable[Allow | Deny]]
-"""Asks a person to approve a call. Supplied by the front end; headless, it denies."""
-AskUser = Callable[[str, Sequence[str]], Awaitable[str]]
-"""Asks a person the model's own question, with its choices, and returns the answer."""
+Ask = Callable[[ToolCall, Intent], Allow | Deny | Awaitable[Allow | Deny]]
+"""Asks a person to approve a call. Supplied by the front end; headless, it denies. It may be async or plain; a plain one holds up the event
+loop of the run while it asks. If it raises, the call is refused, and the event loop's exception handler is told."""
+AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
+"""Asks a person the model's own question, with its choices, and returns the answer. It may be async or plain, as Ask."""
 Launch = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Any]]

@@ -59,6 +59,7 @@ TEXTS = {
     "of {limit:.0f} s",
     "providers.wait_far_too_long": "{message} — the service asks to wait {seconds:.0f} s, which is longer than the limit of {limit:.0f} s",
     "providers.unusable_content": "the answer's content is unusable",
+    "providers.hook_failed": "on_finished of dragoman.Logged failed; the request went on without it",
     # --- timeouts
     "providers.too_many_requests": "{count} requests of this process are under way, and none ended within {minutes:.0f} minutes; run "
     "fewer agents at once",
