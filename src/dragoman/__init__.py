@@ -1,8 +1,9 @@
 """Dragoman: one conversation, every model's dialect.
 
 This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
-first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.errors`, `dragoman.events`,
-`dragoman.messages`, `dragoman.options`, `dragoman.record`, and the doubles for tests in `dragoman.testing`.
+first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.context`, `dragoman.contracts`,
+`dragoman.errors`, `dragoman.events`, `dragoman.messages`, `dragoman.options`, `dragoman.record`, and the doubles for tests in
+`dragoman.testing`.
 """
 
 __version__ = "0.1.0"
@@ -10,6 +11,8 @@ __version__ = "0.1.0"
 # The name typing.TYPE_CHECKING without the cost of importing typing: type checkers take it as true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from dragoman import context as context
+    from dragoman import contracts as contracts
     from dragoman import errors as errors
     from dragoman import events as events
     from dragoman import messages as messages
@@ -88,7 +91,7 @@ if TYPE_CHECKING:
     from dragoman.values.usage import Prices as Prices
     from dragoman.values.usage import Usage as Usage
 
-_MODULES = ("errors", "events", "messages", "options", "record", "testing")
+_MODULES = ("context", "contracts", "errors", "events", "messages", "options", "record", "testing")
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.loop.agent",
     "Allow": "dragoman.values.contracts",

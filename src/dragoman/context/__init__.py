@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from dragoman.context.prune import prune_outdated as prune_outdated
     from dragoman.context.replay import replay_cost as replay_cost
     from dragoman.context.settings import PruneRule as PruneRule
+    from dragoman.context.tokens import estimate_tokens as estimate_tokens
 
 _HOME = {
     "PruneRule": "dragoman.context.settings",
+    "estimate_tokens": "dragoman.context.tokens",
     "prune_outdated": "dragoman.context.prune",
     "replay_cost": "dragoman.context.replay",
 }

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.values.messages import Blob, Citation, FileRef, Message, Part, Text, Thought, ToolCall, ToolResult, ToolSpec
+from dragoman.values.messages import Blob, Citation, FileRef, Message, Part, Request, Text, Thought, ToolCall, ToolResult, ToolSpec
+from dragoman.values.profile import Profile
 
 ASCII_PER_TOKEN = 3.9
 """Characters of English and code per token; measured, with the factor, on real sessions."""
@@ -26,6 +27,34 @@ OTHER_BYTES_PER_TOKEN = 60
 MIN_SCALE, MAX_SCALE = 0.4, 3.0
 _MEMORY = 0.9
 """The weight of what was learned before, relative to what is learned now."""
+
+
+Sizable = str | Part | Message | ToolSpec | Request
+"""What an estimate can be made of."""
+
+
+def estimate_tokens(of: Sizable | Iterable[Sizable], profile: Profile | None = None) -> int:
+    """About how many input tokens a text, a message, a part of one, a tool or a whole request has; of several, their sum.
+
+    Nothing is sent. With a model's profile (`provider.profile(name)`) it is scaled to its tokenizer. For the service's own count:
+    `await provider.count_tokens(request)`.
+    """
+    raw = sum(map(_raw_tokens, [of] if isinstance(of, Sizable) else of))
+    return round(raw * (profile.token_scale if profile is not None else 1.0))
+
+
+def _raw_tokens(of: Sizable) -> float:
+    match of:
+        case str():
+            return text_tokens(of)
+        case Message():
+            return message_tokens(of)
+        case ToolSpec():
+            return tools_tokens((of,))
+        case Request():
+            return text_tokens(of.system) + tools_tokens(of.tools) + sum(map(message_tokens, of.messages))
+        case _:
+            return part_tokens(of)
 
 
 def text_tokens(text: str) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -76,6 +76,9 @@ class LocalProvider(HttpProvider):
     async def generate(self, request: Request) -> Response:
         """Uses the stream: an answer that is not streamed cannot be cancelled."""
         return await Provider.generate(self, request)
+
+    async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
+        raise Unsupported(say("values.no_embeddings", name=self.name))
 
     async def count_tokens(self, request: Request) -> int:
         """Counted by the model's own tokenizer, including the chat template."""

@@ -56,7 +56,8 @@ def close_calls(harness: Harness, scheduler: Scheduler | None, requested: Collec
         harness.ledger.finish_tool(closed, "cancelled")
         if call.id in requested:
             events.append(ToolCallUpdated(call.id, "cancelled"))
-            events.append(ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled", outcome="cancelled"))
+            finished = ToolCallFinished(call.id, (closed,), error="cancelled", error_type="cancelled", outcome="cancelled", name=call.name)
+            events.append(finished)
     return events
 
 

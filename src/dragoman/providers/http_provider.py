@@ -258,6 +258,7 @@ class HttpProvider(Provider):
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         model = model or self._deployment.embed_model
         if not model:
+            self._wire.embed_request((), self._to(""))  # a protocol without embeddings says so: naming a model would not help
             raise Unsupported(say("providers.no_embed_model", deployment=self.name))
         to = self._to(model)
         batch = self._deployment.embed_batch or len(texts)

@@ -41,6 +41,7 @@ def finished_event(report: CallReport, repairs: tuple[str, ...]) -> ToolCallFini
         changed=output.changed,
         outcome=report.outcome,
         repairs=repairs,
+        name=report.call.name,
     )
 
 

@@ -159,6 +159,8 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     outcome: ToolOutcome = "finished"
     repairs: tuple[str, ...] = ()
     """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
+    name: str = ""
+    """The tool's name."""
 
 
 class StreamInvalid(msgspec.Struct, frozen=True, tag="invalid_stream"):
