@@ -1,0 +1,64 @@
+"""Every piece of code in docs/agent.md runs as it stands, against a service on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import re
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman as dm
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "agent.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+SCRIPT = "script: end=repeat\n---\ntext: At the quay."
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dm.testing.MockServer]:
+    """A service that answers every request, whatever its protocol, in a thread of its own."""
+    loop, server = asyncio.new_event_loop(), dm.testing.MockServer(SCRIPT)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+    for name in ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "key-for-tests")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    yield server
+    asyncio.run_coroutine_threadsafe(server.aclose(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
+
+
+def run_block(code: str) -> dict[str, Any]:
+    """Run a block as the body of a coroutine, with `model` and `seq` as the page uses them. Returns its names."""
+    names: dict[str, Any] = {"dm": dm, "model": "anthropic/claude-sonnet-5-5", "seq": 1}
+    body = f"async def block(model, seq):\n{textwrap.indent(code, '    ')}\n    return locals()"
+    exec(compile(body, "docs/agent.md", "exec", dont_inherit=True), names)
+
+    async def go() -> dict[str, Any]:
+        local = await names["block"](names["model"], names["seq"])
+        for agent in (value for value in local.values() if isinstance(value, dm.Agent)):
+            await agent.aclose()
+        return local
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)), ids=lambda number: BLOCKS[number].strip().splitlines()[-1][:40])
+def test_the_code_on_the_page_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: dm.testing.MockServer) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(builtins, "input", lambda prompt: "y")
+    with dm.Agent("gemini", session="sessions") as before:
+        before.run_sync("A conversation to resume.")
+    run_block(BLOCKS[number])
+    assert not [request.violation for request in service.requests if request.violation]
