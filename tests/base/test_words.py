@@ -101,6 +101,35 @@ def test_every_text_can_be_filled() -> None:
         assert say(key, **{name: 1 if f"{{{name}:" in text else "x" for name in places_in(text)})
 
 
+COUNTS = re.compile(
+    r"\{(?P<name>count|results|lines|entries|requests|turns|times|bytes|calls|lost|chars|tokens|before|wrote|offered)(?P<form>:,)?\}"
+    r" (?:\w+ )?(?:\w+s|entries|searches|are|were)\b"
+)
+AMOUNTS = {"loop.too_long", "live_most_searches"}
+"""Sentences about amounts that are never one."""
+
+
+def test_no_sentence_says_1_answers() -> None:
+    """A count and its noun stand in one place, in both forms."""
+    assert {key for key, text in ENGLISH.items() if COUNTS.search(text)} - AMOUNTS == set()
+
+
+def test_a_count_is_said_with_what_it_counts() -> None:
+    told = [say("http.cut_short", where="x", bytes=count) for count in (0, 1, 2, 1_234_567)]
+    assert [text.partition(" after ")[2].partition(";")[0] for text in told] == ["0 bytes", "1 byte", "2 bytes", "1,234,567 bytes"]
+    assert "1 byte that is not a complete record; it was left as it is" in say("sessions.torn_left", bytes=1)
+    assert "2 bytes that are not a complete record; they were left as they are" in say("sessions.torn_left", bytes=2)
+    assert say("sessions.undo_more", count=1) == "; and 1 more"
+    assert say("testing.script_ended", count=1).startswith("The script has ended: 1 answer was given")
+
+
+@pytest.mark.parametrize("key", [key for key, text in ENGLISH.items() if re.search(r"\{\w+:[^}]*\|", text)])
+def test_a_count_in_both_forms_is_given_as_a_number(key: str) -> None:
+    one, many = (say(key, **{name: count if f"{{{name}:" in ENGLISH[key] else "x" for name in places_in(ENGLISH[key])}) for count in (1, 2))
+    assert one != many
+    assert "|" not in one + many
+
+
 OF_THE_PROGRAM = re.compile(
     rf"(?<![\w-])--[a-z]| -[a-zA-Z]\b|(?<![\w/:.])/[a-z]+\b|\bdragoman ({'|'.join(COMMANDS)})\b|config\.toml|\[http\]"
 )

@@ -85,7 +85,7 @@ def test_a_page_with_bars_items_and_what_is_known(place: Place) -> None:
     assert len([line for line in lines if "pruned by 41, was" in line]) == 2
     for word in ("Pruned    ", "Next      ", "Estimate  ", "Cache     ", "Cost      $"):
         assert any(line.startswith(word) for line in lines), word
-    assert any("400 tokens (results: 2), the cache was cold" in line for line in lines)
+    assert any("400 tokens (2 results), the cache was cold" in line for line in lines)
     assert "\x1b" not in done.out
     assert place.run("context", session.session_id).out.splitlines()[:2] == lines[:2]
     assert place.run("context", session.session_id[-8:-3]).out.splitlines()[:2] == lines[:2]

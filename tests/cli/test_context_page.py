@@ -95,14 +95,14 @@ entry  age  tokens  what
    12   2m       5  answer  Done.
                544  unseen  not recorded: template, tools as text, examples
 
-Pruned    446 tokens fewer in the next request (results: 1); 180 not sent since
-          entry 9, 2m ago: 180 tokens (results: 1), the cache was cold, so it
-          cost nothing
-Next      170 tokens would be pruned (results: 1): the window filled up
+Pruned    446 tokens fewer in the next request (1 result); 180 not sent since
+          entry 9, 2m ago: 180 tokens (1 result), the cache was cold, so it cost
+          nothing
+Next      170 tokens would be pruned (1 result): the window filled up
 Estimate  2,666 tokens; the service counted 2,660 in the last request; so far
           the estimate was off by 28.5% (median of 3), at worst by 66.5%
 Cache     about 1,642 tokens (62%) should be read from it, last used 2m ago; of
-          the last request 2,350 were read (88%)
+          the last request, it read 2,350 (88%)
 Cost      $0.0062 for the input of the next request; $0.0163 so far (6,340
           tokens in (80% cached) · 240 out)
 """

@@ -563,7 +563,7 @@ def test_a_file_that_is_no_session_is_refused_with_its_name_and_what_to_do(write
     cases = {
         "claude-code, cline, codex, gemini-cli, pi": write({"a": 1}, name="other.jsonl"),
         "has no JSON": write("plain text\n", name="notes.txt"),
-        "has no JSON in it; ": write(name="empty.jsonl"),
+        "has no JSON object in it; ": write(name="empty.jsonl"),
         "resume session 20260101-000000-00000000": write(ours, name="ours.jsonl"),
         "without any messages": write(PI_HEAD, name="silent.jsonl"),
         "no such file": tmp_path / "nowhere.jsonl",

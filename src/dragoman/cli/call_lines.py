@@ -30,8 +30,8 @@ def context_change(event: ContextPruned | ContextCompressed) -> str:
 
 def _context_change(event: ContextPruned | ContextCompressed) -> str:
     if isinstance(event, ContextPruned):
-        return say("told_pruned", results=len(event.call_ids), tokens=f"{event.saved_tokens:,}")
-    before, after = f"{event.original_tokens:,}", f"{event.new_tokens:,}"
+        return say("told_pruned", results=len(event.call_ids), tokens=event.saved_tokens)
+    before, after = event.original_tokens, event.new_tokens
     if event.status == "compressed":
         return say("told_compressed", before=before, after=after)
     return say("told_not_compressed", status=event.status, before=before)
@@ -39,7 +39,7 @@ def _context_change(event: ContextPruned | ContextCompressed) -> str:
 
 def compressing(event: CompressionStarted) -> str:
     """A summary is being written: that may take a while."""
-    return say("told_compressing", tokens=f"{event.tokens:,}", window=f"{event.window:,}")
+    return say("told_compressing", tokens=event.tokens, window=event.window)
 
 
 def omission(event: FieldOmitted) -> str:
@@ -51,7 +51,7 @@ def omission(event: FieldOmitted) -> str:
 def prompt_progress(event: PromptRead) -> str:
     """How much of the prompt the model has read."""
     percent = min(100 * event.done_tokens // max(event.total_tokens, 1), 100)
-    return say("reading_prompt", percent=percent, tokens=f"{event.total_tokens:,}")
+    return say("reading_prompt", percent=percent, tokens=event.total_tokens)
 
 
 def _first_line(text: str) -> str:

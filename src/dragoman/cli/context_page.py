@@ -55,7 +55,7 @@ def page_of(
 def _bars(page: Page, plan: Plan, window_is_known: bool) -> None:
     share = plan.tokens / plan.window if plan.window else 0.0
     guess = "" if window_is_known else say("context_guessed_window")
-    page.line((say("context_next", tokens=f"{plan.tokens:,}", percent=_percent(share), window=f"{plan.window:,}") + guess, "bold"))
+    page.line((say("context_next", tokens=plan.tokens, percent=_percent(share), window=f"{plan.window:,}") + guess, "bold"))
     columns = min(page.look.columns - 4, WINDOW_COLUMNS) if page.look.columns else WINDOW_COLUMNS
     used = bar(share, columns)
     page.line(INDENT, (used, "red" if share > 0.9 else "yellow" if share > 0.5 else "green"), ("░" * (columns - len(used)), "dim"))
@@ -191,7 +191,7 @@ def _savings(plan: Plan) -> str:
     savings = plan.savings
     if not savings.prunings:
         return say("context_pruned_none")
-    words = say("context_pruned_all", results=savings.results, tokens=f"{savings.tokens:,}", not_sent=f"{savings.not_sent_tokens:,}")
+    words = say("context_pruned_all", results=savings.results, tokens=savings.tokens, not_sent=f"{savings.not_sent_tokens:,}")
     return words + (say("context_premium", tokens=f"{savings.premium_tokens:,}") if savings.premium_tokens else "")
 
 
@@ -202,7 +202,7 @@ def _prunings(plan: Plan, now_ms: int) -> Iterator[str]:
             seq=pruning.seq,
             age=age(now_ms - pruning.timestamp_ms),
             results=pruning.results,
-            tokens=f"{pruning.saved_tokens:,}",
+            tokens=pruning.saved_tokens,
             why=reason_words(pruning.reason),
         ) + _only_for(pruning.window)
 
@@ -215,13 +215,13 @@ def _next(plan: Plan) -> str:
     after = plan.next
     words = say("context_next_nothing")
     if after.prune:
-        words = say("context_next_prune", results=after.prune, tokens=f"{after.saved_tokens:,}", why=reason_words(after.reason))
+        words = say("context_next_prune", results=after.prune, tokens=after.saved_tokens, why=reason_words(after.reason))
     return words + (say("context_next_compress") if after.compress else "")
 
 
 def _estimate(plan: Plan) -> str:
     estimate = plan.estimate
-    words = say("context_estimate", tokens=f"{plan.tokens:,}")
+    words = say("context_estimate", tokens=plan.tokens)
     if estimate.reported_tokens:
         words += say("context_counted_last", tokens=f"{estimate.reported_tokens:,}")
     if estimate.measured:
@@ -237,7 +237,7 @@ def _cache(plan: Plan, now_ms: int) -> str:
     since = age(now_ms - cache.last_ms)
     if cache.expected_tokens:
         share = cache.expected_tokens / (plan.tokens or 1)
-        words = say("context_cache_warm", tokens=f"{cache.expected_tokens:,}", percent=_percent(share), age=since)
+        words = say("context_cache_warm", tokens=cache.expected_tokens, percent=_percent(share), age=since)
     elif cache.broken:
         words = say("context_cache_broken", why=reason_words(cache.broken))
     else:

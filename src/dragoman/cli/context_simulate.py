@@ -70,7 +70,7 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
         return jsontext.dumps(_to_json(calls, tariffs, costs, settings)) + "\n"
     page = Page(look_of(command.setup.config.color))
     tokens = sum(each.usage.input_tokens for each in calls if each.usage is not None)
-    page.fact("", 0, say("simulate_head", calls=f"{len(calls):,}", tokens=f"{tokens:,}"))
+    page.fact("", 0, say("simulate_head", calls=len(calls), tokens=tokens))
     has_own = bool(tariffs) and tariffs[0].is_own
     if not has_own:
         page.line((say("simulate_unpriced", model=view.model or say("context_no_model")), "yellow"))

@@ -17,11 +17,10 @@ _TITLE_CHARS = 100
 _LINE_CHARS = 300
 
 
-def as_text(transcript: Transcript, short_id: str) -> str:
+def as_text(transcript: Transcript) -> str:
     """The number before a step is the one for `rewind --to` and `fork --at`."""
     facts = [
-        short_id,
-        transcript.session_id if transcript.session_id != short_id else "",
+        transcript.session_id,
         time_of(transcript.started_ms),
         ", ".join(transcript.directories),
         transcript.model,

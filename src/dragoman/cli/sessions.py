@@ -76,7 +76,7 @@ def _show(command: SessionsCommand) -> str:
 
     found = command.find()
     transcript, short = read_transcript(command.read(found.path).entries), command.store.short_id(found.session_id)
-    return jsontext.dumps({"id": short} | as_json(transcript)) + "\n" if command.as_json else as_text(transcript, short)
+    return jsontext.dumps({"id": short} | as_json(transcript)) + "\n" if command.as_json else as_text(transcript)
 
 
 # --- changing

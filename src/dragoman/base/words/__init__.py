@@ -10,7 +10,7 @@ A sentence of the library names what a caller of the library can do. Where the p
 table `REMEDIES` has the same key again: those are the words while the program speaks (`speak_for_program`).
 
 A noun that is counted stands with its number in one place, in both its forms: `{count:entry|entries}` is `1 entry` or `2,000 entries`, and
-`{count:answer is|answers are}` takes its verb along.
+`{count:answer is|answers are}` takes its verb along. `{count:/it was|they were}` is the word without the number.
 
 `zh/` has what is translated so far: a language that lacks a table or a sentence falls back to English. What only the model reads is not
 here, nor what `--help` prints.
@@ -124,8 +124,11 @@ class Count(int):
     """A number that knows how it is said with what it counts."""
 
     def __format__(self, form: str) -> str:
-        one, bar, many = form.partition("|")
-        return f"{int(self):,} {one if self == 1 else many}" if bar else super().__format__(form)
+        one, bar, many = form.removeprefix("/").partition("|")
+        if not bar:
+            return super().__format__(form)
+        word = one if self == 1 else many
+        return word if form.startswith("/") else f"{int(self):,} {word}"
 
 
 def _plain(value: object) -> object:

@@ -30,8 +30,8 @@ TEXTS = {
     "certificates",
     # --- an answer that is cut or damaged
     "http.wrong_compression": "{host} sent a body that is not compressed as it says; a proxy in between may have damaged it",
-    "http.garbled": "{where} sent an answer that is garbled after {bytes:,} bytes; try again",
-    "http.cut_short": "{where} cut its answer short after {bytes:,} bytes; try again",
+    "http.garbled": "{where} sent an answer that is garbled after {bytes:byte|bytes}; try again",
+    "http.cut_short": "{where} cut its answer short after {bytes:byte|bytes}; try again",
     "http.unknown_encoding": "{host} sent a body in the encoding {encoding!r}, which was not asked for",
     "http.event_too_long": "the service sent an event of more than {most} bytes",
     # --- what cannot be sent

@@ -31,7 +31,7 @@ TEXTS = {
     "local.disk_fault": "{path}: {reason}",
     "local.not_writable": "{path} cannot be written: {reason}",
     "local.not_pulled": "{model} could not be downloaded. {reasons}",
-    "local.not_pulled_part": "{model} could not be downloaded ({have} of {all} parts are here, and kept). {reasons}",
+    "local.not_pulled_part": "{model} could not be downloaded (parts here, and kept: {have} of {all}). {reasons}",
     "local.not_pulled_from": "{source}: {reason}",
     "local.no_source": "there is no source",
     "local.whole_damaged": "{model}: every part arrived, but the SHA-256 of the whole file is wrong; it was deleted, download it again",

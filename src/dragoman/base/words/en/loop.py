@@ -41,7 +41,7 @@ TEXTS = {
     "loop.nothing_to_send": "there is nothing to send; give a prompt, or at least one message with content",
     # --- how a run ends
     "loop.cancelled": "cancelled",
-    "loop.turn_limit": "stopped after {turns} turns; say `go on` to continue, or allow more turns (max_turns)",
+    "loop.turn_limit": "stopped after {turns:turn|turns}; say `go on` to continue, or allow more turns (max_turns)",
     "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
     "loop.nothing_was_read": "no file was read and no command was run for this answer: what {model} says of them is a guess",
     "loop.cut": "the answer was cut at the output limit; say `go on` to continue, or raise settings.max_output_tokens",
@@ -82,7 +82,7 @@ TEXTS = {
     "loop.unreadable_call": "the model wrote a tool call that could not be read{detail}",
     "loop.oversized_call": "the model wrote a tool call that cannot be sent back to it ({detail})",
     "loop.invalid_answer": "{fault}; try again, or choose another model",
-    "loop.invalid_answers": "{fault} {times} times; try again, or choose another model",
-    "loop.unreadable_calls": "the model wrote a tool call that could not be read {times} times; say what it should do, or choose another "
-    "model",
+    "loop.invalid_answers": "{fault} {times:time|times}; try again, or choose another model",
+    "loop.unreadable_calls": "the model wrote a tool call that could not be read {times:time|times}; say what it should do, or choose "
+    "another model",
 }

@@ -35,7 +35,7 @@ TEXTS = {
     "session_not_saved": "{path} could not be written: {reason}",
     # --- sessions show
     "show_taken_back": " (rewound)",
-    "show_setup": "[{seq}] environment described to the model: {lines} lines",
+    "show_setup": "[{seq}] environment described to the model: {lines:line|lines}",
     "show_prompt": "[{seq}] {time}",
     "show_answer": "[{seq}] {model}",
     "show_marked": "⚠ {text}",

@@ -61,8 +61,8 @@ TEXTS = {
     "providers.unusable_content": "the answer's content is unusable",
     "providers.hook_failed": "on_finished of dragoman.Logged failed; the request went on without it",
     # --- timeouts
-    "providers.too_many_requests": "{count} requests of this process are under way, and none ended within {minutes:.0f} minutes; run "
-    "fewer agents at once",
+    "providers.too_many_requests": "{count:request of this process is|requests of this process are} under way, and none ended within "
+    "{minutes:.0f} minutes; run fewer agents at once",
     "providers.no_answer_in_time": "no answer from {url} in time; is the service up?",
     "providers.no_whole_answer_in_time": "no complete answer from {url} in time; is the service up?",
     "providers.says_nothing": "the service sent more than {most:,} bytes that are no part of an answer",

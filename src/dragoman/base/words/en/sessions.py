@@ -8,7 +8,7 @@ TEXTS = {
     "sessions.not_a_choice": "{session} is not a session; give `latest`, or at least four characters of an id (Store.list() has them)",
     "sessions.named": "{id} ({title})",
     "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (Store.list() has them)",
-    "sessions.ambiguous": "{name} fits {count} sessions: {some}; give more of the id",
+    "sessions.ambiguous": "{name} fits {count:session|sessions}: {some}; give more of the id",
     "sessions.none_here": "this folder has no session to resume yet; start a new one (Store.list() has those of all folders)",
     "sessions.nothing_readable": "no line of session {session} can be read; its file was left as it is ({path})",
     "sessions.unreadable": "session {session} cannot be read: {reason} ({path})",
@@ -31,10 +31,10 @@ TEXTS = {
     "sessions.others_can_write": "others can write this session's file (its mode is {mode}); chmod 600 {path} keeps them out",
     "sessions.belongs_to_other": "{path} belongs to another user (id {owner}), so it is only read; `dragoman sessions fork` copies it",
     "sessions.unknown_entries": "entries of a kind this version does not know, perhaps from a later one, are kept but not shown ({count})",
-    "sessions.torn_set_aside": "the session ends in {bytes} bytes that are not a complete record; they were moved to {file}, and "
-    "everything before was loaded",
-    "sessions.torn_left": "the session ends in {bytes} bytes that are not a complete record; they were left as they are, and "
-    "everything before was loaded",
+    "sessions.torn_set_aside": "the session ends in {bytes:byte that is|bytes that are} not a complete record; "
+    "{bytes:/it was|they were} moved to {file}, and everything before was loaded",
+    "sessions.torn_left": "the session ends in {bytes:byte that is|bytes that are} not a complete record; "
+    "{bytes:/it was left as it is|they were left as they are}, and everything before was loaded",
     # --- saving
     "sessions.exists": "{path} exists already, and a session is never overwritten; start another",
     "sessions.id_taken": "session {session} exists already; Store.list() has all sessions",
@@ -48,10 +48,10 @@ TEXTS = {
     "sessions.saving_stopped": "This session is NOT being saved: {reason} ({path}). New messages are kept in memory only, and "
     "written as soon as possible.",
     "sessions.saving_again": "This session is being saved again: everything said meanwhile is in {path}.",
-    "sessions.saving_again_with_gap": "This session is being saved again: everything said meanwhile is in {path}, except {lost} "
-    "entries that are lost.",
-    "sessions.files_not_saved": "Files of this session (images, documents, undo) are NOT being saved: {reason} ({folder}). {count} "
-    "are kept in memory, and written as soon as possible.",
+    "sessions.saving_again_with_gap": "This session is being saved again: everything said meanwhile is in {path}, except for "
+    "{lost:entry|entries}, now lost.",
+    "sessions.files_not_saved": "Files of this session (images, documents, undo) are NOT being saved: {reason} ({folder}). {count:file "
+    "is|files are} kept in memory, and written as soon as possible.",
     "sessions.files_saved_again": "Files of this session are being saved again in {folder}.",
     "sessions.deleted_expired": "deleted sessions beyond the limits of the configuration: {count} ({some})",
     "sessions.clock_doubted": "sessions older than {days} days were not deleted: by the clock, none was used between {before} and "

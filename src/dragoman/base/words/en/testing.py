@@ -3,7 +3,7 @@
 TEXTS = {
     # --- cassettes
     "testing.no_cassette": "there is no cassette {path} to replay, and no transport to record one with",
-    "testing.cassette_ended": "{path} has {count} interactions, and this is one more: {method} {target}; record it again",
+    "testing.cassette_ended": "{path} has {count:interaction|interactions}, and this is one more: {method} {target}; record it again",
     "testing.cassette_differs": "{path} line {line} is not what was sent: {difference}",
     "testing.differs_method": "the method was {recorded} and is {sent}",
     "testing.differs_path": "the path differs at character {position}\n  recorded: {recorded!r}\n  sent:     {sent!r}",
@@ -16,7 +16,7 @@ TEXTS = {
     "testing.no_recorded_answer": "no answer was recorded",
     "testing.recording_interrupted": "the recording was interrupted here",
     # --- scripts
-    "testing.script_ended": "The script has ended: all {count} answers were given, and the model was asked again. Add an answer to "
+    "testing.script_ended": "The script has ended: {count:answer was|answers were} given, and the model was asked again. Add an answer to "
     "it, or let it end with `script: end=say`.",
     "testing.script_unreadable": "{path}: {reason}. Name a file with a script in it.",
     "testing.script_not_utf8": "{path} is not UTF-8 text. Save the script as UTF-8.",
@@ -58,7 +58,7 @@ TEXTS = {
     # --- faults that a script asks for
     "testing.closed_before": "The script closes the connection before the answer begins.",
     "testing.cut_here": "The script cuts the answer here.",
-    "testing.cut_after": "The script cuts the answer after {bytes} bytes.",
+    "testing.cut_after": "The script cuts the answer after {bytes:byte|bytes}.",
     "testing.garbage": "An event is not JSON: {text}",
     "testing.no_end": "The answer ended without saying that it ended.",
     "testing.wrong_named": "{option} {pair} names no script. Write {option} NAME=FILE.",
