@@ -38,7 +38,7 @@ def pulled() -> Path:
 def real_model() -> Path:
     """Weights that an engine can load, and the engine is here."""
     if find_spec("xllamacpp") is None:
-        not_tried("the engine is not installed, and nothing was tried with a real model: pip install 'dragoman[local]'")
+        not_tried("the engine is not installed, and nothing was tried with a real model: pip install '.[local]'")
     if named := ENV.get("DRAGOMAN_TEST_MODEL", "").strip():
         return Path(named)
     return pulled()

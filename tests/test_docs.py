@@ -74,3 +74,17 @@ def test_code_on_the_pages_passes_the_type_checker(tmp_path: Path) -> None:
     checker = Path(sys.executable).with_name("pyrefly")
     done = subprocess.run([checker, "check", "--preset", "default", "--search-path", ROOT / "src", checked], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_nobody_is_told_to_install_a_package_that_is_not_ours() -> None:
+    """The package is on no index: an installer that is given its name takes somebody else's."""
+    told = re.compile(r"""(?<!un)install(?: -[-\w]+)* ['"]?dragoman\b""")
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.toml")]
+    assert [each.name for each in pages if told.search(each.read_text(encoding="utf-8"))] == []
+
+
+def test_what_the_readme_shows_can_be_pasted() -> None:
+    """Into any shell: zsh has no comments at its prompt, and nothing is called `…`."""
+    lines = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", page("README.md"), flags=re.DOTALL), re.MULTILINE)
+    assert len(lines) > 8
+    assert [line for line in lines if "…" in line or "#" in line] == []

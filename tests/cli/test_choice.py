@@ -222,7 +222,7 @@ def test_without_an_engine_it_is_said_what_else_there_is(tmp_path: Path, monkeyp
     with pytest.raises(Unauthorized) as caught:
         chosen(setup_in(tmp_path))
     assert "set one of GEMINI_API_KEY" in str(caught.value)
-    assert ("AVX2" if "avx2" not in flags else "pip install 'dragoman[local]'") in str(caught.value)
+    assert ("AVX2" if "avx2" not in flags else "pip install '.[local]'") in str(caught.value)
 
 
 # --- through the program

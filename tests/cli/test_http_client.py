@@ -31,9 +31,7 @@ def test_an_answer_comes_over_httpx(place: Place, serve: Serve, model: str) -> N
 def test_a_socks_proxy_is_used_where_httpx_is_chosen_and_else_the_way_out_is_told(place: Place) -> None:
     env = {"ANTHROPIC_API_KEY": "k", "ALL_PROXY": "socks5://user:hunter22@127.0.0.1:9", "ANTHROPIC_BASE_URL": "https://api.example.test"}
     done = place.ask(env=env)
-    assert "hunter22" not in done.complaint(
-        52, "socks5:// are not supported; use http://, https://", "pip install 'dragoman[httpx]'", "[http]"
-    )
+    assert "hunter22" not in done.complaint(52, "socks5:// are not supported; use http://, https://", "pip install '.[httpx]'", "[http]")
     configure(place, BY_HTTPX + "[retry]\nattempts = 1\n")
     done = place.ask(env=env)
     assert "hunter22" not in done.complaint(57, "cannot reach the proxy 127.0.0.1:9: connection refused")
@@ -67,7 +65,7 @@ def test_what_is_missing_is_named(place: Place, serve: Serve) -> None:
     (place.work / "hiding").mkdir()
     (place.work / "hiding" / "sitecustomize.py").write_text("import sys\nsys.modules['httpcore2'] = None\n")
     env = {"PYTHONPATH": str(place.work / "hiding")}
-    missing = "[http] client = \"httpx\" needs one more package: pip install 'dragoman[httpx]'"
+    missing = "[http] client = \"httpx\" needs one more package: run pip install '.[httpx]' in your clone of Dragoman"
     place.ask(env=env).complaint(52, missing)
     done = place.run("doctor", "--offline", "--output-format", "json", env=env)
     assert done.code == 1

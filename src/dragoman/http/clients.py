@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dragoman.values.contracts import Transport
 
 HttpClient = Literal["own", "httpx"]
-"""own: HTTP/1.1 over asyncio, with HTTP proxies. httpx: SOCKS proxies and HTTP/2 too; it needs `pip install 'dragoman[httpx]'`."""
+"""own: HTTP/1.1 over asyncio, with HTTP proxies. httpx: SOCKS proxies and HTTP/2 too; it needs the extra `httpx`."""
 CONNECT_S = 10.0
 
 

@@ -1,6 +1,6 @@
 """A model that runs in this process: llama.cpp in its own thread, loaded once per weights file.
 
-The engine comes with `pip install 'dragoman[local]'` and is not imported before the first request. Requests and answers are Chat
+The engine comes with the extra `local` and is not imported before the first request. Requests and answers are Chat
 Completions, as bytes. It handles one request at a time; others wait.
 """
 

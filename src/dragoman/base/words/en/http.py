@@ -39,7 +39,7 @@ TEXTS = {
     "http.not_sent": "the request to {host} is not valid HTTP and was not sent; check its address and headers",
     "http.not_an_address": "{address!r} is not the address of a server; it should look like https://api.example.com",
     "http.proxy_kind": "proxies of the kind {scheme}:// are not supported; use {kinds}{hint}",
-    "http.proxy_kind_socks": "; for SOCKS, run pip install 'dragoman[httpx]' and connect with http=\"httpx\"",
+    "http.proxy_kind_socks": "; for SOCKS, run pip install '.[httpx]' in your clone of Dragoman and connect with http=\"httpx\"",
     "http.not_a_proxy": "{address!r} is not the address of a proxy; it should look like http://proxy.example.com:8080",
-    "http.httpx_missing": "http=\"httpx\" needs one more package: pip install 'dragoman[httpx]'",
+    "http.httpx_missing": "http=\"httpx\" needs one more package: run pip install '.[httpx]' in your clone of Dragoman",
 }

@@ -2,10 +2,10 @@
 
 TEXTS = {
     # --- the engine
-    "local.engine_not_installed": "the engine for local models is not installed; run pip install 'dragoman[local]' (there is none "
-    "for musl, as in Alpine Linux)",
+    "local.engine_not_installed": "the engine for local models is not installed; run pip install '.[local]' in your clone of Dragoman "
+    "(there is none for musl, as in Alpine Linux)",
     "local.engine_not_loaded": "the engine for local models cannot be loaded ({reason}); reinstall it with pip install "
-    "'dragoman[local]' --force-reinstall",
+    "--force-reinstall '.[local]' in your clone of Dragoman",
     "local.processor": "the local engine needs a processor with {missing}, which this one lacks; use a server that runs elsewhere "
     "(ollama/, llamacpp/), or a hosted model",
     "local.engine_silent": "the engine does not answer: {reason}",

@@ -15,8 +15,9 @@ TEXTS = {
     "sessions.id_taken": "session {session} exists already; `dragoman sessions list` shows all sessions",
     "local.no_weights": "the weights of {model} are not on this machine; run dragoman models pull {model}, or name a file, as "
     "local//path/to/model.gguf",
-    "http.proxy_kind_socks": "; for SOCKS, run pip install 'dragoman[httpx]' and set client = \"httpx\" under [http] in the configuration",
-    "http.httpx_missing": "[http] client = \"httpx\" needs one more package: pip install 'dragoman[httpx]'",
+    "http.proxy_kind_socks": "; for SOCKS, run pip install '.[httpx]' in your clone of Dragoman "
+    'and set client = "httpx" under [http] in the configuration',
+    "http.httpx_missing": "[http] client = \"httpx\" needs one more package: run pip install '.[httpx]' in your clone of Dragoman",
     "providers.no_key": "no key for {title}; set {names}, or store one with: dragoman auth add {name}",
     "providers.keys_damaged": "{path} is damaged, so no stored key can be used; delete it, and store the keys again with dragoman auth add",
     "providers.keyring_closed": "the key of {service} is in the system's keyring, which cannot be used ({reason}); store it again with "

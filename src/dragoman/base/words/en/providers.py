@@ -40,7 +40,7 @@ TEXTS = {
     "providers.no_such_program": "no such program",
     "providers.key_command_slow": "the key command `{command}` printed no token within {seconds:g} s",
     "providers.token_stuck": "no token: another request began to fetch it and is stuck; try again",
-    "providers.vertex_missing": "Vertex AI needs one more package: pip install 'dragoman[vertex]'",
+    "providers.vertex_missing": "Vertex AI needs one more package: run pip install '.[vertex]' in your clone of Dragoman",
     "providers.google_no_credentials": "no Google credentials: {reason}; {remedy}",
     "providers.google_no_token": "Google gave no access token: {reason}; {remedy}",
     "providers.google_check_file": "check the file that {variable} names",
