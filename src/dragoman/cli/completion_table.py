@@ -32,7 +32,8 @@ _VALUES: dict[str, Kind] = {
     "source": "files",
 }
 """Key of an option → its values."""
-_OPERANDS: dict[str, Kind] = {"ID": "sessions", "SESSION": "sessions", "FILE": "files", "NAME": "weights"}
+_OPERANDS: dict[tuple[str, str], Kind] = {("sessions", "ID"): "sessions", ("sessions", "FILE"): "files", ("models", "NAME"): "weights"}
+"""Command and operand of an action → what it is."""
 _WORDS: dict[str, Kind] = {"context": "sessions", "serve-local": "files"}
 """Command → what may follow it, and each of its actions, beside these."""
 _DESCRIPTION_COLUMNS = 60
@@ -77,7 +78,7 @@ def _completed(command: str) -> CompletedCommand:
     shown = [Word(name, about.get(name, "")) for name in actions if command != "completions" or name in SHELLS]
     if command == "sessions":
         shown.append(Word("resume", about.get("resume", "")))  # the program takes it for --resume
-    operands = {name: _OPERANDS.get(action.operand, _WORDS.get(command, "")) for name, action in actions.items()}
+    operands = {name: _OPERANDS.get((command, action.operand), _WORDS.get(command, "")) for name, action in actions.items()}
     if command == "sessions":
         operands["resume"] = "sessions"
     return CompletedCommand(command, _summary(text), _options_of(command, text), tuple(shown), _WORDS.get(command, ""), operands)
