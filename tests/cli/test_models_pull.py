@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -137,6 +140,7 @@ def test_the_question_names_size_licence_and_sources(shop: Shop, answer: str, co
 def in_terminal(shop: Shop, typed: list[tuple[bytes, bytes]], *words: str) -> tuple[int, str]:
     """Run the program in a terminal and type each text once what it waits for is shown: its exit code, and all that was shown."""
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 400, 0, 0))
     with shop.start(*words, stdin=theirs, stderr=theirs, stdout=theirs, start_new_session=True) as process:
         os.close(theirs)
         shown, seen = b"", 0
