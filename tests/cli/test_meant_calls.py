@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from program import Place, Service, calls, script
+from program import PROTOCOLS, Place, Service, calls, script
 
 Serve = Callable[..., Service]
 
@@ -23,6 +23,16 @@ def ask(place: Place, mode: str, *options: str) -> list[dict[str, object]]:
     done = place.ask("hi", "--output-format", "stream-json", *options, *(["--text-tools"] if mode == "text" else []))
     assert done.code == 0, done
     return done.of("tool_result")
+
+
+@pytest.mark.parametrize("model", PROTOCOLS.values(), ids=list(PROTOCOLS))
+def test_closed_schemas_are_taken_by_every_protocol(place: Place, serve: Serve, model: str) -> None:
+    (place.work / "src").mkdir()
+    (place.work / "src" / "inner.txt").touch()
+    serve(script(calls(("list_directory", {"dir": "src"})), "text: Done."))
+    done = place.ask("hi", "--output-format", "stream-json", model=model)
+    assert done.code == 0, done
+    assert "inner.txt" in done.of("tool_result")[0]["text"]
 
 
 @pytest.mark.parametrize("mode", ["native", "text"])

@@ -12,14 +12,13 @@ from dragoman.base.atomic import write_atomically
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.diff import Diff, blocks_of_spans, diff_texts
-from dragoman.tools.foresight import Foresight
 from dragoman.tools.names import escape_name, format_size, truncate_path
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.reading import read_whole
 from dragoman.tools.replace import replace_text
 from dragoman.tools.seen import WHOLE_FILE_BYTES, SeenFiles, state_of, state_of_large
 from dragoman.tools.textfile import TextFile, binary_refusal, decode, is_crlf, to_lf
-from dragoman.tools.worker import Stop, in_thread
+from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
@@ -193,6 +192,48 @@ def _name_of(workspace: Workspace, args: Mapping[str, Any]) -> str:
 
 def _in_brackets(notes: tuple[str, ...]) -> str:
     return f"\n[{'; '.join(notes)}]" if notes else ""
+
+
+# --- what a change would do ----------------------------------------------------------------------------------------------
+
+Foresee = Callable[[Mapping[str, Any], Stop], Intent]
+
+
+class Foresight:
+    """The intent of a tool's last call, computed in a thread: a diff of a large file takes seconds.
+
+    It is asked for several times: by the rules, for the user, and before the file is saved.
+    """
+
+    def __init__(self, foresee: Foresee) -> None:
+        self._foresee = foresee
+        self._last: tuple[dict[str, Any], Intent, tuple[object, ...]] | None = None
+
+    async def prepare(self, args: Mapping[str, Any]) -> None:
+        """Compute it without blocking the event loop."""
+        intent = await in_thread(lambda stop: self._foresee(args, stop))
+        self._last = (dict(args), intent, _states(intent.writes))
+
+    def intent(self, args: Mapping[str, Any]) -> Intent:
+        """Computed now, unless it was prepared and the file is still the same. A problem is told once: it may be gone the next time."""
+        last = self._last
+        if last is not None and last[0] == args and _states(last[1].writes) == last[2]:
+            self._last = None if last[1].problem else last
+            return last[1]
+        return self._foresee(args, never_stop)
+
+
+def _states(paths: tuple[str, ...]) -> tuple[object, ...]:
+    """What shows that a file has changed, cheaply."""
+    states: list[object] = []
+    for path in paths:
+        try:
+            found = os.lstat(path)
+        except OSError:
+            states.append(None)
+            continue
+        states.append((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode))
+    return tuple(states)
 
 
 # --- computing a change --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ TEXTS = {
     "{session}`, or continue in a copy with `dragoman sessions fork {session}`",
     "sessions.not_writable": "{path} cannot be written ({reason}); `dragoman sessions show` reads it, `dragoman sessions fork` copies it",
     "sessions.replaced": "{path} was deleted or replaced while it was being opened; `dragoman sessions list` shows all sessions",
+    "sessions.belongs_to_other": "{path} belongs to another user (id {owner}), so it is only read; `dragoman sessions fork` copies it",
     "sessions.id_taken": "session {session} exists already; `dragoman sessions list` shows all sessions",
     "local.no_weights": "the weights of {model} are not on this machine; run dragoman models pull {model}, or name a file, as "
     "local//path/to/model.gguf",

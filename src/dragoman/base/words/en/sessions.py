@@ -29,7 +29,7 @@ TEXTS = {
     "sessions.others_could_write": "others could write this session's file (its mode was {mode}), so what it says may not be yours; now "
     "only you can",
     "sessions.others_can_write": "others can write this session's file (its mode is {mode}); chmod 600 {path} keeps them out",
-    "sessions.belongs_to_other": "{path} belongs to another user (id {owner}), so it is only read; `dragoman sessions fork` copies it",
+    "sessions.belongs_to_other": "{path} belongs to another user (id {owner}), so it is only read; Store.fork copies it",
     "sessions.unknown_entries": "entries of a kind this version does not know, perhaps from a later one, are kept but not shown ({count})",
     "sessions.torn_set_aside": "the session ends in {bytes:byte that is|bytes that are} not a complete record; "
     "{bytes:/it was|they were} moved to {file}, and everything before was loaded",
