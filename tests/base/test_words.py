@@ -105,7 +105,7 @@ COUNTS = re.compile(
     r"\{(?P<name>count|results|lines|entries|requests|turns|times|bytes|calls|lost|chars|tokens|before|wrote|offered)(?P<form>:,)?\}"
     r" (?:\w+ )?(?:\w+s|entries|searches|are|were)\b"
 )
-AMOUNTS = {"loop.too_long", "live_most_searches"}
+AMOUNTS = {"loop.too_long", "loop.too_long_at_least", "live_most_searches"}
 """Sentences about amounts that are never one."""
 
 

@@ -24,7 +24,8 @@ TEXTS = {
     # --- what was found in a log
     "sessions.line_unreadable": "line {line} of the session (byte {offset}) cannot be read ({reason}); it stays in the file, and "
     "everything else was loaded",
-    "sessions.lines_unreadable": "{count} further lines of the session, up to line {last}, cannot be read either; they stay in the file",
+    "sessions.lines_unreadable": "{count:further line|further lines} of the session, up to line {last}, cannot be read either; what they "
+    "hold stays in the file",
     "sessions.crlf": "the lines of the session end in CRLF ({count}), so something converted the file; it was read all the same",
     "sessions.others_could_write": "others could write this session's file (its mode was {mode}), so what it says may not be yours; now "
     "only you can",
