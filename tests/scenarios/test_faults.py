@@ -59,10 +59,11 @@ def untouched(desk: Desk) -> None:
 
 
 def complaint(ended: Ended, code: int) -> str:
-    """The one line that says what went wrong; lines that tell of another try stand before it."""
+    """The one line that says what went wrong; lines that tell of another try, or of a prompt that was taken back, stand before it."""
     assert ended.code == code, ended.err
     *before, last = ended.err.splitlines()
-    assert all("trying again" in line or "it has been told" in line for line in before), ended.err
+    expected = ("trying again", "it has been told", "kept in the session")
+    assert all(any(words in line for words in expected) for line in before), ended.err
     assert last.startswith("dragoman: ")
     assert "--debug" not in last, "that would be a fault of our own"
     return last
