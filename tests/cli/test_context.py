@@ -328,7 +328,7 @@ def test_simulate_says_how_to_get_what_it_shows(place: Place) -> None:
     worked(place, count=30).closed()
     config = place.home / "dragoman" / "config.toml"
     out = " ".join(place.run("context", "simulate").out.split())
-    found = re.search(rf"write in {re.escape(str(config))}: \[context.prune\] (.*?); and as schedule", out)
+    found = re.search(rf"write under \[context.prune\] in {re.escape(str(config))}, one to a line: (.*?); schedule = one of", out)
     assert found is not None, out
     before = place.run("context", "simulate", "--json").json
     assert before["settings"]["all"] == {"tools": ["*"], "age_minutes": 0.0, "keep": 5}

@@ -81,7 +81,7 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
         table(page, [head, *(_row(row, has_own, settings) for row in rows)], right=range(1, len(head)))
     if settings.rule != ALL_TOOLS:
         file = one_line(command.options.config or command.setup.places.config_file, 300)
-        page.fact("", 0, say("simulate_how", file=file, settings=f"[context.prune] {_toml(ALL_TOOLS)}"))
+        page.fact("", 0, say("simulate_how", file=file, settings=_toml(ALL_TOOLS)))
     page.blank()
     for text in map(_legend, tariffs):
         page.fact("", 0, text)

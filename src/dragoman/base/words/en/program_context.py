@@ -117,7 +117,8 @@ TEXTS = {
     "simulate_own": "this model",
     "simulate_terminal": "outdated results of {tools} ({minutes} minutes, {keep} newest kept)",
     "simulate_all": "results of all tools but the {keep} newest",
-    "simulate_how": "To prune like this, write in {file}: {settings}; and as schedule, a policy of the table (auto is the default).",
+    "simulate_how": "To prune like this, write under [context.prune] in {file}, one to a line: {settings}; schedule = one of the policies "
+    "(auto is the default).",
     "simulate_configured": "{name} *",
     "simulate_none_policy": "never",
     "simulate_request": "request",
