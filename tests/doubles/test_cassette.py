@@ -339,7 +339,7 @@ def test_the_difference_is_shown_and_not_the_whole_body(tmp_path: Path) -> None:
 
 def test_one_request_too_many_is_told_so(tape: Path) -> None:
     request = ("POST", "https://api.test/v1/chat?alt=sse", {}, b'{"model":"a","n":1}')
-    with pytest.raises(InputError, match="has 1 interactions, and this is one more: POST /v1/chat"):
+    with pytest.raises(InputError, match="has 1 interaction, and this is one more: POST /v1/chat"):
         replay(tape, request, request)
 
 

@@ -254,7 +254,7 @@ def test_a_script_may_end_otherwise() -> None:
     assert [said(Playback(Script((answer("a"),), at_end="repeat"))) for _ in range(2)] == ["a", "a"]
     playback = Playback("script: end=raise\ntext: a")
     assert said(playback) == "a"
-    with pytest.raises(InputError, match="all 1 answers were given, and the model was asked again"):
+    with pytest.raises(InputError, match="1 answer was given, and the model was asked again"):
         playback.next(None)
     assert said(Playback('script: end=say text="Bye."')) == "Bye."
 

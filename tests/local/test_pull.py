@@ -92,7 +92,7 @@ def test_a_bad_part_is_asked_for_once_more_and_then_told(tmp_path: Path, fault: 
     with pytest.raises(NotPulled, match=told) as caught:
         pulled(tmp_path, fake)
     assert fake.asked == [1, 2, 3, 4, 4]
-    assert "3 of 6 parts are here, and kept" in str(caught.value)
+    assert "parts here, and kept: 3 of 6" in str(caught.value)
     assert names_in(tmp_path) == ["tiny.gguf.part"]
     again = Fake()
     assert pulled(tmp_path, again).read_bytes() == CONTENT
