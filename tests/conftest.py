@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import getpass
 import ipaddress
 import os
 import re
+import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -34,26 +36,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     block_network()
+    atexit.register(remove_empty_folders)  # after pytest has given up its lock, which it does at exit too
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """pytest removes what a run that passed wrote (`tmp_path_retention_policy`), but not the folder around it."""
+def remove_empty_folders() -> None:
+    """pytest's own, around those of its runs. One that is in use holds a lock."""
     folder = Path(tempfile.gettempdir()) / f"pytest-of-{getpass.getuser()}"
-    try:
-        folder.rmdir()
-    except OSError:  # another run has something there, or there is none
-        pass
+    for each in [*folder.glob("pytest-*"), folder]:
+        try:
+            each.unlink() if each.is_symlink() and not each.exists() else each.rmdir()
+        except OSError:
+            pass
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What the program and the tests put into the system's temporary folder goes into pytest's own, which is removed."""
+def own_temporary_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the program and the tests put into the system's temporary folder goes into pytest's own. All of it is removed at the end, if
+    every test passed: not after each test, as pytest could, because some replace what removing needs."""
     folder = str(tmp_path_factory.mktemp("t", numbered=False))
     with pytest.MonkeyPatch.context() as patch:
         for name in ("TMPDIR", "TMUX_TMPDIR"):
             patch.setenv(name, folder)
         patch.setattr(tempfile, "tempdir", folder)
         yield
+    if not request.session.testsfailed:
+        shutil.rmtree(tmp_path_factory.getbasetemp(), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
