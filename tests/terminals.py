@@ -208,7 +208,9 @@ def tmux(place: Place, *arguments: str, model: str = MODEL, size: tuple[int, int
     environment = shlex.join(f"{name}={value}" for name, value in place.env.items() if name != "TERM")
     command = f"cd {shlex.quote(str(place.work))} && env {environment} {program}; echo exit code $?; stty -a; exec sleep 1000"
     try:
-        pane.run("new-session", "-d", "-s", "talk", "-y", str(size[0]), "-x", str(size[1]), command)
+        pane.run(
+            "new-session", "-d", "-s", "talk", "-y", str(size[0]), "-x", str(size[1]), "bash", "-c", command
+        )  # dash would end with Ctrl-C
         yield pane
     finally:
         pane.close()
