@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import msgspec
@@ -71,8 +72,6 @@ def is_about_files(asked: str) -> bool:
     """Whether a prompt asks about what is in the workspace: its files, tests and commands, or a file by its name."""
     if len(asked) > MAX_ASKED_CHARS or "```" in asked or asked.count("\n") > 3:
         return False
-    import re
-
     return re.search(_ABOUT_FILES, asked, re.IGNORECASE) is not None
 
 

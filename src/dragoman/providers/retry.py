@@ -186,6 +186,7 @@ def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
         retry_after_s=hint,
         retryable=False,
     )
+    too_long.may_have_cost = error.may_have_cost
     too_long.__cause__ = error
     return too_long
 
