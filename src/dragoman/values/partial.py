@@ -20,8 +20,8 @@ from dragoman.values.usage import Usage
 
 MAX_PAUSES = 8
 """How often a service may pause one answer."""
-MAX_ANSWER_CHARS = 20_000_000
-"""Longest answer, thinking and arguments of calls included: some twenty times what any model writes at once."""
+MAX_ANSWER_CHARS = 32_000_000
+"""Longest answer, thinking and arguments of calls included: many times what any model writes at once."""
 MAX_ANSWER_EVENTS = 1_000_000
 """Most pieces of an answer: most services send one for each token."""
 
