@@ -257,7 +257,7 @@ def test_an_error_while_telling_is_not_swallowed(weights: Path) -> None:
 def test_a_missing_engine_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     monkeypatch.setattr(local_engine, "missing_instructions", lambda: "")
-    with pytest.raises(errors.Unsupported, match=r"pip install 'dragoman\[local\]'"):
+    with pytest.raises(errors.Unsupported, match=r"pip install --force-reinstall '.\[local\]'"):
         import_engine()
 
 

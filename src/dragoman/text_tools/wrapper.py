@@ -120,8 +120,12 @@ class TextTools(WrappingProvider):
         return [rewrite(message, self.dialect, is_bound=True) for message in examples({tool.name for tool in tools})]
 
     def _is_always_bound(self, request: Request) -> bool:
+        """Whether every answer is bound to a call or words. Only with the tools that a small model's examples are about: offered others in
+        this way, the smallest answers in words each time (docs/text-tools.md has the figures)."""
         small = self.profile(request.model).small
-        return bool(request.tools) and small is not None and small.bound_calls
+        if not request.tools or small is None or not small.bound_calls:
+            return False
+        return not small.few_tools or all(tool.name in small.few_tools for tool in request.tools)
 
     def _no_think(self, request: Request) -> str:
         thinking, words = request.settings.thinking, self.options.no_think
