@@ -125,7 +125,7 @@ def test_ten_thousand_damaged_lines_are_summed_up(place: Place, asked: Service) 
     log.write_bytes(first + b"garbage\n" * 10_000 + b"".join(rest))
     shown = place.run("sessions", "show", "latest")
     assert len(shown.err.splitlines()) == 6
-    assert "9995 further lines of the session, up to line 10001" in shown.err
+    assert "9,995 further lines of the session, up to line 10001" in shown.err
     assert "It is a parser." in shown.out
 
 

@@ -59,14 +59,14 @@ def seen(place: Place, *arguments: str, both: bool = True, env: Mapping[str, str
 
 
 def test_the_answer_is_shown_as_it_comes(place: Place, serve: Serve) -> None:
-    serve("text: First words\nwait: 2\ntext: , last words.")
+    serve("text: First thing\nwait: 2\ntext: , last thing.")
     terminal = Terminal()
     process = place.start("-m", "anthropic", "-p", "hi", stdout=terminal.near, stderr=terminal.near)
-    terminal.read_until("First words")
+    terminal.read_until("First thing")
     assert "last" not in terminal.seen
     assert process.poll() is None
     assert process.wait(20) == 0
-    assert terminal.read_all() == "First words, last words.\n"
+    assert terminal.read_all() == "First thing, last thing.\n"
 
 
 def test_everything_the_model_says_is_shown_and_calls_take_a_line_each(place: Place, serve: Serve) -> None:

@@ -25,7 +25,7 @@ def test_an_import_without_times_is_of_unknown_age(place: Place) -> None:
     write_timeless(place)
     done = place.run("sessions", "import", "old.jsonl")
     assert done.code == 0, done
-    assert "Imported as 20231114-" in done.out, "its id has the date of the file"
+    assert "/20231114-" in done.out, "its id has the date of the file"
     row = place.run("sessions").out.splitlines()[1]
     assert row.split()[1] == "?"
     [listed] = place.run("sessions", "--output-format", "json").json["sessions"]

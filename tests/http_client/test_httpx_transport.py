@@ -391,7 +391,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: st
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError) as caught:
         open_transport("httpx")
-    assert str(caught.value) == "[http] client = \"httpx\" needs one more package: run pip install '.[httpx]' in your clone of Dragoman"
+    assert str(caught.value) == "http=\"httpx\" needs one more package: run pip install '.[httpx]' in your clone of Dragoman"
 
 
 def test_the_library_beneath_is_used_in_its_own_words_in_one_place_alone() -> None:

@@ -258,9 +258,7 @@ def test_a_proxy_of_another_kind_is_a_setting_to_correct(kind: str) -> None:
     with pytest.raises(ConfigError, match=rf"proxies of the kind {kind.lower()}:// are not supported; use http://, https://") as caught:
         route_to("https://api.example.com", f"{kind}://user:hunter22@p:1")
     assert "hunter22" not in str(caught.value)
-    way_out = (
-        "; for SOCKS, run pip install '.[httpx]' in your clone of Dragoman and set client = \"httpx\" under [http] in the configuration"
-    )
+    way_out = "; for SOCKS, run pip install '.[httpx]' in your clone of Dragoman and connect with http=\"httpx\""
     assert str(caught.value).endswith(way_out) == (kind != "gopher")
     assert "hunter22" not in repr(route_to("https://api.example.com", "http://user:hunter22@p:1"))
     assert proxy_from_environment("https", "api.example.com", 443) == ""

@@ -161,7 +161,7 @@ def test_a_picture_that_was_read_is_there_after_a_resume(tmp_path: Path) -> None
         (tmp_path / "work" / "a.png").write_bytes(picture)
         async with keeping('call: read_file {"file_path": "a.png"}\n---\ntext: I see.', tmp_path) as first:
             await first.run("look")
-        async with keeping("text: Still.", tmp_path, "1") as second:
+        async with keeping("text: Still.", tmp_path, "latest") as second:
             [blob] = [
                 part for message in second.history.view.messages for result in message.results for part in result.content
                 if isinstance(part, Blob)

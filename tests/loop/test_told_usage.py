@@ -106,7 +106,7 @@ async def test_every_place_shows_what_was_told(protocol: str, case: str, tmp_pat
     assert stats["tokens"]["input"] == stats["tokens"]["fresh"] == (1200 if is_told else None)
     assert stats["tokens"]["output"] in ((1, None) if is_told else (None,))
     words = spent_words(result.usage, result.cost_usd, estimated=False)
-    for found in (listed_json(listed, numbered=False)[0]["usage"], shown_json(transcript)["usage"]):
+    for found in (listed_json(listed, store.short_ids(each.session_id for each in listed))[0]["usage"], shown_json(transcript)["usage"]):
         assert found["input_tokens"] == (1200 if is_told else None)
         assert found["incomplete"] == 1
     if is_told:

@@ -710,7 +710,12 @@ def test_what_cannot_fit_a_smaller_model_is_refused_before_anything_happens(chan
         [told] = of(events, ContextOverflowed)
         assert told.limit_tokens == WINDOW
         assert run.result.error_type == "ContextOverflow"
-        for words in ("10,000", "Nothing was sent or changed", "larger context window", f"context compress {agent.session_id}"):
+        for words in (
+            "10,000",
+            "Nothing was sent or changed",
+            "larger context window",
+            f"messages of session {agent.session_id} summarised by one (agent.compress)",
+        ):
             assert words in run.result.error
         assert history.entries == before
         assert small.requests == []

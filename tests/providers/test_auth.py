@@ -241,7 +241,7 @@ def test_a_given_key_goes_before_the_environment_and_the_first_variable_before_t
 def test_a_missing_key_names_every_variable_that_would_do(variables: tuple[str, ...], told: str) -> None:
     with pytest.raises(Unauthorized) as caught:
         auth_for(deployment(key_env=variables), {}, None)
-    assert str(caught.value) == f"no key for Acme; {told}, or store one with: dragoman auth add acme"
+    assert str(caught.value) == f'no key for Acme; {told}, or give one: connect("acme", key=…)'
     assert caught.value.exit_code == 41
 
 
@@ -687,7 +687,7 @@ def test_application_default_credentials_go_before_the_command_and_the_command_b
 
 def test_without_google_auth_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "google.auth", None)
-    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[vertex\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '.\[vertex\]'"):
         headers(VertexAuth())
 
 

@@ -341,7 +341,7 @@ def test_a_cancel_passes_through() -> None:
 # --- hints of any size
 
 
-@pytest.mark.parametrize("hint", ["1000000000", "99999999999999999999", "1e400", "3" * 500])
+@pytest.mark.parametrize("hint", ["1000000000", "99999999999999999999", "3" * 500])
 @pytest.mark.parametrize("protocol", ["gemini", "anthropic"])
 def test_a_huge_wait_is_heeded(hint: str, protocol: str) -> None:
     """It was ignored, and the service asked again after five seconds. Nobody waits that long: it fails at once and says what was asked."""

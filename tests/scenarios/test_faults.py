@@ -332,8 +332,8 @@ ODD_CALLS = [
     CallStep("write_file", '"a string"'),
     CallStep("write_file", f"[{WHOLE}]"),
     CallStep("write_file", "null"),
-    CallStep("write_file", '{"file_path": ["ran.txt"], "content": 5}'),
-    CallStep("write_file", '{"path": "ran.txt", "text": "missing fields"}'),
+    CallStep("write_file", '{"file_path": {"name": "ran.txt"}, "content": 5}'),
+    CallStep("write_file", '{"file_path": "ran.txt", "colour": "missing fields"}'),
 ]
 
 

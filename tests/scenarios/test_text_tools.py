@@ -22,6 +22,7 @@ from dragoman.loop.agent import Agent
 from dragoman.loop.options import AnswerPolicy, Limits
 from dragoman.loop.result import Result
 from dragoman.loop.turn import InvalidAnswer
+from dragoman.policy.grants import Grants
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import Connection
 from dragoman.testing.mock.server import MockServer, ServedExchange
@@ -325,8 +326,10 @@ FENCED = {"run_shell": "run_shell(command='touch made.txt')", "read_file": "read
 @pytest.mark.parametrize("tool", FENCED)
 def test_a_call_in_a_fence_beside_words_runs_unasked_only_where_it_reads(tool: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("the content of a.txt", encoding="utf-8")
+    grants = Grants()
+    grants.add("run_shell touch made.txt", saved=False)
     script = [answer(f"I will do this:\n\n```python\n{FENCED[tool]}\n```"), answer("Done.")]
-    ended = run(tmp_path, "anthropic", script, Wrap("hermes"), approval="yolo")
+    ended = run(tmp_path, "anthropic", script, Wrap("hermes"), grants=grants)
     assert [name for name, _ in ended.calls] == [tool]
     assert bool(ended.failed) == (tool == "run_shell"), "nobody is there to confirm it"
     assert not (tmp_path / "made.txt").exists()

@@ -151,13 +151,14 @@ def finished_calls(events: Iterable[TurnEvent]) -> list[str]:
 
 _NEXT = {
     "": {"validating", "cancelled"},
-    "validating": {"awaiting_approval", "scheduled", "error", "cancelled"},
-    "awaiting_approval": {"scheduled", "error", "cancelled"},
+    "validating": {"awaiting_approval", "scheduled", "error", "cancelled", "refused"},
+    "awaiting_approval": {"scheduled", "error", "cancelled", "refused"},
     "scheduled": {"executing", "error", "cancelled"},
     "executing": {"executing", "success", "error", "cancelled"},
     "success": set[str](),
     "error": set[str](),
     "cancelled": set[str](),
+    "refused": set[str](),
 }
 
 
@@ -171,7 +172,7 @@ def check_told(events: list[TurnEvent], exit_code: int) -> None:
             assert event.state in _NEXT[states[event.call_id]], (states[event.call_id], event)
             states[event.call_id] = event.state
         elif isinstance(event, ToolCallFinished):
-            assert states[event.call_id] in ("success", "error", "cancelled")
+            assert states[event.call_id] in ("success", "error", "cancelled", "refused")
     ends = [event for event in events if isinstance(event, ErrorRaised | UserCancelled)]
     assert len(ends) == (exit_code != 0)
     if ends:

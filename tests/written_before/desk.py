@@ -108,6 +108,7 @@ class Desk:
             .replace(str(self.home), "/home/user/.dragoman")
         )
         text = re.sub(r"(Today's date is ).*?( \(formatted)", r"\1…\2", text)
+        text = re.sub(r"(temporary directory is: .*/)[^/]+-[0-9a-f]{12}\b", r"\1voyage", text)  # named by its path
         return re.sub(r"My operating system is: [^\n]*\n\n", "", text)
 
 

@@ -231,10 +231,6 @@ def test_a_session_is_shown_as_it_was(name: str, desk: Desk) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_session_goes_on_as_it_did(name: str, own: Desk) -> None:
     resumed = as_resumed(own, name)
-    if name == "imported":  # by a version that never told it the environment: that stands first now, and the rest is as it was
-        told, *rest = resumed["messages"][0]["content"]
-        assert told["text"].startswith("This is Dragoman. We are setting up the context for our chat.")
-        resumed["messages"] = [resumed["messages"][0] | {"content": rest}, *resumed["messages"][1:]] if rest else resumed["messages"][1:]
     assert resumed == expected(name)["resumed"]
 
 

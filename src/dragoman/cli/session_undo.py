@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.policy.judge import is_guarded
-from dragoman.sessions.bounds import UndoBounds, doubt_about, folders_of, imported_changes
+from dragoman.sessions.bounds import folders_of, imported_changes, undo_bounds
 from dragoman.sessions.leftovers import WritingNote
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
@@ -30,7 +29,7 @@ def undo_last_run(session: StoredSession, name: str, memory_file: str, *, force:
     changes = _last_changes(entries)
     if not changes:
         return say("undo_nothing_but_imported" if imported_changes(entries) else "undo_nothing", session=name) + "\n"
-    bounds = UndoBounds((*folders_of(entries), os.path.realpath(memory_file)), is_guarded, doubt_about(entries))
+    bounds = undo_bounds(folders_of(entries), memory_file, is_guarded, entries)
     plan = plan_undo(changes, session.blobs, bounds)
     writing = WritingNote(session.path)
     writing.add(plan.folders)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
 from dragoman.policy.judge import is_guarded
-from dragoman.sessions.bounds import UndoBounds, doubt_about
+from dragoman.sessions.bounds import undo_bounds
 from dragoman.sessions.restore import restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
 from dragoman.values.errors import InputError
@@ -37,8 +36,7 @@ def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str
 
 def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
     session = harness.session
-    own = (os.path.realpath(harness.memory_file),) if harness.memory_file else ()
-    bounds = UndoBounds((*harness.directories, *own), is_guarded, doubt_about(session.history.entries))
+    bounds = undo_bounds(harness.directories, harness.memory_file, is_guarded, session.history.entries)
     plan = plan_undo(changes, session.blobs, bounds)
     if not plan.changes:
         return ()

@@ -20,9 +20,14 @@ def meant_call(call: ToolCall, args: Mapping[str, Any], specs: Sequence[ToolSpec
     note = read_note(call)
     before = tuple(repair for repair in note.repairs if "→" in repair) if note is not None else ()
     aligned = align(call.name, args, Toolset.of(specs), mapping=mapping)
-    if not isinstance(aligned, AlignedCall) or aligned.problems or not aligned.repairs:
+    if not isinstance(aligned, AlignedCall) or aligned.problems or not aligned.repairs or not _is_named(call.name, aligned.name, mapping):
         return MeantCall(call, before) if before else None
     repairs = (*before, *aligned.repairs)
     kept = note or CallNote("")
     meant = msgspec.structs.replace(call, name=aligned.name, arguments=call_arguments(aligned.args))
     return MeantCall(attach_note(meant, msgspec.structs.replace(kept, text=None, repairs=(*kept.repairs, *aligned.repairs))), repairs)
+
+
+def _is_named(written: str, meant: str, mapping: NameMapping) -> bool:
+    """Whether the tool is the one that was called. A service that knows tools knows their names: only the user's table gives others."""
+    return written == meant or mapping.get("", {}).get(written) == meant

@@ -205,16 +205,13 @@ def _header_hints(headers: Mapping[str, str], now: float) -> Iterator[float | No
         yield seconds if seconds is not None else _seconds_until(value, now)
 
 
+_SECONDS = re.compile(r"\d+(\.\d*)?", re.ASCII)
 MAX_HINT_S = 1e18
 """A longer wait is as long as this one: nobody waits it out, and a clock cannot hold it."""
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return min(value, MAX_HINT_S) if value >= 0 else None  # also false for NaN
+    return min(float(text), MAX_HINT_S) if _SECONDS.fullmatch(text.strip()) else None
 
 
 def _seconds_until(date: str, now: float) -> float | None:

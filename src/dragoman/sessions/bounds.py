@@ -33,6 +33,14 @@ class UndoBounds(msgspec.Struct, frozen=True):
         return any(is_inside(path, folder) for folder in self.folders)
 
 
+def undo_bounds(folders: Iterable[str], memory_file: str, is_guarded: Callable[[str], bool], entries: Sequence[Entry]) -> UndoBounds:
+    """The bounds of a session that was held in these folders. The memory file counts like a file in them: only our own tool wrote to it,
+    one line that was approved."""
+    own = os.path.realpath(memory_file) if memory_file else ""
+    places = (*folders, own) if own else tuple(folders)
+    return UndoBounds(places, lambda path: path != own and is_guarded(path), doubt_about(entries))
+
+
 def folders_of(entries: Iterable[Entry]) -> tuple[str, ...]:
     """The folders that a session was held in, with links resolved as they are now. What an import says about them does not count."""
     entries = tuple(entries)
