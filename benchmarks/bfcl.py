@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from benchmarks.table import Table
-from dragoman.loop.model import Models, find_weights
+from dragoman.loop.model import Models
 from dragoman.loop.options import Connector
 from dragoman.providers.catalog import Catalog, builtin_catalog
 from dragoman.providers.connect import connect
@@ -81,7 +81,7 @@ def model_in(way: str, name: str) -> Any:
     catalog = _catalog(name) if way != "auto" else builtin_catalog()
 
     def connect_local(model: str, blobs: BlobStore) -> Provider:
-        return connect(model, catalog=catalog, blobs=blobs, weights=find_weights)
+        return connect(model, catalog=catalog, blobs=blobs)
 
     calling = way if way in ("native", "auto") else "text"
     models = Models(Connector(connect_local, catalog=catalog), MemoryBlobs(), calling, TextOptions(way) if calling == "text" else None)  # type: ignore[arg-type]
