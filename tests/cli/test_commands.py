@@ -38,6 +38,8 @@ def test_services_that_can_be_used_are_listed_first(place: Place) -> None:
     assert names[3:] == [name for name in rest if name not in names[:3]], "the others in the order of the catalog"
     texts = place.run("models", env=env).out.split("\n\n")
     assert all("is set" in text for text in texts[1:4])
+    place.run("auth", "add", "glm", stdin=KEY)
+    assert place.run("models", "--output-format", "json").json["deployments"][0]["name"] == "glm", "a stored key is as good"
 
 
 def test_models_can_be_narrowed_down(place: Place) -> None:

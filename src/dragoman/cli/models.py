@@ -137,7 +137,8 @@ def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -
     title = f"{deployment.title} · " if deployment.title else ""
     answers = f" · {say('models_answers', where=server.where)}" if server else ""
     lines = [f"{deployment.name}  {title}{_key_words(deployment, setup)}{answers}"]
-    columns = max(min(NAME_COLUMNS, (columns_of(sys.stdout) or sys.maxsize) - _BEHIND_NAME_COLUMNS), 20)
+    room = max(min(NAME_COLUMNS, (columns_of(sys.stdout) or sys.maxsize) - _BEHIND_NAME_COLUMNS), 20)
+    columns = max(room, *map(len, deployment.models)) if deployment.models else room
     for name, profile in deployment.models.items():
         mark = "*" if name == deployment.default_model else " "
         sizes = f"{_size(profile.context_window):>6} {_size(profile.max_output_tokens):>6}"
@@ -150,9 +151,9 @@ def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -
 
 
 def _can_be_used(deployment: Deployment, setup: Setup, server: RunningServer | None) -> bool:
-    """Whether a key is set, or a server answers: those are listed first."""
-    has_command = deployment.key_command and deployment.auth != "vertex"  # vertex always has one, whether it answers or not
-    return server is not None or bool(key_variable(deployment, setup.env) or has_command)
+    """Whether a key is set or stored, or a server answers: those are listed first."""
+    has_command = bool(deployment.key_command) and deployment.auth != "vertex"  # vertex always has one, whether it answers or not
+    return server is not None or has_command or key_source(deployment, setup) is not None
 
 
 def _key_words(deployment: Deployment, setup: Setup) -> str:
