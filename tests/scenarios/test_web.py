@@ -17,6 +17,7 @@ import pytest
 from agents import make_agent
 from dragoman.http.pinned import PinnedTransport
 from dragoman.http.transport import HttpTransport
+from dragoman.loop.options import WebAccess
 from dragoman.providers.connect import connect
 from dragoman.testing.mock.server import MockServer
 from dragoman.tools.grounding import cite_message, sources_of
@@ -207,5 +208,17 @@ def test_what_may_not_be_fetched_is_refused_without_a_question(tmp_path: Path) -
             assert all("not fetched" in result for result in results)
             assert [event.error_type for event in events if isinstance(event, ToolCallFinished)].count("") == 0
             assert (connected, listener.connections) == ([], 0)
+
+    asyncio.run(run())
+
+
+def test_how_it_searches_can_be_said_for_one_run(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MockServer("text: One.\n---\ntext: Two.\n---\ntext: Three.") as server:
+            async with agent_of(provider("gemini", server), tmp_path, web=WebAccess()) as agent:
+                for search in (None, "grounding", None):
+                    await agent.run("Weather?", search=search)
+            declared = [any("googleSearch" in tool for tool in each.body["tools"]) for each in server.requests]
+            assert declared == [False, True, False]
 
     asyncio.run(run())
