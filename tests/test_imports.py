@@ -56,6 +56,7 @@ LATER = {
     "app.keys": "only where no variable has the key",
     "app.probe": "only where no model is named and no key is set",
     "app.pulling": "only where weights are missing",
+    "base.places": "only where no variable has the key",
     "base.dates": "only for dates in another language",
     "base.plugins": "only where a deployment names a protocol that is not ours",
     "base.private": "only where the program names a temporary folder",

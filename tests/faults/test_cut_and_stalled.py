@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 import pytest
 
-from dragoman.providers import http_provider as http
+from dragoman.providers import reading
 from dragoman.providers.connect import connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
@@ -210,7 +210,7 @@ def test_the_time_a_reader_takes_is_not_the_services(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_service_that_does_not_close_its_answer_is_not_waited_for(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gemini's answer is complete with its finish reason, the others' with their terminal event: an open connection holds up nobody."""
-    monkeypatch.setattr(http, "TRAILING_S", 0.3)
+    monkeypatch.setattr(reading, "TRAILING_S", 0.3)
 
     async def left_open(bench: Bench) -> None:
         start = time.monotonic()
@@ -305,7 +305,7 @@ def test_an_error_whose_explanation_is_cut_is_told_by_its_status(protocol: str) 
 
 def test_an_error_whose_explanation_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """PV04: the status says enough."""
-    monkeypatch.setattr(http, "TRAILING_S", 0.3)
+    monkeypatch.setattr(reading, "TRAILING_S", 0.3)
 
     async def stall(request: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")

@@ -113,7 +113,7 @@ def test_a_provider_that_answers_at_once_by_streaming_is_bound_as_well(monkeypat
 
 def test_events_that_add_nothing_are_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks without content keep a stream alive; not for ever."""
-    monkeypatch.setattr("dragoman.providers.http_provider.MAX_SILENT_BYTES", 1_000)
+    monkeypatch.setattr("dragoman.providers.reading.MAX_SILENT_BYTES", 1_000)
     empty = b'data: {"id":"x","choices":[{"index":0,"delta":{}}]}\n\n'
 
     async def go() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
-from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.http.clients import HttpClient, open_transport
 from dragoman.providers.auth import Auth, KeyAuth, NoAuth, checked_header, with_env_headers
@@ -123,6 +122,8 @@ def _credentials(deployment: Deployment, env: Mapping[str, str], key: str | None
 
 
 def _stored_key(service: str, env: Mapping[str, str]) -> str:
+    from dragoman.base.places import find_places
+
     if not os.path.exists(find_places(env).keys_file):
         return ""
     from dragoman.providers.stored_keys import keys_of_environment

@@ -6,47 +6,35 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.base import jsontext
 from dragoman.base.turnstile import Turnstile
 from dragoman.base.words import change_values, say
-from dragoman.http.deadline import Deadline
 from dragoman.http.pool import most_connections
 from dragoman.providers.answer import last_response
 from dragoman.providers.auth import Auth, NoAuth
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.faults import error_from_event, error_from_status
+from dragoman.providers.reading import decode_answer, events_of, first_bytes, read_body, read_explanation
 from dragoman.providers.redact import redact
-from dragoman.providers.wire import Destination, Framing, StreamDecoder, Wire
+from dragoman.providers.wire import Destination, StreamDecoder, Wire
 from dragoman.values.blobs import JoinedBlobs
 from dragoman.values.contracts import BlobStore, HttpRequest, HttpResponse, Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, StreamBroken, TimedOut, Unauthorized, Unsupported
 from dragoman.values.events import (
     FieldOmitted,
-    ResponseFinished,
-    ResponseStarted,
     StreamEvent,
-    TextDelta,
-    ThoughtDelta,
-    ToolCallReady,
-    ToolCallStarted,
-    UsageUpdated,
 )
-from dragoman.values.messages import PerMessage, Request, Response, Text, Thought, ToolCall
+from dragoman.values.messages import PerMessage, Request, Response, ToolCall
 from dragoman.values.profile import Deployment, Profile
 
 if TYPE_CHECKING:
     from dragoman.providers.omitting import Omitting
 
-TRAILING_S = 5.0
-"""How long to wait for trailing events after the finish reason."""
-MAX_BODY_BYTES = 256 * 1024 * 1024
-MAX_SILENT_BYTES = 64 * 1024 * 1024
-"""How much a stream may send in events that add nothing to the answer: signatures, progress."""
 WAIT_FOR_OTHERS_S = 600.0
 
 requests_under_way = Turnstile(most_connections, patience_s=WAIT_FOR_OTHERS_S)
@@ -192,7 +180,7 @@ class HttpProvider(Provider):
                     raise
                 omitting = self._leave_out(error, omitting, request, stream=True)
             except _AnswerInError as found:
-                for event in _told(found.response):
+                for event in events_of(found.response):
                     yield event
                 return
 
@@ -240,7 +228,7 @@ class HttpProvider(Provider):
                 events = self._unstreamed(answer, request, to)
             else:
                 decoder = self._hiding(self._wire.decoder(to, lambda: _used_ids(request)))
-                events = _decoded(answer, decoder, self._wire.framing(), to.profile, deadline)
+                events = decode_answer(answer, decoder, self._wire.framing(), to.profile, deadline)
             async with aclosing(events):
                 try:
                     yield events
@@ -325,7 +313,7 @@ class HttpProvider(Provider):
             if answer.status == 200:
                 return context, answer
             try:
-                body = await _read_body(answer, min(deadline, asyncio.get_running_loop().time() + TRAILING_S), limit=256 * 1024)
+                body = await read_explanation(answer, deadline)
             except (TimeoutError, ProviderError):
                 body = b""
             finally:
@@ -342,7 +330,7 @@ class HttpProvider(Provider):
     async def _json(self, prepared: HttpRequest, timeout_s: float) -> Any:
         async with self._answered(prepared, timeout_s) as (answer, deadline):
             try:
-                body = await _read_body(answer, deadline)
+                body = await read_body(answer, deadline)
             except TimeoutError:
                 raise self._timed_out("providers.no_whole_answer_in_time") from None
             except ConnectionFailed as error:
@@ -350,18 +338,18 @@ class HttpProvider(Provider):
         try:
             return jsontext.decode(body)
         except jsontext.NotJSON as error:
-            raise StreamBroken(say("providers.answer_not_json", data=_shown(body)), provider=self.name) from error
+            raise StreamBroken(say("providers.answer_not_json", data=first_bytes(body)), provider=self.name) from error
 
     async def _unstreamed(self, answer: HttpResponse, request: Request, to: Destination) -> AsyncGenerator[StreamEvent, None]:
         """The events of an answer that came as one JSON document instead of a stream: an error with status 200, or the whole answer."""
         deadline = asyncio.get_running_loop().time() + to.profile.first_event_s
         try:
-            body = await _read_body(answer, deadline)
+            body = await read_body(answer, deadline)
             data = jsontext.decode(body)
         except (TimeoutError, ConnectionFailed, jsontext.NotJSON) as error:
             raise StreamBroken(say("providers.neither_stream_nor_answer"), provider=self.name) from error
         response = self._whole_answer(data, request, to)
-        for event in _told(response):
+        for event in events_of(response):
             yield event
 
     def _whole_answer(self, data: Any, request: Request, to: Destination) -> Response:
@@ -402,98 +390,6 @@ def _must_stream(request: Request, profile: Profile) -> bool:
     return bool(limit) and not 0 < (request.settings.max_output_tokens or 0) <= limit
 
 
-async def _decoded(
-    answer: HttpResponse, decoder: StreamDecoder, framing: Framing, profile: Profile, deadline: float
-) -> AsyncGenerator[StreamEvent, None]:
-    """Bytes → events. Time is counted between events that mean something: pings and comments do not reset it."""
-    with closing(Deadline(deadline)) as limit:
-        async with aclosing(answer.chunks()) as chunks:
-            async with aclosing(_events(chunks, decoder, framing, profile, limit)) as events:
-                try:
-                    async for event in events:
-                        yield event
-                except ProviderError:
-                    for event in _held_back(decoder):
-                        yield event
-                    raise
-            for event in decoder.close():
-                yield event
-            await _drain(chunks)
-
-
-async def _events(
-    chunks: AsyncIterator[bytes], decoder: StreamDecoder, framing: Framing, profile: Profile, limit: Deadline
-) -> AsyncGenerator[StreamEvent, None]:
-    """The events of a body, up to its end or the answer's."""
-    clock = asyncio.get_running_loop().time
-    chunk: bytes | None = b""
-    silent_bytes = 0
-    while chunk is not None:
-        try:
-            chunk = await limit.next(chunks)
-        except TimeoutError:
-            if decoder.complete:
-                return
-            raise TimedOut(say("providers.stalled")) from None
-        except ConnectionFailed as error:
-            raise StreamBroken(say("providers.cut_in_stream")) from error
-        for name, data in framing.feed(chunk) if chunk is not None else framing.close():
-            events = _fed(decoder, name, data)
-            if events is None:
-                continue
-            for event in events:
-                yield event
-            silent_bytes = 0 if events else silent_bytes + len(data)
-            if silent_bytes > MAX_SILENT_BYTES:
-                raise StreamBroken(say("providers.says_nothing", most=MAX_SILENT_BYTES), retryable=False)
-            # Counted from here: the time a reader takes over an event is not the service's.
-            limit.at = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
-            if decoder.ended:
-                return  # nothing behind the end counts, whether it came in the same chunk or in another
-
-
-def _held_back(decoder: StreamDecoder) -> list[StreamEvent]:
-    """What a decoder has kept to itself, where the answer broke off."""
-    flush = getattr(decoder, "flush", None)
-    return flush() if flush is not None else []
-
-
-def _fed(decoder: StreamDecoder, name: str, data: bytes) -> list[StreamEvent] | None:
-    try:
-        return decoder.feed(name, data)
-    except jsontext.NotJSON as error:
-        raise StreamBroken(say("providers.event_not_json", data=_shown(data))) from error
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise StreamBroken(say("providers.event_shape", data=_shown(data))) from error
-
-
-def _shown(data: bytes) -> str:
-    """The beginning of what a service sent, for an error message."""
-    return data[:80].decode("utf-8", "backslashreplace")
-
-
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read the end of the body, so that the connection can be reused; do not wait long for a server that leaves it open."""
-    try:
-        async with asyncio.timeout(0.25):
-            async for _ in chunks:
-                pass
-    except (TimeoutError, ConnectionFailed):
-        pass
-
-
-async def _read_body(answer: HttpResponse, deadline: float, limit: int = MAX_BODY_BYTES) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async with asyncio.timeout_at(deadline), aclosing(answer.chunks()) as chunks:
-        async for chunk in chunks:
-            pieces.append(chunk)
-            size += len(chunk)
-            if size > limit:
-                break
-    return b"".join(pieces)
-
-
 def _with_headers(headers: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
     """Names are case-insensitive. A list of betas is added to ours, everything else replaces it."""
     merged = dict(headers)
@@ -517,19 +413,3 @@ def _answer_in(body: bytes, status: int, wire: Wire) -> Response | None:
 
 def _used_ids(request: Request) -> set[str]:
     return {part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
-
-
-def _told(response: Response) -> list[StreamEvent]:
-    """A whole answer as the events of an equivalent stream."""
-    events: list[StreamEvent] = [ResponseStarted(response.response_id, response.model_version)]
-    for part in response.message.parts:
-        match part:
-            case Text(text=text) if text:
-                events.append(TextDelta(text))
-            case Thought(text=text) if text:
-                events.append(ThoughtDelta(text))
-            case ToolCall(id=call_id, name=name):
-                events += [ToolCallStarted(call_id, name), ToolCallReady(part)]
-            case _:
-                pass
-    return [*events, UsageUpdated(response.usage), ResponseFinished(response.finish, response)]
