@@ -177,7 +177,7 @@ def main() -> int:
             rows.append(row)
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             file.flush()
-    print(table(rows))
+    print(table(rows).markdown())
     return 0
 
 

@@ -435,7 +435,8 @@ def test_a_failing_command_is_named_with_its_last_words(tmp_path: Path) -> None:
         (("false", "--password", "hunter22"), "the key command `false …` failed with status 1"),
     ],
 )
-def test_a_command_that_gives_no_token_says_so(argv: tuple[str, ...], told: str) -> None:
+def test_a_command_that_gives_no_token_says_so(argv: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)  # a folder there that may not be entered makes it "permission denied"
     with pytest.raises(Unauthorized) as caught:
         headers(CommandAuth(argv))
     assert str(caught.value).startswith(told)
