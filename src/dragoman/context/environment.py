@@ -165,6 +165,50 @@ class _Known:
             self.trees[directory] = apply_changes(self.trees[directory], (), [each[2:] for each in below])
 
 
+# --- the same on every machine -----------------------------------------------------------------------------------------------
+
+
+def told_places(texts: Iterable[str]) -> tuple[tuple[str, ...], str]:
+    """The directories and the temporary directory that these messages name."""
+    known = _Known(texts)
+    return known.directories, known.temporary
+
+
+def generic_text(text: str) -> str:
+    """One of these messages without what depends on the machine, the folder or the day: facts are replaced by their names, and listings
+    are left out. What memory files say stays. Applied twice, it changes nothing more."""
+    kept: list[str] = []
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        line, start = lines[at], at + 1
+        if (path := _between(_SAYS, line)) is not None:
+            at = _find(lines, _within(_SAID, path), start) + 1
+            kept += lines[start - 1 : at]
+            continue
+        at = start
+        while at < len(lines) and lines[at].startswith("  "):
+            at += 1
+        if _is_listing(line):
+            del kept[len(kept) - (kept[-1:] == [""]) :]
+        else:
+            kept += _generic_fragment(line, lines[start:at])
+    return "\n".join(kept)
+
+
+def _is_listing(line: str) -> bool:
+    return any(_between(around, line) is not None for around in (_EMPTY, _HOLDS, _NEW, _GONE))
+
+
+def _generic_fragment(line: str, below: Sequence[str]) -> list[str]:
+    if _between(_DATE, line) is not None:
+        return [_within(_DATE, "(date)"), *below]
+    if line == _DIRECTORIES:
+        return [line, *(f"{_ITEM}(directory {number})" for number in range(1, len(below) + 1))]
+    named = ((_SYSTEM, "(system)"), (_TEMPORARY, "(temporary directory)"), (_DIRECTORY, "(directory 1)"))
+    return [next((begins + name for begins, name in named if line.startswith(begins)), line), *below]
+
+
 # --- the fragments -------------------------------------------------------------------------------------------------------
 
 

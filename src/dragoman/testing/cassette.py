@@ -4,8 +4,9 @@ A cassette is JSON lines, one interaction each, in the order the requests were s
 
     {"request": {"method", "url", "headers", "body"}, "response": {"status", "headers", "chunks"}, "fault": {"message", "retryable"}}
 
-Bytes are text if they are valid UTF-8, else {"base64": …}. Chunks keep their boundaries. `fault` is present if there was no answer (then
-there is no response) or if it was cut off. The first line may have `about`: what was recorded, and with what.
+What a request says of its machine, day and session is replaced by stand-ins (`portable`), so a recording can be replayed anywhere. Bytes
+are text if they are valid UTF-8, else {"base64": …}. Chunks keep their boundaries, unless a path is replaced in them. `fault` is present if
+there was no answer (then there is no response) or if it was cut off. The first line may have `about`: what was recorded, and with what.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
 from dragoman.base.words import say
 from dragoman.providers.redact import Secrets, known_secrets, redact, redact_bytes, redact_chunks, redact_headers
+from dragoman.testing.portable import PortablePlace, difference_path, fill_places, find_places, hide_places, portable_body
 from dragoman.values.contracts import HttpResponse, Transport
 from dragoman.values.errors import ConnectionFailed, InputError
 
-CONTEXT = 40
+CONTEXT = 60
 """Characters shown on either side of the first difference."""
 
 
@@ -74,8 +76,10 @@ class Cassette:
     secrets: values to keep out of the file, or a function that returns them (`auth.secrets`), called when they are needed.
     hide: patterns of what else to keep out of it (group 1 of each), called when they are needed.
     keep_header: which headers are recorded; None: all.
-    Replay goes in order: each request must equal the recorded one in method, path, query and body, secrets aside. Without `in_order`, a
-    request gets the first answer not yet given that was recorded for an equal one.
+    folders: folders whose paths differ from run to run (a test's `tmp_path`), besides those that the agent tells the model itself.
+    Replay goes in order: each request must equal the recorded one in method, path, query and body, secrets aside, and whatever the agent
+    says of date, system, folders and session. Without `in_order`, a request gets the first answer not yet given that was recorded for an
+    equal one.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class Cassette:
         keep_header: Callable[[str], bool] | None = None,
         about: Mapping[str, str] | None = None,
         in_order: bool = True,
+        folders: Sequence[Path | str] = (),
     ) -> None:
         self._path = Path(path)
         self._transport = transport
@@ -97,14 +102,17 @@ class Cassette:
         self._keep_header = keep_header
         self._about = dict(about or {})
         self._in_order = in_order
+        self._folders = [str(folder) for folder in folders]
         self._takes: list[_Recording] = []
         self._interactions: list[Interaction] = []
+        self._expected: list[_PortableRequest] = []
         self._left: list[int] = []
         self.recording = mode == "record" or (mode == "auto" and not self._path.exists())
         if not self.recording:
             self._interactions = read_cassette(self._path)
             self._left = list(range(len(self._interactions)))
             self._about = self._interactions[0].about
+            self._expected = [_PortableRequest(each.request, self._folders) for each in self._interactions]
         elif transport is None:
             raise InputError(say("testing.no_cassette", path=self._path))
 
@@ -153,27 +161,28 @@ class Cassette:
         """Write what was recorded so far. `aclose` calls it."""
         if self._takes:
             secrets, hidden = known_secrets(self._secrets), tuple(self._hide())
-            first, *others = [take.interaction(secrets, hidden, self._keep_header) for take in self._takes]
+            first, *others = [take.interaction(secrets, hidden, self._keep_header, self._folders) for take in self._takes]
             write_cassette(self._path, [msgspec.structs.replace(first, about=self._about), *others])
 
     def _replay(self, method: str, url: str, body: bytes) -> _ReplayedAnswer:
         secrets = known_secrets(self._secrets)
-        sent = _record_request(method, url, {}, body, secrets, tuple(self._hide()))
+        sent = _PortableRequest(_record_request(method, url, {}, body, secrets, tuple(self._hide())), self._folders)
         if not self._left:
-            count, target = len(self._interactions), _target(sent.url)
+            count, target = len(self._interactions), _target(sent.request.url)
             raise InputError(say("testing.cassette_ended", path=self._path, count=count, method=method, target=target))
         place = self._place_of(sent)
-        interaction = self._interactions[place]
-        if difference := _difference(interaction.request, sent):
+        interaction, expected = self._interactions[place], self._expected[place]
+        if difference := _difference(expected.request, sent.request):
             raise InputError(say("testing.cassette_differs", path=self._path, line=place + 1, difference=difference))
         self._left.remove(place)
         if interaction.response is None:
             raise _to_error(interaction.fault)
-        return _ReplayedAnswer(interaction.response, interaction.fault)
+        chunks = fill_places([_to_bytes(chunk) for chunk in interaction.response.chunks], expected.places, sent.places)
+        return _ReplayedAnswer(interaction.response, chunks, interaction.fault)
 
-    def _place_of(self, sent: RecordedRequest) -> int:
+    def _place_of(self, sent: _PortableRequest) -> int:
         """Which interaction is due: the next one, or the next one that fits."""
-        fitting = (place for place in self._left if not _difference(self._interactions[place].request, sent))
+        fitting = (place for place in self._left if not _difference(self._expected[place].request, sent.request))
         return self._left[0] if self._in_order else next(fitting, self._left[0])
 
 
@@ -247,19 +256,24 @@ class _Recording:
         self.fault: RecordedFault | None = None
 
     def interaction(
-        self, secrets: tuple[str, ...], hidden: Sequence[bytes] = (), keep_header: Callable[[str], bool] | None = None
+        self,
+        secrets: tuple[str, ...],
+        hidden: Sequence[bytes] = (),
+        keep_header: Callable[[str], bool] | None = None,
+        folders: Sequence[str] = (),
     ) -> Interaction:
-        request = _record_request(self.method, self.url, _kept(self.headers, keep_header), self.body, secrets, hidden)
+        sent = _record_request(self.method, self.url, _kept(self.headers, keep_header), self.body, secrets, hidden)
+        portable = _PortableRequest(sent, folders)
         fault = self.fault
         if fault is None and not self.ended:
             fault = RecordedFault(say("testing.recording_interrupted"), retryable=False)  # nobody waited for it any longer
         if fault is not None:
             fault = RecordedFault(redact(fault.message, secrets, hidden), fault.retryable)
         if self.status is None:
-            return Interaction(request, fault=fault)
+            return Interaction(portable.request, fault=fault)
         headers = redact_headers(_kept(self.response_headers, keep_header), secrets, hidden)
-        chunks = [_from_bytes(chunk) for chunk in redact_chunks(self.chunks, secrets, hidden)]
-        return Interaction(request, RecordedResponse(self.status, headers, chunks), fault)
+        chunks = [_from_bytes(chunk) for chunk in hide_places(redact_chunks(self.chunks, secrets, hidden), portable.places)]
+        return Interaction(portable.request, RecordedResponse(self.status, headers, chunks), fault)
 
 
 def _kept(headers: Mapping[str, str], keep: Callable[[str], bool] | None) -> dict[str, str]:
@@ -302,12 +316,24 @@ def _record_request(
     )
 
 
+class _PortableRequest:
+    """A request as it is compared, and the places it named."""
+
+    def __init__(self, request: RecordedRequest, folders: Sequence[str]) -> None:
+        self.request = request
+        self.places: list[PortablePlace] = []
+        if isinstance(request.body, str):
+            self.places = find_places(request.body, folders)
+            self.request = msgspec.structs.replace(request, body=portable_body(request.body, self.places))
+
+
 # --- replaying ------------------------------------------------------------------------------------------------------------------
 
 
 class _ReplayedAnswer:
-    def __init__(self, response: RecordedResponse, fault: RecordedFault | None) -> None:
+    def __init__(self, response: RecordedResponse, chunks: Sequence[bytes], fault: RecordedFault | None) -> None:
         self._response = response
+        self._chunks = chunks
         self._fault = fault
 
     @property
@@ -319,9 +345,9 @@ class _ReplayedAnswer:
         return self._response.headers
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        for chunk in self._response.chunks:
+        for chunk in self._chunks:
             await asyncio.sleep(0)  # let other tasks run, as with a network
-            yield _to_bytes(chunk)
+            yield chunk
         if self._fault is not None:
             raise _to_error(self._fault)
 
@@ -337,7 +363,9 @@ def _difference(recorded: RecordedRequest, sent: RecordedRequest) -> str:
     if _target(recorded.url) != _target(sent.url):
         return _first_difference("testing.differs_path", _target(recorded.url), _target(sent.url))
     if recorded.body != sent.body:
-        return _first_difference("testing.differs_body", _as_text(recorded.body), _as_text(sent.body))
+        one, other = _as_text(recorded.body), _as_text(sent.body)
+        where = difference_path(one, other)
+        return _first_difference("testing.differs_body", one, other) + (say("testing.differs_where", where=where) if where else "")
     return ""
 
 

@@ -8,6 +8,7 @@ TEXTS = {
     "testing.differs_method": "the method was {recorded} and is {sent}",
     "testing.differs_path": "the path differs at character {position}\n  recorded: {recorded!r}\n  sent:     {sent!r}",
     "testing.differs_body": "the body differs at character {position}\n  recorded: {recorded!r}\n  sent:     {sent!r}",
+    "testing.differs_where": "\n  where:    {where}",
     "testing.cassette_unreadable": "cannot read the cassette {path}: {reason}",
     "testing.cassette_not_written": "cannot write the cassette {path}: {reason}",
     "testing.cassette_empty": "the cassette {path} is empty; delete it and record it again",
