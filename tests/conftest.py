@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import getpass
-import ipaddress
 import os
 import re
 import shutil
-import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
 
 from dragoman.base.words import speak_for_program
 from dragoman.providers import stored_keys
+from dragoman.testing.network import no_network
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,7 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    block_network()
+    guard = no_network()
+    guard.__enter__()
+    config.add_cleanup(lambda: guard.__exit__(None, None, None))
     atexit.register(remove_empty_folders)  # after pytest has given up its lock, which it does at exit too
 
 
@@ -107,64 +106,3 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         stored_keys, "_HOMES", ()
     )  # nor the keys the developer has stored; processes that tests start have a home of their own
-
-
-class NetworkBlocked(RuntimeError):
-    """A test tried to leave this machine. Not an OSError: code that handles connection faults must not swallow it."""
-
-    def __init__(self, what: str, target: object) -> None:
-        super().__init__(f"network blocked in tests: {what} to {target!r}; only loopback addresses and Unix sockets are allowed")
-
-
-def is_local(host: object) -> bool:
-    """Whether a host, as the socket module takes it, stands for this machine."""
-    if isinstance(host, (bytes, bytearray)):
-        host = bytes(host).decode("ascii", "replace")
-    if host is None:
-        return True
-    name = str(host).lower().rstrip(".")
-    if name in {"", "localhost"} or name.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(name.partition("%")[0])
-    except ValueError:
-        return False
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_loopback or address.is_unspecified
-
-
-def block_network() -> None:
-    """Guard connecting, sending datagrams and resolving names, for the life of this process.
-
-    Processes that a test starts are not guarded.
-    """
-    for name in ("connect", "connect_ex", "sendto"):
-        setattr(socket.socket, name, guard_socket(name))
-    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
-        setattr(socket, name, guard_lookup(getattr(socket, name)))
-
-
-def guard_socket(name: str) -> Callable[..., Any]:
-    original = getattr(socket.socket, name)
-
-    @functools.wraps(original)
-    def guarded(self: socket.socket, *args: Any) -> Any:
-        # The address is the last argument: connect(address), sendto(data, [flags,] address).
-        address = args[-1] if args else None
-        if self.family == socket.AF_UNIX:
-            return original(self, *args)
-        if self.family in {socket.AF_INET, socket.AF_INET6} and isinstance(address, tuple) and address and is_local(address[0]):
-            return original(self, *args)
-        raise NetworkBlocked(name, address)
-
-    return guarded
-
-
-def guard_lookup(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def guarded(host: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_local(host):
-            raise NetworkBlocked(original.__name__, host)
-        return original(host, *args, **kwargs)
-
-    return guarded

@@ -1,9 +1,9 @@
 """What a request says of the machine, the day and the session it comes from, and exchanges without it: so that what was recorded here can
 be replayed in another folder, on another day and in another language.
 
-A `PortablePlace` is a text that differs from run to run (a folder, a session's id) and its stand-in, which does not. In a request, places give way
-to their stand-ins, and the facts of the environment message to their names. In an answer, a recording holds stand-ins, and replaying puts
-the places of the moment in: a path that the model was told comes back as a path that exists.
+A `PortablePlace` is a text that differs from run to run (a folder, a session's id) and its stand-in, which does not. In a request, places
+give way to their stand-ins, and the facts of the environment message to their names. In an answer, a recording holds stand-ins, and
+replaying puts the places of the moment in: a path that the model was told comes back as a path that exists.
 """
 
 from __future__ import annotations

@@ -95,6 +95,7 @@ class MockServer:
 
     `/s/<name>/...` plays the named script, `POST /_script` (or `/s/<name>/_script`) replaces it, `GET /_log` returns
     the requests. A request that the real service would refuse is refused with its error message and uses up no answer of the script.
+    `rules` may depend on the protocol and the model.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class MockServer:
         *,
         scripts: Mapping[str, Source] | None = None,
         key: str = "",
-        rules: Rules | None = Rules(),  # noqa: B008  a frozen value
+        rules: Rules | Callable[[ProtocolName, str], Rules] | None = Rules(),  # noqa: B008  a frozen value
         models: Sequence[str] = ("mock-model",),
         log: str | Path | None = None,
         host: str = "127.0.0.1",
@@ -244,7 +245,8 @@ class MockServer:
             return Fail(404, f"There is no script named {exchange.script!r}. {remedy}")
         if self._rules is None or where.action not in ("generate", "stream"):
             return None
-        rules = routes.rules_at(where, _with_betas(self._rules, exchange.headers))
+        own = self._rules if isinstance(self._rules, Rules) else self._rules(where.protocol, exchange.model)
+        rules = routes.rules_at(where, _with_betas(own, exchange.headers))
         exchange.violation = validate(where.protocol, body, rules)
         if exchange.violation is None:
             return None

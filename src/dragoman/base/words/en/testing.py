@@ -1,4 +1,4 @@
-"""The library: cassettes, scripts, and the mock server."""
+"""The library: cassettes, scripts, the mock server, and what tests are told."""
 
 TEXTS = {
     # --- cassettes
@@ -16,6 +16,14 @@ TEXTS = {
     "testing.neither_response_nor_fault": "neither response nor fault",
     "testing.no_recorded_answer": "no answer was recorded",
     "testing.recording_interrupted": "the recording was interrupted here",
+    "testing.not_recorded": "there is no cassette {path}. Set the service's key and record one with `pytest --record`",
+    # --- requests
+    "testing.refused_by": "{where} would refuse this request: {message}",
+    "testing.body_of_which": "a body alone does not say which service it is for: name one of {protocols}, a deployment or a model",
+    "testing.no_validator": "{name} speaks {protocol}, and there is no validator for it",
+    "testing.no_deployment": "{name} is no service whose requests could be checked: name a protocol, a deployment or a model",
+    "testing.in_process": "models of {name} run in this process and are not reached over HTTP: name another deployment",
+    "testing.network_blocked": "network blocked in tests: {what} to {target!r}; only loopback addresses and Unix sockets are allowed",
     # --- scripts
     "testing.script_ended": "The script has ended: {count:answer was|answers were} given, and the model was asked again. Add an answer to "
     "it, or let it end with `script: end=say`.",
