@@ -177,6 +177,7 @@ FLAGS_OF_OTHER_PROGRAMS = {
     "local.index_no_installer",  # Python's
     "local.index_no_pip",  # Python's
     "http.too_many_open",  # the shell's: ulimit -n
+    "testing.not_recorded",  # pytest's, by our plugin
 }
 
 

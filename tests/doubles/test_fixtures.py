@@ -162,3 +162,20 @@ def test_doubles_do_not_wait_between_attempts() -> None:
     ):
         assert agent.run_sync("Hello").text == "Aye."
         assert len(service.requests) == 3
+
+
+@pytest.mark.parametrize("model", ["", "anthropic", "openai", "responses", "gemini"])
+def test_usage_does_not_depend_on_the_folder(model: str, tmp_path: Path) -> None:
+    """Else a test on budgets or pruning would pass here and fail there."""
+    used = []
+    for name in ("a", "another/and/longer"):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        (folder / f"{'long' * len(name)}.txt").touch()
+        script = "text: Aye.\n---\ntext: Aye again."
+        with dm.testing.Loopback(script) as service:
+            provider = service.connect(model) if model else dm.testing.ScriptedProvider(script)
+            with dm.Agent(provider, workspace=folder) as agent:
+                used.append([agent.run_sync(prompt).usage for prompt in ("Hello", "Hello again")])
+    assert used[0] == used[1]
+    assert used[0][1].input_tokens > used[0][0].input_tokens > 100

@@ -18,6 +18,7 @@ from dragoman.values.notes import CHANGED_BEGINS, GREETING
 
 _SETUP = re.compile(rf"^(?:{re.escape(GREETING)}$.*?(?:^{re.escape(READY)}$|\Z)|{re.escape(CHANGED_BEGINS)}$.*)", re.MULTILINE | re.DOTALL)
 """An environment message, or one about changes, also where it was joined with other text."""
+_SETUP_IN_JSON = re.compile(re.escape(GREETING.encode()) + rb".*?" + re.escape(READY.encode()), re.DOTALL)
 _SESSION = re.compile(r"(?<![0-9A-Za-z-])\d{8}-\d{6}-[0-9a-f]{8}(?![0-9A-Za-z-])", re.ASCII)
 _OUTPUTS = re.compile(r"""[^\s"'`<>()]*[/\\]dragoman-[0-9a-f]{16}(?![0-9A-Za-z-])""", re.ASCII)
 """The folder of results that are too long, where the session is not saved."""
@@ -59,6 +60,11 @@ def portable_body(body: str, places: Sequence[PortablePlace]) -> str:
     # The names of the environment message go first: they hold no path.
     changed = _mapped(data, lambda text: replace(_SETUP.sub(lambda found: generic_text(found[0]), text)))
     return body if changed == data else jsontext.encode(changed).decode()
+
+
+def portable_bytes(body: bytes) -> int:
+    """How long a request's body is without the environment message: the same in every folder. For counting tokens; cheap."""
+    return len(body) - sum(len(found[0]) for found in _SETUP_IN_JSON.finditer(body))
 
 
 def difference_path(recorded: str, sent: str) -> str:

@@ -23,6 +23,7 @@ from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_status
+from dragoman.testing.portable import portable_bytes
 from dragoman.testing.script import Playback, Source, pieces
 from dragoman.testing.script_steps import (
     BlockStep,
@@ -51,7 +52,8 @@ EMBEDDING_SIZE = 8
 
 
 class ScriptedProvider(Provider):
-    """Implements `contracts.Provider`. Counts a quarter of the request's bytes as tokens."""
+    """Implements `contracts.Provider`. Counts a quarter of the request's bytes as tokens, those of the environment message aside: it is
+    another in every folder."""
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class ScriptedProvider(Provider):
         return self.tokens(request)
 
     def tokens(self, request: Request) -> int:
-        return len(self.prepare(request).body) // 4
+        return portable_bytes(self.prepare(request).body) // 4
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         return [embedding(text) for text in texts]

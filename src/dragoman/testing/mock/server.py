@@ -19,6 +19,7 @@ from dragoman.testing.mock.http import Hangup, Listener, ReceivedRequest, Sender
 from dragoman.testing.mock.routes import ServiceRoute
 from dragoman.testing.mock.validate import Rules, Violation, validate
 from dragoman.testing.mock.wire import Close, Encoder, ModelRequest, Pause, frame_as_array, frame_events, play, stop_at_stall, to_json
+from dragoman.testing.portable import portable_bytes
 from dragoman.testing.script import Playback, Source
 from dragoman.testing.script_steps import (
     BlockStep,
@@ -229,7 +230,8 @@ class MockServer:
         self._request_count += 1
         stream = where.action == "stream" or body.get("stream") is True
         model = where.model or str(body.get("model") or self._models[0])
-        return ModelRequest(where.protocol, model, body, self._request_count, max(len(request.body) // 4, 1), stream, int(time.time()))
+        tokens = max(portable_bytes(request.body) // 4, 1)
+        return ModelRequest(where.protocol, model, body, self._request_count, tokens, stream, int(time.time()))
 
     def _refusal(self, where: ServiceRoute, request: ReceivedRequest, body: object, exchange: ServedExchange) -> Fail | None:
         """The error for this request, if any: a wrong key, a body that is not JSON, an unknown script, or a violated rule."""

@@ -44,7 +44,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     number: int
     """Number of the request since the server started; ids are derived from it."""
     input_tokens: int
-    """A quarter of the request's bytes: its usage unless the script says otherwise."""
+    """A quarter of the request's bytes, without the environment message: its usage unless the script says otherwise."""
     stream: bool = True
     created: int = 0
     """Unix time."""
