@@ -30,7 +30,7 @@ LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
 FRONT_ENDS = {"__main__", "cli"}
-PUBLIC = {"contracts", "errors", "events", "messages", "options", "record"}
+PUBLIC = {"contracts", "errors", "events", "messages", "options", "record", "traces"}
 """Modules that only offer names of others, as the public namespace does. Nothing of ours imports them."""
 ANNEXES = {"local", "testing"}
 """They stand on ground and rooms. Whoever opens one does it where it is needed, never while being loaded."""
@@ -85,6 +85,7 @@ LATER = {
     "loop.meant": "only where a call does not fit its tool, or was read out of text",
     "loop.replacing": "only where the conversation is cleared or replaced",
     "loop.search_model": "only where the chat model cannot search",
+    "loop.tracing": "an extra, and only where traces are on",
     "loop.trial": "only where the request may be too long",
     "loop.upkeep": "not before a first answer",
     "policy.own_files": "only where something is written",

@@ -16,6 +16,7 @@ from dragoman.context.summarise import read_snapshot, summary_request
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
 from dragoman.providers.retry import keeps_refusing
+from dragoman.values import contracts
 from dragoman.values.errors import DragomanError, ProviderError, StreamBroken
 from dragoman.values.events import FieldOmitted, PromptRead, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
@@ -58,6 +59,12 @@ class Summariser:
 
         `limit`: the window that forces it, if one does.
         """
+        work = self._sum_up(cut, focus, emit, window, may_switch, limit)
+        return await (work if contracts.tracing is None else contracts.tracing.compress(work))
+
+    async def _sum_up(
+        self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, may_switch: bool, limit: int
+    ) -> Compression:
         view, original = self._history.view, self._size.tokens
         model = view.model or self._session.model.name
         try:
@@ -107,9 +114,9 @@ class Summariser:
     async def _ask(self, request: Request, emit: Callable[[TurnEvent], None]) -> Response:
         self.requests += 1
         response: Response | None = None
-        provider, arrived = self._session.model.provider, Arrived()
+        model, arrived = self._session.model, Arrived()
         try:
-            async with aclosing(provider.stream(request)) as events:
+            async with aclosing(model.stream(request)) as events:
                 async for event in events:  # to its end: so the connection can serve the turn that follows
                     if isinstance(event, Retrying):
                         self._record_spent(arrived.usage(may_have_cost=event.may_have_cost))
@@ -130,7 +137,7 @@ class Summariser:
             self._record_spent(arrived.usage(may_have_cost=not is_refused))
             raise
         if response is None:
-            raise StreamBroken(say("loop.no_answer"), provider=provider.name)
+            raise StreamBroken(say("loop.no_answer"), provider=model.provider.name)
         return response
 
     def _follow_retry(self, event: Retrying, emit: Callable[[TurnEvent], None]) -> None:

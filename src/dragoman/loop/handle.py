@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Generator
 from typing import Any, Self
 
 from dragoman.loop.result import Result
+from dragoman.values import contracts
 from dragoman.values.events import TurnEvent
 
 
@@ -99,7 +100,8 @@ class RunHandle(ABC):
     def _start(self) -> None:
         if self._task is None:
             self._prepare_start()
-            self._task = asyncio.get_running_loop().create_task(self._drive())
+            drive = self._drive() if contracts.tracing is None else contracts.tracing.drive(self)
+            self._task = asyncio.get_running_loop().create_task(drive)
 
     def _emit(self, event: TurnEvent | None) -> None:
         self._events.put_nowait(event)

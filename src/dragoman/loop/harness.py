@@ -27,6 +27,7 @@ from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
+from dragoman.values import contracts
 from dragoman.values.contracts import Ledger, MeantCall, Tool
 from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
@@ -153,7 +154,8 @@ class Harness:
         return self._ledger
 
     def scheduler(self, emit: Emit) -> Scheduler:
-        return Scheduler(self.registry, self.ledger, self.approvals.decide, emit, align=self._align, outputs=self.outputs)
+        make = Scheduler if contracts.tracing is None else contracts.tracing.scheduler
+        return make(self.registry, self.ledger, self.approvals.decide, emit, align=self._align, outputs=self.outputs)
 
     def add_directory(self, real: str) -> None:
         if real not in self.directories:

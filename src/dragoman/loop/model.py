@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,9 +12,10 @@ from dragoman.base.words import say
 from dragoman.loop.options import Connector, ToolCalling
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import connect
-from dragoman.values.contracts import BlobStore, Provider
+from dragoman.values.contracts import BlobStore, Provider, traced
 from dragoman.values.errors import InputError
-from dragoman.values.messages import ToolCall, ToolSpec
+from dragoman.values.events import StreamEvent
+from dragoman.values.messages import Request, ToolCall, ToolSpec
 from dragoman.values.profile import Profile
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ class Model(msgspec.Struct, frozen=True):
         """How the service's prompt cache is addressed."""
         deployment = self.provider.deployment
         return self.profile.cache or (deployment.cache if deployment is not None else "none")
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """The provider's stream, traced where traces are on."""
+        return traced(self.provider).stream(request)
 
 
 class Models:

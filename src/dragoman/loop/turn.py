@@ -138,7 +138,7 @@ class Turn:
         arrived, broken, may_have_cost = self.arrived, "broken off", True
         arrived.begin()
         try:
-            async with aclosing(self._model.provider.stream(self._request(is_bound))) as events:
+            async with aclosing(self._model.stream(self._request(is_bound))) as events:
                 async for event in events:
                     if isinstance(event, Retrying):
                         self._record_broken(event.reason, event.may_have_cost)

@@ -15,7 +15,7 @@ from dragoman.loop.session import Session
 from dragoman.tools.output import Outputs
 from dragoman.tools.web_fetch import PageReader, WebFetch
 from dragoman.tools.web_search import WebSearch, can_search
-from dragoman.values.contracts import Provider, Tool, Transport
+from dragoman.values.contracts import Provider, Tool, Transport, traced
 from dragoman.values.errors import ProviderError, Unsupported
 from dragoman.values.messages import Request, Response, Settings, ToolSpec, user
 from dragoman.values.usage import Usage, usage_told
@@ -95,7 +95,7 @@ class Metered(WrappingProvider):
     async def generate(self, request: Request) -> Response:
         self._on_request()
         try:
-            response = await self.provider.generate(request)
+            response = await traced(self.provider).generate(request)
         except BaseException as error:
             if not isinstance(error, Exception) or (isinstance(error, ProviderError) and error.may_have_cost):
                 self._on_usage(Usage(incomplete=1))

@@ -95,6 +95,14 @@ class HttpProvider(Provider):
     def profile(self, model: str) -> Profile:
         return profile_for(self._deployment, model)
 
+    @property
+    def base_url(self) -> str:
+        return self._base_url
+
+    def secrets(self) -> tuple[str, ...]:
+        """What is sent to authenticate: to be kept out of logs and traces."""
+        return self._auth.secrets()
+
     # --- making a request
 
     def prepare(self, request: Request) -> HttpRequest:

@@ -28,7 +28,7 @@ def error_output(text: str, error_type: str, extras: str = "") -> ToolOutput:
 def exception_output(error: BaseException, name: str) -> ToolOutput:
     """A tool that raised instead of returning. The model gets the message; the extras have the traceback for debugging."""
     what = f"{type(error).__name__}: {error}".rstrip(": ")
-    extras = jsontext.dumps({"traceback": "".join(format_exception(error))[-20_000:]})
+    extras = jsontext.dumps({"exception": type(error).__name__, "traceback": "".join(format_exception(error))[-20_000:]})
     return error_output(f"{name} failed: {truncate(what, MAX_ERROR_CHARS)}", "exception", extras)
 
 

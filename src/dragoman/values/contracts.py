@@ -276,3 +276,32 @@ loop of the run while it asks. If it raises, the call is refused, and the event 
 AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
 """Asks a person the model's own question, with its choices, and returns the answer. It may be async or plain, as Ask."""
 Launch = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Any]]
+
+
+class Tracing(Protocol):
+    """Watches runs from inside and makes spans of them: see `dragoman.traces`."""
+
+    async def drive(self, run: Any) -> None:
+        """Carry the run out, under a span of its own."""
+        ...
+
+    def watch(self, provider: Provider) -> Provider:
+        """The same provider, with a span for each answer it is asked for."""
+        ...
+
+    @property
+    def scheduler(self) -> Any:
+        """A Scheduler that makes a span for each call."""
+        ...
+
+    async def compress(self, work: Awaitable[Any]) -> Any:
+        """Carry a compression out, under a span of its own."""
+        ...
+
+
+tracing: Tracing | None = None
+"""For the whole process; None, unless `dragoman.traces.enable` was called. Read it where it is used, as `contracts.tracing`."""
+
+
+def traced(provider: Provider) -> Provider:
+    return provider if tracing is None else tracing.watch(provider)

@@ -13,6 +13,7 @@ TEXTS = {
     "loop.files_not_saved": "Files of this session (images, documents, undo) are not saved completely: {reason}",
     "loop.entries_lost": "entries that can never be written: {count}",
     "loop.no_entry": "there is no entry {seq}; the last one is {last}",
+    "loop.otel_missing": "traces need one more package: run pip install '.[otel]' in your clone of Dragoman",
     "loop.not_a_directory": "{path} is not a directory; name one that exists",
     # --- options of an agent
     "loop.option_wrong": "{name} must be {expected}, not {given}",
