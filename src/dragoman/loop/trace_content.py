@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, assert_never
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import msgspec
 
@@ -13,7 +13,20 @@ from dragoman.base import jsontext
 from dragoman.providers.catalog import builtin_catalog, secret_variables
 from dragoman.providers.redact import redact
 from dragoman.values.contracts import Provider
-from dragoman.values.messages import Blob, Citation, FileRef, FinishReason, Message, Part, Request, Text, Thought, ToolCall, ToolResult
+from dragoman.values.messages import (
+    Blob,
+    Citation,
+    FileRef,
+    FinishReason,
+    Message,
+    Part,
+    PerMessage,
+    Request,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness
@@ -35,8 +48,40 @@ agent_names: WeakKeyDictionary[Harness, str] = WeakKeyDictionary()
 """What agents are called in traces, by what each is put together of."""
 
 
-def request_content(request: Request, clean: Clean) -> dict[str, str]:
-    content = {"gen_ai.input.messages": as_text([_message(message) for message in request.messages], clean)}
+class Cleaner:
+    """Redacts what looks like a key, the keys in the environment, and those of the providers it knows."""
+
+    def __init__(self) -> None:
+        self._variables = secret_variables(builtin_catalog())
+        self._providers: WeakSet[Provider] = WeakSet()
+        self._secrets: tuple[str, ...] = ()
+        self._messages = PerMessage(self._message_text)
+
+    def know(self, provider: Provider) -> None:
+        """Its keys are secret from now on."""
+        self._providers.add(innermost(provider))
+
+    def __call__(self, text: str) -> str:
+        self._look_up()
+        return redact(text, self._secrets)
+
+    def messages(self, messages: Sequence[Message]) -> str:
+        """As JSON. A conversation is sent again and again: what was cleaned before is kept, until there are other keys."""
+        self._look_up()
+        return f"[{','.join(self._messages.over(messages))}]"
+
+    def _look_up(self) -> None:
+        known = [secret for provider in tuple(self._providers) for secret in secrets_of(provider)]
+        secrets = (*filter(None, map(os.environ.get, self._variables)), *known)
+        if secrets != self._secrets:
+            self._secrets, self._messages = secrets, PerMessage(self._message_text)
+
+    def _message_text(self, message: Message) -> str:
+        return redact(jsontext.dumps(_message(message)), self._secrets)
+
+
+def request_content(request: Request, clean: Cleaner) -> dict[str, str]:
+    content = {"gen_ai.input.messages": clean.messages(request.messages)}
     if request.system:
         content["gen_ai.system_instructions"] = as_text([{"type": "text", "content": request.system}], clean)
     if request.tools:
@@ -58,12 +103,6 @@ def answer_content(message: Message, finish: FinishReason, clean: Clean) -> dict
 
 def as_text(value: object, clean: Clean) -> str:
     return clean(value if isinstance(value, str) else jsontext.dumps(value))
-
-
-def redact_keys(text: str, secrets: Iterable[str]) -> str:
-    """Without anything that looks like a key, and without the keys in the environment."""
-    variables = (os.environ.get(name, "") for name in secret_variables(builtin_catalog()))
-    return redact(text, (*filter(None, variables), *secrets))
 
 
 def secrets_of(provider: Provider) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 from opentelemetry import context as otel_context
 from opentelemetry import metrics, trace
@@ -17,7 +16,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.util.types import AttributeValue
 
-from dragoman.loop.trace_content import FINISH_REASONS, Clean, answer_content, innermost, redact_keys, request_content, secrets_of
+from dragoman.loop.trace_content import FINISH_REASONS, Clean, Cleaner, answer_content, innermost, request_content
 from dragoman.values.contracts import Provider, prompt_at_work
 from dragoman.values.errors import Cancelled
 from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, StreamEvent, TextDelta, ThoughtDelta, UsageUpdated
@@ -62,14 +61,7 @@ class Instruments:
             explicit_bucket_boundaries_advisory=SECONDS_BOUNDS,
         )
         self.capture_content = capture_content
-        self._providers: WeakSet[Provider] = WeakSet()
-
-    def know(self, provider: Provider) -> None:
-        """From now on its keys are redacted in everything that is told."""
-        self._providers.add(innermost(provider))
-
-    def clean(self, text: str) -> str:
-        return redact_keys(text, [secret for provider in tuple(self._providers) for secret in secrets_of(provider)])
+        self.clean = Cleaner()
 
 
 class TracedProvider(WrappingProvider):
@@ -121,7 +113,7 @@ class _Asked:
     """One operation under way."""
 
     def __init__(self, provider: Provider, request: Request, instruments: Instruments, *, is_streamed: bool = False) -> None:
-        instruments.know(provider)
+        instruments.clean.know(provider)
         self._instruments = instruments
         self._began_s = time.perf_counter()
         self._first_s = 0.0

@@ -84,7 +84,7 @@ class Traces:
 
     def _start_run(self, run: Run) -> Span:
         model, name = run._session.model, agent_names.get(run._harness, "")
-        self._instruments.know(model.provider)
+        self._instruments.clean.know(model.provider)
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.provider.name": provider_name(model.provider),
