@@ -84,6 +84,7 @@ LATER = {
     "loop.left_out": "only where the user set temperature, top_p, top_k or thinking",
     "loop.meant": "only where a call does not fit its tool, or was read out of text",
     "loop.replacing": "only where the conversation is cleared or replaced",
+    "loop.run_log": "only where the program logs runs",
     "loop.search_model": "only where the chat model cannot search",
     "loop.tracing": "an extra, and only where traces are on",
     "loop.trial": "only where the request may be too long",

@@ -22,7 +22,7 @@ from dragoman.base.turnstile import Turnstile
 from dragoman.base.words import say
 from dragoman.values.errors import InputError, ProviderError, ServerError, Unsupported
 
-log = logging.getLogger("dragoman")
+log = logging.getLogger("dragoman.local")
 
 ENGINE = "xllamacpp"
 THREADS_VARIABLE = "DRAGOMAN_LOCAL_THREADS"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Generator
 from typing import Any, Self
@@ -10,6 +11,8 @@ from typing import Any, Self
 from dragoman.loop.result import Result
 from dragoman.values import contracts
 from dragoman.values.events import TurnEvent
+
+_log = logging.getLogger("dragoman.runs")
 
 
 class RunHandle(ABC):
@@ -101,6 +104,10 @@ class RunHandle(ABC):
         if self._task is None:
             self._prepare_start()
             drive = self._drive() if contracts.tracing is None else contracts.tracing.drive(self)
+            if _log.isEnabledFor(logging.INFO):
+                from dragoman.loop.run_log import log_run
+
+                drive = log_run(self, drive)
             self._task = asyncio.get_running_loop().create_task(drive)
 
     def _emit(self, event: TurnEvent | None) -> None:

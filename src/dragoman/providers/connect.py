@@ -23,7 +23,8 @@ from dragoman.values.profile import Deployment, ProtocolName
 if TYPE_CHECKING:
     from dragoman.local.provider import Find
 
-log = logging.getLogger("dragoman")
+log = logging.getLogger("dragoman.providers")
+logging.getLogger("dragoman").addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
 FindKey = Callable[[str], str]
 """The key that is stored for a service, or an empty string."""

@@ -22,7 +22,7 @@ from dragoman.base.private import make_directory, open_named_file
 from dragoman.base.words import say
 from dragoman.values.errors import ConfigError, Unauthorized
 
-log = logging.getLogger("dragoman")
+log = logging.getLogger("dragoman.keys")
 
 StoredIn = Literal["keyring", "file"]
 NAME = "dragoman"
