@@ -47,6 +47,8 @@ DOORS = {
 }
 """They offer what is behind them by name and load it when it is asked for: public names, tables of sentences, commands."""
 LATER = {
+    "loop.budget": "only where there is a budget",
+    "loop.charging": "only where there is a budget",
     "app.config_faults": "only where the configuration is wrong",
     "app.toml_lines": "only where the configuration is wrong",
     "app.searching": "only where it is asked who searches",

@@ -2,6 +2,7 @@
 
 from dragoman.values.errors import AnswerTooLong as AnswerTooLong
 from dragoman.values.errors import BadRequest as BadRequest
+from dragoman.values.errors import BudgetExceeded as BudgetExceeded
 from dragoman.values.errors import Cancelled as Cancelled
 from dragoman.values.errors import ConfigError as ConfigError
 from dragoman.values.errors import ConnectionFailed as ConnectionFailed

@@ -5,6 +5,9 @@ from dragoman.context.settings import CompressSettings as CompressSettings
 from dragoman.context.settings import ContextSettings as ContextSettings
 from dragoman.context.settings import PruneRule as PruneRule
 from dragoman.context.settings import PruneSettings as PruneSettings
+from dragoman.loop.budget import Account as Account
+from dragoman.loop.budget import Budget as Budget
+from dragoman.loop.budget import Spending as Spending
 from dragoman.loop.options import AnswerPolicy as AnswerPolicy
 from dragoman.loop.options import ApprovalOptions as ApprovalOptions
 from dragoman.loop.options import Connector as Connector

@@ -25,6 +25,8 @@ PDF_BYTES_PER_TOKEN = 30
 OTHER_BYTES_PER_TOKEN = 60
 
 MIN_SCALE, MAX_SCALE = 0.4, 3.0
+LEAST_ERROR = 0.02
+"""An estimate is never taken to be better than this."""
 _MEMORY = 0.9
 """The weight of what was learned before, relative to what is learned now."""
 

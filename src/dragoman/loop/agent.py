@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from dragoman.context.plan import Plan
     from dragoman.context.settings import ContextSettings
     from dragoman.loop.background import Background
+    from dragoman.loop.budget import Account, Budget
     from dragoman.loop.compression import Compression
     from dragoman.sessions.store import Store
 
@@ -76,6 +77,7 @@ class Agent:
         limits: Limits | None = None,
         context: ContextSettings | None = None,
         fallback: Sequence[str | Provider] | FallbackOptions = (),
+        budget: Budget | Account | None = None,
     ) -> None:
         """`model` names one (`anthropic/claude-…`), or is a provider of your own; None: the one the resumed session used."""
         tools, workspace, approval = tool_options(tools), workspace_options(workspace), approval_options(approval)
@@ -90,6 +92,7 @@ class Agent:
             limits=limits,
             context=context,
             fallback=fallback,
+            budget=budget,
         )
         connector = model if isinstance(model, Connector) else None
         wanted = model.model if isinstance(model, Connector) else model
@@ -112,32 +115,57 @@ class Agent:
             fallback=fallback,
         )
         self._session = opened
+        self._account: Account | None = None
+        if budget is not None:
+            from dragoman.loop.charging import Purse, account_of
+
+            self._account = account_of(budget)
+            opened.purse = Purse([self._account], opened.history)
         self._background: Background | None = None
         self._background_lock = threading.Lock()
 
     # --- asking it
 
     def run(
-        self, prompt: Content | Iterable[Content] | None = None, *, search: SearchMode | None = None, settings: Settings | None = None
+        self,
+        prompt: Content | Iterable[Content] | None = None,
+        *,
+        search: SearchMode | None = None,
+        settings: Settings | None = None,
+        budget: Budget | Account | None = None,
     ) -> Run:
         """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure.
 
-        For this run alone: `search` says how the web is searched (see `WebAccess.search`), `settings` how answers are generated.
+        For this run alone: `search` says how the web is searched (see `WebAccess.search`), `settings` how answers are generated,
+        and `budget` what it may spend, in the place of `limits.budget` and beside the budget of the agent.
         """
+        check_options(budget=budget)
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
         if message is not None:
             self._session.keep_bytes(message.parts)
-        return Run(self._harness, message, RunOptions(search, settings))
+        return Run(self._harness, message, RunOptions(search, settings, budget))
 
-    def run_sync(self, prompt: Content | Iterable[Content] | None = None, *, settings: Settings | None = None) -> Result:
+    def run_sync(
+        self,
+        prompt: Content | Iterable[Content] | None = None,
+        *,
+        settings: Settings | None = None,
+        budget: Budget | Account | None = None,
+    ) -> Result:
         """`run` for code that is not async. It works in a thread of its own, so it may be called from anywhere."""
-        return self._in_background().result_of(lambda: self.run(prompt, settings=settings))
+        return self._in_background().result_of(lambda: self.run(prompt, settings=settings, budget=budget))
 
-    def stream_sync(self, prompt: Content | Iterable[Content] | None = None, *, settings: Settings | None = None) -> Iterator[TurnEvent]:
+    def stream_sync(
+        self,
+        prompt: Content | Iterable[Content] | None = None,
+        *,
+        settings: Settings | None = None,
+        budget: Budget | Account | None = None,
+    ) -> Iterator[TurnEvent]:
         """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
-        return self._in_background().events_of(lambda: self.run(prompt, settings=settings))
+        return self._in_background().events_of(lambda: self.run(prompt, settings=settings, budget=budget))
 
     # --- its context
 
@@ -293,6 +321,11 @@ class Agent:
     def settings(self, settings: Settings) -> None:
         check_options(settings=settings)
         self._harness.settings = settings
+
+    @property
+    def account(self) -> Account | None:
+        """What all its runs may spend, and what has been spent; None without `budget`."""
+        return self._account
 
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:
         """What the answers and summaries among these cost, or None where the prices are not known."""

@@ -17,7 +17,7 @@ from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
 from dragoman.providers.retry import keeps_refusing
 from dragoman.values import contracts
-from dragoman.values.errors import DragomanError, ProviderError, StreamBroken
+from dragoman.values.errors import BudgetExceeded, DragomanError, StreamBroken
 from dragoman.values.events import FieldOmitted, PromptRead, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
 from dragoman.values.partial import Arrived
@@ -70,7 +70,7 @@ class Summariser:
         try:
             response = await self._ask(self._request(model, cut, focus, window), emit)
         except DragomanError as error:
-            if may_switch and keeps_refusing(error):
+            if isinstance(error, BudgetExceeded) or (may_switch and keeps_refusing(error)):
                 raise
             return self._give_up("failed", str(error), model, None)
         model = view.model or model  # a retry policy may have changed it
@@ -114,7 +114,7 @@ class Summariser:
     async def _ask(self, request: Request, emit: Callable[[TurnEvent], None]) -> Response:
         self.requests += 1
         response: Response | None = None
-        model, arrived = self._session.model, Arrived()
+        model, arrived = self._session.charged(self._session.model), Arrived()
         try:
             async with aclosing(model.stream(request)) as events:
                 async for event in events:  # to its end: so the connection can serve the turn that follows
@@ -133,7 +133,7 @@ class Summariser:
                     else:
                         arrived.add(event)
         except BaseException as error:
-            is_refused = isinstance(error, Exception) and not (isinstance(error, ProviderError) and error.may_have_cost)
+            is_refused = isinstance(error, Exception) and not getattr(error, "may_have_cost", False)
             self._record_spent(arrived.usage(may_have_cost=not is_refused))
             raise
         if response is None:

@@ -154,8 +154,10 @@ class Harness:
         return self._ledger
 
     def scheduler(self, emit: Emit) -> Scheduler:
+        purse, decide = self.session.purse, self.approvals.decide
+        decide = decide if purse is None else purse.watch(decide)
         make = Scheduler if contracts.tracing is None else contracts.tracing.scheduler
-        return make(self.registry, self.ledger, self.approvals.decide, emit, align=self._align, outputs=self.outputs)
+        return make(self.registry, self.ledger, decide, emit, align=self._align, outputs=self.outputs)
 
     def add_directory(self, real: str) -> None:
         if real not in self.directories:

@@ -127,6 +127,17 @@ def blob_store(name: str, value: object) -> None:
         raise _refusal(name, value, say("loop.option_blobs"))
 
 
+def budget(name: str, value: Any) -> None:
+    """A budget, or an account of one."""
+    from dragoman.loop.budget import Account, Budget
+
+    value = value.budget if isinstance(value, Account) else value
+    a(Budget)(name, value)
+    for field in Budget.__struct_fields__:
+        check = duration if field in ("usd", "seconds") else whole(0 if field == "tool_calls" else 1)
+        optional(check)(f"{name}.{field}", getattr(value, field))
+
+
 # --- values within values
 
 
@@ -197,6 +208,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "loop": a(LoopLimits),
         "max_output_chars": whole(1),
         "shell_timeout_s": duration,
+        "budget": optional(budget),
     },
     AnswerPolicy: {"attempts": whole(1), "delay_s": number(0), "temperature": number(0), "sleep": function},
     LoopLimits: dict.fromkeys(LoopLimits.__struct_fields__, whole(0)),
@@ -228,6 +240,7 @@ _OPTIONS: dict[str, Check] = {
     "settings": a(Settings),
     "limits": a(Limits),
     "context": a(ContextSettings),
+    "budget": budget,
     "fallback": a(FallbackOptions),
 }
 

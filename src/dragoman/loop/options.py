@@ -21,6 +21,7 @@ from dragoman.values.messages import Settings
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
 
 if TYPE_CHECKING:
+    from dragoman.loop.budget import Account, Budget
     from dragoman.providers.catalog import Catalog
     from dragoman.sessions.store import Store
     from dragoman.text_tools.options import TextOptions
@@ -164,6 +165,8 @@ class RunOptions(msgspec.Struct, frozen=True):
 
     search: SearchMode | None = None
     settings: Settings | None = None
+    budget: Budget | Account | None = None
+    """In the place of `Limits.budget`."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -175,6 +178,8 @@ class Limits(msgspec.Struct, frozen=True):
     max_output_chars: int = 40_000
     """Longest result a tool may give the model. The whole is kept in a file."""
     shell_timeout_s: float = 120.0
+    budget: Budget | None = None
+    """Of each run."""
 
 
 def tool_options(tools: Iterable[Tool] | ToolOptions) -> ToolOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.context.tokens import MIN_SCALE
+from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE
 from dragoman.loop.session import Session
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Request
@@ -13,8 +13,6 @@ from dragoman.values.record import Compressed, FieldRefused, NotCompressed, Prun
 
 UNANCHORED = 0.6
 """While a model has not counted a request itself, an estimate above this share of its window is checked."""
-LEAST_ERROR = 0.02
-"""An estimate is never taken to be better than this."""
 COUNTING_S = 15.0
 
 

@@ -19,6 +19,7 @@ from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
 from dragoman.values.contracts import prompt_at_work
 from dragoman.values.errors import (
+    BudgetExceeded,
     Cancelled,
     ContextOverflow,
     DragomanError,
@@ -75,6 +76,15 @@ class Run(RunHandle):
         self._side_requests_before = harness.side_requests
         self._reports: list[CallReport] = []
         self._last: Response | None = None
+
+    async def _spend(self) -> None:
+        """The loop, within its budgets if there are any."""
+        budget = self._options.budget or self._harness.limits.budget
+        if budget is None and self._session.purse is None:
+            return await self._loop()
+        from dragoman.loop.charging import run_within
+
+        await run_within(self._session, budget, self._loop)
 
     # --- the loop
 
@@ -143,9 +153,8 @@ class Run(RunHandle):
         self._requests += 1
         self._guard.start_answer()
         reminder = reminder_to_answer(self._session.model, self._guard, self._asked)
-        turn = self._turn = Turn(
-            self._session.model, self._history, self._harness.limits.answers, prompt_id=self._prompt_id, reminder=reminder
-        )
+        model, policy = self._session.charged(self._session.model), self._harness.limits.answers
+        turn = self._turn = Turn(model, self._history, policy, prompt_id=self._prompt_id, reminder=reminder)
         circling = ""
         async with aclosing(turn.run()) as events:
             async for event in events:
@@ -172,6 +181,8 @@ class Run(RunHandle):
         scheduler = self._scheduler = self._scheduler or self._harness.scheduler(self._emit)
         reports = await scheduler.run(calls)
         self._reports.extend(reports)
+        if self._session.purse is not None:
+            self._session.purse.require_rest()
         return reports
 
     def _check_for_loops(self, reports: Sequence[CallReport]) -> None:
@@ -203,7 +214,7 @@ class Run(RunHandle):
             self._session.work.begin(self)
             if self._unwanted:
                 raise Cancelled(say("loop.cancelled"))
-            await self._loop()
+            await self._spend()
         except (asyncio.CancelledError, Cancelled):
             last = [*await self._record_end(Cancelled(say("loop.cancelled"))), UserCancelled()]
         except DragomanError as error:
@@ -232,7 +243,7 @@ class Run(RunHandle):
             self._reports.extend(report for report in self._scheduler.reports if id(report) not in known)
         from dragoman.loop.closing import close_calls, record_stopped, take_back
 
-        if isinstance(error, Cancelled) and self._turn is not None:
+        if isinstance(error, Cancelled | BudgetExceeded) and self._turn is not None:
             record_stopped(self._history, self._turn.arrived)
         is_refused = isinstance(error, Refused) and self._turns == 1
         told = take_back(self._history, self._before) if is_refused else []

@@ -23,6 +23,7 @@ from dragoman.values.events import ModelSwitched, Retrying, SavingChanged, TurnE
 from dragoman.values.messages import Blob, Part
 
 if TYPE_CHECKING:
+    from dragoman.loop.charging import Purse
     from dragoman.sessions.leftovers import WritingNote
     from dragoman.sessions.store import StoredSession
 
@@ -68,6 +69,8 @@ class Session:
         self.log = log
         """Where it is kept; None: in memory only."""
         self.work = log.work if log is not None else Work()
+        self.purse: Purse | None = None
+        """The budgets that everything asked in it is charged to."""
 
     def close(self) -> None:
         """Write what is left, and remove the long results of a conversation that is not saved."""
@@ -96,6 +99,10 @@ class Session:
         for part in parts:
             if isinstance(part, Blob) and self.blobs.get(part.sha256) is None and (data := lent.get(part.sha256)) is not None:
                 self.blobs.put(part.mime, data)
+
+    def charged(self, model: Model) -> Model:
+        """A model as it is asked: what it takes is charged to the budgets in force, if there are any."""
+        return model if self.purse is None else self.purse.charge(model)
 
     def change_model(self, model: Model) -> None:
         """From the next request on. An entry only where the conversation has begun."""

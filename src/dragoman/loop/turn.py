@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
-from dragoman.values.errors import AnswerTooLong, OutputLimit, ProviderError, Refused, StreamBroken
+from dragoman.values.errors import AnswerTooLong, OutputLimit, Refused, StreamBroken
 from dragoman.values.events import (
     CitationAdded,
     FieldOmitted,
@@ -152,7 +152,7 @@ class Turn:
             raise  # the run records it
         except BaseException as error:
             if isinstance(error, Exception):
-                broken, may_have_cost = str(error), isinstance(error, ProviderError) and error.may_have_cost
+                broken, may_have_cost = str(error), getattr(error, "may_have_cost", False)
             self._record_broken(broken, may_have_cost)
             arrived.finish()
             raise

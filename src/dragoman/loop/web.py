@@ -139,7 +139,7 @@ class Searcher:
         def spend(usage: Usage) -> None:
             self.session.history.spend(model.name, usage, what, deployment)
 
-        return Metered(model.provider, self._count_request, spend)
+        return Metered(self.session.charged(model).provider, self._count_request, spend)
 
     def _count_request(self) -> None:
         self.requests += 1

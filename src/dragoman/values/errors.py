@@ -9,6 +9,7 @@
     ├── ToolBroken                     54   a tool cannot work at all (a full disk), not a tool that failed
     ├── UntrustedFolder                55
     ├── LoopDetected                   56
+    ├── BudgetExceeded                 60   a budget of tokens, dollars, requests, tool calls or seconds is used up
     ├── OutputLimit                    59   the answer was cut by the output limit
     │   └── AnswerTooLong              59   it was stopped, because it is longer than any answer may be
     ├── Cancelled                     130
@@ -104,6 +105,21 @@ class UntrustedFolder(DragomanError):
 
 class LoopDetected(DragomanError):
     exit_code = 56
+
+
+class BudgetExceeded(DragomanError):
+    """A budget is used up, or too small for the next request. The record is whole, and the next run may go on."""
+
+    exit_code = 60
+    may_have_cost: bool = False
+    """Whether the attempt that went before may have cost something that was not told."""
+
+    def __init__(self, message: str, budget: str = "", limit: float = 0.0, spent: float = 0.0) -> None:
+        super().__init__(message)
+        self.budget = budget
+        """Which one: `usd`, `tokens`, `input_tokens`, `output_tokens`, `requests`, `tool_calls` or `seconds`."""
+        self.limit = limit
+        self.spent = spent
 
 
 class OutputLimit(DragomanError):

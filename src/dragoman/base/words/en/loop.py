@@ -43,6 +43,11 @@ TEXTS = {
     # --- how a run ends
     "loop.cancelled": "cancelled",
     "loop.turn_limit": "stopped after {turns:turn|turns}; say `go on` to continue, or allow more turns (max_turns)",
+    "loop.budget_exceeded": "stopped: the budget {name}={limit} is used up ({spent} spent); run again with a larger Budget to go on",
+    "loop.budget_too_small": "stopped: {spent} of the budget {name}={limit} is spent, and what comes next takes at least {more}; run again "
+    "with a larger Budget to go on",
+    "loop.budget_without_price": "the prices of {model} are not known, so a budget in US dollars cannot be kept; give them in the model's "
+    "profile (prices), or limit tokens instead (Budget.tokens)",
     "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
     "loop.nothing_was_read": "no file was read and no command was run for this answer: what {model} says of them is a guess",
     "loop.cut": "the answer was cut at the output limit; say `go on` to continue, or raise settings.max_output_tokens",

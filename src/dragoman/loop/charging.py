@@ -1,0 +1,230 @@
+"""Keeping a run within its budgets: what it asks of models and tools is charged to every account it has to keep to.
+
+Loaded only where there is a budget. Requests are charged where they are sent, by a provider around the model's own: so answers, retries,
+summaries and searches all count, whoever asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from dragoman.base.words import say
+from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE, estimate_tokens
+from dragoman.loop.budget import Account, Budget, LeastUse, account_of
+from dragoman.loop.model import Model
+from dragoman.values.contracts import Allow, Decide, Deny, Provider
+from dragoman.values.errors import BudgetExceeded, InputError
+from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
+from dragoman.values.messages import Request, Response, ToolCall
+from dragoman.values.usage import Usage, usage_told
+from dragoman.values.wrapping import WrappingProvider
+
+if TYPE_CHECKING:
+    from dragoman.loop.history import History
+
+NOT_CALLED = "the budget for this is used up, and the run ends here"
+"""What the model is told of a call that there is no budget for."""
+
+
+class Spender(Protocol):
+    """A session, as far as its budgets go."""
+
+    history: History
+    model: Model
+    purse: Purse | None
+
+
+async def run_within(session: Spender, budget: Budget | Account | None, run: Callable[[], Awaitable[None]]) -> None:
+    """Run with this budget, in addition to the agent's own. Raises BudgetExceeded where one of them is used up."""
+    before = session.purse
+    own = [account_of(budget)] if budget is not None else []
+    purse = session.purse = Purse([*(before.accounts if before is not None else ()), *own], session.history)
+    try:
+        purse.require_prices(session.model.provider, session.model.name)
+        await purse.end_in_time(run)
+    finally:
+        session.purse = before
+
+
+class Purse:
+    """The accounts that a run, or an agent between two runs, has to keep to."""
+
+    def __init__(self, accounts: Sequence[Account], history: History) -> None:
+        self.accounts = tuple(accounts)
+        self._history = history
+        self.exceeded: BudgetExceeded | None = None
+        """Set where a tool was not called, or a tool's own request not sent: the run ends when the other calls have ended."""
+        self._counts_tokens = any(
+            not (each.budget.usd is each.budget.tokens is each.budget.input_tokens is each.budget.output_tokens is None)
+            for each in self.accounts
+        )
+
+    def charge(self, model: Model) -> Model:
+        """The model; what is asked of it is charged to the accounts."""
+        return Model(Charged(model.provider, self), model.name)
+
+    def require_prices(self, provider: Provider, model: str) -> None:
+        """Raises InputError where dollars are limited, and nobody knows what the model costs."""
+        if any(account.budget.usd is not None for account in self.accounts) and price_of(provider, model, Usage()) is None:
+            raise InputError(say("loop.budget_without_price", model=f"{provider.name}/{model}"))
+
+    async def end_in_time(self, run: Callable[[], Awaitable[None]]) -> None:
+        for account in self.accounts:
+            account.begin()
+        limited = [(left_s, account) for account in self.accounts if (left_s := account.left_s) is not None]
+        if not limited:
+            return await run()
+        left_s, first = min(limited, key=lambda each: each[0])
+        deadline = asyncio.timeout(left_s)
+        try:
+            async with deadline:
+                await run()
+        except TimeoutError:
+            if deadline.expired():
+                raise first.out_of_time() from None
+            raise
+
+    # --- requests
+
+    def open(self, provider: Provider, request: Request, model: str) -> LeastUse:
+        """Enter a request in every account, or in none: BudgetExceeded is raised where one of them has not enough left."""
+        self.require_prices(provider, model)
+        least = self._estimate(provider, request, model)
+        opened: list[Account] = []
+        try:
+            for account in self.accounts:
+                account.open(least)
+                opened.append(account)
+        except BudgetExceeded as error:
+            for account in opened:
+                account.withdraw(least)
+            self.exceeded = error
+            raise
+        return least
+
+    def close(self, least: LeastUse, usage: Usage, usd: float | None) -> None:
+        for account in self.accounts:
+            account.close(least, usage, usd)
+
+    def _estimate(self, provider: Provider, request: Request, model: str) -> LeastUse:
+        if not self._counts_tokens:
+            return LeastUse()
+        profile = provider.profile(model)
+        tokens = self._least_tokens(request, estimate_tokens(request), profile.token_scale)
+        # All of it may be read from the cache. Where that has no price of its own, it costs as much as any input.
+        return LeastUse(tokens, price_of(provider, model, Usage(cache_read_tokens=tokens)) or 0.0)
+
+    def _least_tokens(self, request: Request, raw: int, scale: float) -> int:
+        """No tokenizer makes less of it; where the service has counted the conversation before, its count is nearer."""
+        view = self._history.view
+        meter, least = view.meter, max(int(raw * MIN_SCALE), 1)
+        if not meter.reported or request.model != view.model or raw < meter.raw:
+            return least
+        error = max([LEAST_ERROR, *map(abs, meter.errors[-20:])])
+        return max(least, int(meter.tokens(raw, scale) * (1 - min(error, 1))))
+
+    # --- tool calls
+
+    def watch(self, decide: Decide) -> Decide:
+        """`decide` for a scheduler: a call that there is no budget for is refused, and nobody is asked about it."""
+
+        def decide_within(call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny]:
+            try:
+                self._take_call()
+            except BudgetExceeded as error:
+                self.exceeded = error
+                return Deny(NOT_CALLED)
+            return decide(call)
+
+        return decide_within
+
+    def _take_call(self) -> None:
+        if self.exceeded is not None:
+            raise self.exceeded
+        taken: list[Account] = []
+        try:
+            for account in self.accounts:
+                account.take_call()
+                taken.append(account)
+        except BudgetExceeded:
+            for account in taken:
+                account.give_call_back()
+            raise
+
+    def require_rest(self) -> None:
+        """After calls have ended: raises BudgetExceeded where one of them was not made, or could not ask what it had to."""
+        if self.exceeded is not None:
+            raise self.exceeded
+
+
+class Charged(WrappingProvider):
+    """A provider whose requests are charged to the accounts of a purse, each attempt for itself."""
+
+    def __init__(self, provider: Provider, purse: Purse) -> None:
+        super().__init__(provider)
+        self._purse = purse
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        attempt = _Attempt(self._purse, self.provider, request, request.model)
+        try:
+            async with aclosing(self.provider.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, UsageUpdated):
+                        attempt.usage = event.usage
+                    elif isinstance(event, ResponseFinished):
+                        attempt.finish(usage_told(event.response.usage))
+                    elif isinstance(event, Retrying):
+                        attempt.finish()
+                        attempt = self._next_attempt(request, event, attempt)
+                    yield event
+        finally:
+            attempt.finish()
+
+    async def generate(self, request: Request) -> Response:
+        attempt = _Attempt(self._purse, self.provider, request, request.model)
+        try:
+            response = await self.provider.generate(request)
+            attempt.finish(usage_told(response.usage))
+            return response
+        finally:
+            attempt.finish()
+
+    def _next_attempt(self, request: Request, event: Retrying, last: _Attempt) -> _Attempt:
+        try:
+            return _Attempt(self._purse, self.provider, request, event.model or last.model)
+        except BudgetExceeded as error:
+            error.may_have_cost = event.may_have_cost  # of the attempt that failed
+            raise
+
+
+class _Attempt:
+    """One request under way. It is closed once, with what was told of its usage by then."""
+
+    def __init__(self, purse: Purse, provider: Provider, request: Request, model: str) -> None:
+        self.model = model
+        self.usage = Usage()
+        self._purse = purse
+        self._provider = provider
+        self._least = purse.open(provider, request, model)
+        self._is_open = True
+
+    def finish(self, usage: Usage | None = None) -> None:
+        """Without a usage: it ended before the service had told everything."""
+        if self._is_open:
+            self._is_open = False
+            usage = msgspec.structs.replace(self.usage, incomplete=1) if usage is None else usage
+            self._purse.close(self._least, usage, price_of(self._provider, self.model, usage))
+
+
+def price_of(provider: Provider, model: str, usage: Usage) -> float | None:
+    """What it costs; nothing for a model on this machine, and None where its prices are not known."""
+    prices = provider.profile(model).prices
+    if prices is not None:
+        return prices.cost_usd(usage)
+    deployment = provider.deployment
+    return 0.0 if deployment is not None and (deployment.local or deployment.in_process) else None
