@@ -47,6 +47,7 @@ DOORS = {
 }
 """They offer what is behind them by name and load it when it is asked for: public names, tables of sentences, commands."""
 LATER = {
+    "providers.pace": "only where what may be sent per minute is limited",
     "loop.budget": "only where there is a budget",
     "loop.charging": "only where there is a budget",
     "app.config_faults": "only where the configuration is wrong",

@@ -12,6 +12,7 @@ from dragoman.values.events import ModelSwitched as ModelSwitched
 from dragoman.values.events import NoticeGiven as NoticeGiven
 from dragoman.values.events import PromptAccepted as PromptAccepted
 from dragoman.values.events import PromptRead as PromptRead
+from dragoman.values.events import RequestDelayed as RequestDelayed
 from dragoman.values.events import ResponseFinished as ResponseFinished
 from dragoman.values.events import ResponseStarted as ResponseStarted
 from dragoman.values.events import Retrying as Retrying

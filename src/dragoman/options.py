@@ -20,6 +20,7 @@ from dragoman.loop.options import ToolCalling as ToolCalling
 from dragoman.loop.options import ToolOptions as ToolOptions
 from dragoman.loop.options import WebAccess as WebAccess
 from dragoman.loop.options import WorkspaceOptions as WorkspaceOptions
+from dragoman.providers.pace import RateLimit as RateLimit
 from dragoman.providers.retry import RetryPolicy as RetryPolicy
 from dragoman.sessions.store import Store as Store
 from dragoman.text_tools.options import TextOptions as TextOptions

@@ -30,6 +30,7 @@ from dragoman.values.events import (
     NoticeGiven,
     PromptAccepted,
     PromptRead,
+    RequestDelayed,
     ResponseStarted,
     Retrying,
     SavingChanged,
@@ -114,6 +115,10 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     (
         Retrying(1, 5.25, "busy"),
         {"type": "error", "severity": "warning", "error_type": "retry", "message": "busy", "attempt": 1, "wait_s": 5.25, "discard": True},
+    ),
+    (
+        RequestDelayed(5.25, "waiting"),
+        {"type": "error", "severity": "warning", "error_type": "request_delayed", "message": "waiting", "wait_s": 5.25},
     ),
     (StreamInvalid("empty"), {"type": "error", "severity": "warning", "error_type": "invalid_stream", "message": "empty", "discard": True}),
     (

@@ -27,6 +27,7 @@ from dragoman.values.events import (
     ModelSwitched,
     NoticeGiven,
     PromptRead,
+    RequestDelayed,
     Retrying,
     SavingChanged,
     StreamInvalid,
@@ -178,6 +179,8 @@ class TextReport:
                 self._answer.discard()
             case FieldOmitted():
                 self.tell(say("notice", text=call_lines.omission(event)))
+            case RequestDelayed(reason=reason):
+                self.tell(say("notice", text=reason))
             case SavingChanged(reason=reason):
                 self.tell(say("notice", text=reason))
             case LoopSuspected(reason=reason, count=1):

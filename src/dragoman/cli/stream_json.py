@@ -19,6 +19,7 @@ from dragoman.values.events import (
     NoticeGiven,
     PromptAccepted,
     PromptRead,
+    RequestDelayed,
     ResponseStarted,
     Retrying,
     SavingChanged,
@@ -106,6 +107,8 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "context", "event": "overflow", "estimated_tokens": event.estimated_tokens, "limit_tokens": event.limit_tokens}
         case Retrying():
             return _warning("retry", event.reason) | {"attempt": event.attempt, "wait_s": round(event.wait_s, 3), "discard": True}
+        case RequestDelayed():
+            return _warning("request_delayed", event.reason) | {"wait_s": round(event.wait_s, 3)}
         case FieldOmitted():
             named = {"model": f"{event.deployment}/{event.model}", "field": event.field}
             return _warning("field_omitted", event.reason) | named

@@ -25,6 +25,7 @@ from dragoman.values.events import (
     NoticeGiven,
     PromptAccepted,
     PromptRead,
+    RequestDelayed,
     Retrying,
     SavingChanged,
     StreamInvalid,
@@ -129,6 +130,8 @@ class TerminalReport:
                 self._show_retry(event)
             case FieldOmitted():
                 self._screen.message(call_lines.omission(event), "yellow")
+            case RequestDelayed(reason=reason):
+                self._screen.message(reason, "dim")
             case StreamInvalid():
                 self._discard(say("answer_void"))
             case CitationAdded(citation=citation):

@@ -18,7 +18,7 @@ from dragoman.loop.session import Session
 from dragoman.providers.retry import keeps_refusing
 from dragoman.values import contracts
 from dragoman.values.errors import BudgetExceeded, DragomanError, StreamBroken
-from dragoman.values.events import FieldOmitted, PromptRead, ResponseFinished, Retrying, TurnEvent
+from dragoman.values.events import FieldOmitted, PromptRead, RequestDelayed, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
 from dragoman.values.partial import Arrived
 from dragoman.values.record import Compressed
@@ -124,6 +124,9 @@ class Summariser:
                         self._follow_retry(event, emit)
                     elif isinstance(event, PromptRead):
                         emit(event)  # a model in this process may take minutes to read
+                    elif isinstance(event, RequestDelayed):
+                        arrived.add(event)
+                        emit(event)
                     elif isinstance(event, FieldOmitted):
                         if self._history.refuse_field(event) is not None:
                             emit(event)

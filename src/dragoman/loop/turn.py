@@ -21,6 +21,7 @@ from dragoman.values.events import (
     CitationAdded,
     FieldOmitted,
     PromptRead,
+    RequestDelayed,
     ResponseFinished,
     ResponseStarted,
     Retrying,
@@ -44,7 +45,7 @@ UNREADABLE_TRIES = 2
 """How often a model that writes calls as text is told in one turn what is wrong with one."""
 MAX_ARGUMENT_CHARS = 2_000_000
 """Several times the longest answer any model gives."""
-_SHOWN = (TextDelta, ThoughtDelta, PromptRead, ResponseStarted, CitationAdded, Retrying)
+_SHOWN = (TextDelta, ThoughtDelta, PromptRead, ResponseStarted, CitationAdded, Retrying, RequestDelayed)
 _REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)
 
 

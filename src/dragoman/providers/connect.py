@@ -22,6 +22,7 @@ from dragoman.values.profile import Deployment, ProtocolName
 
 if TYPE_CHECKING:
     from dragoman.local.provider import Find
+    from dragoman.providers.pace import RateLimit
 
 log = logging.getLogger("dragoman.providers")
 logging.getLogger("dragoman").addHandler(logging.NullHandler())  # silent unless the program sets logging up
@@ -41,6 +42,7 @@ def connect(
     transport: Transport | None = None,
     blobs: BlobStore | None = None,
     retry: RetryPolicy | None = None,
+    rate: RateLimit | None = None,
     http: HttpClient = "own",
     weights: Find | None = None,
     kept: Callable[[], str] | None = None,
@@ -48,7 +50,8 @@ def connect(
     """A provider for `deployment/model`. Nothing is sent, and no connection is opened, before the first request.
 
     `http` chooses the HTTP client if no transport is given. `weights` finds the file of a model that runs in this process, by its
-    name, and `kept` names the folder of such a model's prompt cache; by default both are where the user's files lie.
+    name, and `kept` names the folder of such a model's prompt cache; by default both are where the user's files lie. `rate` is what all
+    connections of this process to the same service with the same key may send per minute.
     """
     env = os.environ if env is None else env
     blobs = MemoryBlobs() if blobs is None else blobs
@@ -57,7 +60,7 @@ def connect(
         from dragoman.providers.outside import load_provider
 
         if (brought := load_provider(model, catalog)) is not None:
-            return Connection(brought, model.partition("/")[2], retry)
+            return Connection(_paced(brought, rate, retry), model.partition("/")[2], retry)
     deployment, name = catalog.find(model)
     if deployment.in_process and transport is None:
         from dragoman.local.provider import LocalProvider
@@ -67,18 +70,26 @@ def connect(
         checked_header(value, say("providers.header_of_row", name=header, deployment=deployment.name))
     wire = _protocol(deployment.protocol)
     url = base_url or next((env[var] for var in deployment.base_url_env if env.get(var, "").strip()), deployment.base_url)
-    provider = HttpProvider(
-        deployment,
-        wire,
-        transport or open_transport(http),
-        with_env_headers(auth, deployment, env) if auth is not None else auth_for(deployment, env, key),
-        base_url=filled(url.strip(), env, deployment.name),
-        blobs=blobs,
-    )
+    auth = with_env_headers(auth, deployment, env) if auth is not None else auth_for(deployment, env, key)
+    url = filled(url.strip(), env, deployment.name)
+    provider = HttpProvider(deployment, wire, transport or open_transport(http), auth, base_url=url, blobs=blobs)
     profile = profile_for(deployment, name)
     if not profile.known:
         log.info("%s/%s is not in the catalog: taken for a model with %d tokens of context", deployment.name, name, profile.context_window)
-    return Connection(provider, name, retry)
+    return Connection(_paced(provider, rate, retry, url, auth), name, retry)
+
+
+def _paced(provider: Provider, rate: RateLimit | None, retry: RetryPolicy | None, url: str = "", auth: Auth | None = None) -> Provider:
+    """The provider, kept to what may be sent per minute, if that is limited."""
+    row = provider.deployment
+    if rate is None and (row is None or not (row.requests_per_minute or row.tokens_per_minute)):
+        return provider
+    from dragoman.providers.pace import Paced, RateLimit, limiter_for
+
+    if rate is None and row is not None:
+        rate = RateLimit(row.requests_per_minute or None, row.tokens_per_minute or None)
+    limiter = limiter_for(provider.name, url, auth.secrets() if auth is not None else (), rate or RateLimit())
+    return Paced(provider, limiter, patience_s=(retry or RetryPolicy()).deadline_s)
 
 
 def auth_for(deployment: Deployment, env: Mapping[str, str], key: str | None = None, stored: FindKey | None = None) -> Auth:

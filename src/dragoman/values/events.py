@@ -87,6 +87,14 @@ class FieldOmitted(msgspec.Struct, frozen=True, tag=True):
     """The service's words."""
 
 
+class RequestDelayed(msgspec.Struct, frozen=True, tag=True):
+    """A request waits before it is sent: more would be sent per minute than is allowed, or the service has asked others to wait."""
+
+    wait_s: float
+    """About how long."""
+    reason: str
+
+
 class ResponseFinished(msgspec.Struct, frozen=True, tag=True):
     """The last event of every stream that did not raise."""
 
@@ -106,6 +114,7 @@ StreamEvent = (
     | UsageUpdated
     | Retrying
     | FieldOmitted
+    | RequestDelayed
     | ResponseFinished
 )
 
@@ -249,6 +258,7 @@ TurnEvent = (
     | CitationAdded
     | Retrying
     | FieldOmitted
+    | RequestDelayed
     | ToolCallRequested
     | ToolCallConfirmation
     | ToolCallUpdated

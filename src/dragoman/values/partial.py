@@ -13,7 +13,16 @@ import msgspec
 
 from dragoman.base.words import say
 from dragoman.values.errors import AnswerTooLong
-from dragoman.values.events import FieldOmitted, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta, ToolCallReady, UsageUpdated
+from dragoman.values.events import (
+    FieldOmitted,
+    RequestDelayed,
+    StreamEvent,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageUpdated,
+)
 from dragoman.values.messages import FinishReason, Message, Part, Response, Text, Thought
 from dragoman.values.record import Spent
 from dragoman.values.usage import Usage
@@ -104,7 +113,9 @@ class Arrived:
 
     def add(self, event: StreamEvent) -> None:
         """Raises AnswerTooLong once there is too much; what had arrived stays."""
-        self._has_begun = self._has_begun or not isinstance(event, FieldOmitted)
+        if isinstance(event, RequestDelayed):
+            self._sent_s = time.monotonic() + event.wait_s  # nothing is sent before
+        self._has_begun = self._has_begun or not isinstance(event, FieldOmitted | RequestDelayed)
         self._bound.take(event)
         if isinstance(event, TextDelta):
             self._write(Text, event.text)

@@ -5,7 +5,7 @@ Both are data. A quirk is a field here, read by the protocol module; no code che
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -191,6 +191,10 @@ class Deployment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """Gemini: whether searching beside tools needs `includeServerSideToolInvocations` (Vertex does not know the field and needs none)."""
     cache: Literal["none", "implicit", "key", "breakpoints"] = "none"
     """How the prompt cache is used: implicitly, by `prompt_cache_key`, or by `cache_control` blocks."""
+    requests_per_minute: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """At most so many are sent by this process with one key; the others wait. 0: any number."""
+    tokens_per_minute: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """The same for tokens, input and output."""
     embed_model: str = ""
     embed_batch: int = 0
     """The most texts that one embedding request may hold; 0: any number."""

@@ -55,6 +55,8 @@ TEXTS = {
     "providers.check_billing": "{message} — check plan and billing",
     "providers.check_model": "{message} — check the model's name and the base URL",
     "providers.daily_quota": "{message} — the daily quota is used up; it is reset once a day, or choose another model",
+    "providers.request_waits": "waiting about {seconds:.0f} s before the next request to {name}: it takes only so many per minute",
+    "providers.rate_wrong": "RateLimit.{name} must be a whole number of at least 1, or None, not {given}",
     "providers.wait_too_long": "{message} — the service asks to wait {seconds:.0f} s, until {time}, which is longer than the limit "
     "of {limit:.0f} s",
     "providers.wait_far_too_long": "{message} — the service asks to wait {seconds:.0f} s, which is longer than the limit of {limit:.0f} s",
