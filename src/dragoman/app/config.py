@@ -28,9 +28,20 @@ VARIABLES = {
     "DRAGOMAN_LANG": "lang",
 }
 FLAGS = {"model": "--model", "fallback": "--fallback", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
-NOT_FOR_PROJECTS = ("deployments", "system_file", "tools.discover", "tools.call", "tools.load", "sessions", "web", "http", "local")
+NOT_FOR_PROJECTS = (
+    "deployments",
+    "system_file",
+    "tools.discover",
+    "tools.call",
+    "tools.load",
+    "sessions",
+    "web",
+    "http",
+    "local",
+    "budget",
+)
 """What a project's file may not set, trusted or not: where requests go and with which key, files read from elsewhere, commands that run
-without asking, and what is stored, deleted or downloaded for the user."""
+without asking, what is stored, deleted or downloaded for the user, and what may be spent."""
 _LOOSER = {"plan": 0, "default": 1, "auto-edit": 2}
 
 

@@ -53,6 +53,18 @@ class AnswersTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_events: AnswerSize = _LIMITS.answers.max_events
 
 
+class BudgetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one run may spend. None: any amount."""
+
+    usd: Annotated[float, Meta(gt=0)] | None = None
+    tokens: Count | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    requests: Count | None = None
+    tool_calls: CountOrOff | None = None
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+
+
 class LoopGuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When a run is stopped because the model repeats itself; 0 turns a check off."""
 
@@ -155,6 +167,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: SettingsTable = SettingsTable()
     retry: RetryTable = RetryTable()
     answers: AnswersTable = AnswersTable()
+    budget: BudgetTable = BudgetTable()
     loop_guard: LoopGuardTable = LoopGuardTable()
     tools: ToolsTable = ToolsTable()
     text_tools: TextToolsTable = TextToolsTable()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.app.config_tables import Config, TextToolsTable
+from dragoman.app.config_tables import BudgetTable, Config, TextToolsTable
 from dragoman.app.setup import Setup
 from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
@@ -16,6 +16,7 @@ from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Settings, Thinking
 
 if TYPE_CHECKING:
+    from dragoman.loop.budget import Budget
     from dragoman.text_tools.options import TextOptions
 
 
@@ -38,7 +39,16 @@ def limits_of(config: Config) -> Limits:
         loop=msgspec.convert(msgspec.to_builtins(config.loop_guard), LoopLimits),
         max_output_chars=config.tools.max_output_chars,
         shell_timeout_s=config.tools.shell_timeout_s,
+        budget=_budget_of(config.budget),
     )
+
+
+def _budget_of(table: BudgetTable) -> Budget | None:
+    if table == BudgetTable():
+        return None
+    from dragoman.loop.budget import Budget
+
+    return Budget(**msgspec.structs.asdict(table))
 
 
 def text_options_of(setup: Setup) -> TextOptions | None:
