@@ -145,6 +145,8 @@ class Done:
         assert [event["type"] for event in events].count("result") == 1, self
         assert events[-1]["type"] == "result", self
         assert events[-1]["exit_code"] == self.code, self
+        times = [event.pop("at_ms") for event in events]
+        assert times == sorted(times), self
         return events
 
     def of(self, kind: str) -> list[dict[str, Any]]:

@@ -32,5 +32,6 @@ from dragoman.values.events import ToolModeChanged as ToolModeChanged
 from dragoman.values.events import ToolState as ToolState
 from dragoman.values.events import TurnEvent as TurnEvent
 from dragoman.values.events import TurnFinished as TurnFinished
+from dragoman.values.events import TurnStarted as TurnStarted
 from dragoman.values.events import UsageUpdated as UsageUpdated
 from dragoman.values.events import UserCancelled as UserCancelled

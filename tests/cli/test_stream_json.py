@@ -44,6 +44,7 @@ from dragoman.values.events import (
     ToolModeChanged,
     TurnEvent,
     TurnFinished,
+    TurnStarted,
     UserCancelled,
 )
 from dragoman.values.messages import Blob, Citation, FinishReason, Text, ToolCall, tool_result
@@ -54,6 +55,7 @@ CALL = ToolCall("c1", "read_file", '{"file_path": "a"}')
 EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     (ResponseStarted("r"), None),
     (PromptAccepted("20261115-120000-0123abcd"), None),
+    (TurnStarted(2, "mock/small"), {"type": "context", "event": "turn_started", "turn": 2, "model": "mock/small"}),
     (
         SavingChanged(False, "disk full"),
         {"type": "error", "severity": "warning", "error_type": "saving", "message": "disk full", "saved": False},
@@ -220,10 +222,10 @@ def test_any_text_makes_one_line_of_valid_json(text: str) -> None:
     """Line ends, NEL, U+2028, lone surrogates: one event is one line for every reader."""
     told = stream_json.event_data(TextDelta(text))
     assert told is not None
-    line = stream_json.line(told)
+    line = stream_json.line(told, 7)
     assert line.endswith("\n")
     assert "\n" not in line[:-1]
-    assert json.loads(line.encode())["type"] == "message"
+    assert (json.loads(line.encode())["type"], json.loads(line.encode())["at_ms"]) == ("message", 7)
 
 
 @hypothesis.given(st.lists(st.one_of(st.text(max_size=3), st.sampled_from([None, False]))))

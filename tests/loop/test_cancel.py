@@ -70,7 +70,7 @@ async def cancelled_when(agent: Agent, ready: Moment, prompt: str = "first") -> 
 
 async def goes_on(agent: Agent) -> None:
     """The next prompt works, and holds what was asked before once."""
-    assert (await asyncio.wait_for(agent.run("second"), 10)).text == "Good."  # type: ignore[arg-type]
+    assert (await asyncio.wait_for(agent.run("second"), 10)).text == "Good."
     assert (said(agent.history, "first"), said(agent.history, "second")) == (1, 1)
     check_record(agent.history)
 

@@ -25,6 +25,7 @@ from dragoman.values.events import (
     ToolCallRequested,
     ToolCallUpdated,
     TurnFinished,
+    TurnStarted,
     UserCancelled,
 )
 from dragoman.values.messages import FinishReason, Request, ToolCall
@@ -82,9 +83,9 @@ def test_one_may_do_both(await_first: bool) -> None:
         result = await run if await_first else None
         events = await events_of(run)
         result = result or await run
-        assert [type(event) for event in events] == [PromptAccepted, ResponseStarted, TextDelta, TurnFinished]
+        assert [type(event) for event in events] == [PromptAccepted, TurnStarted, ResponseStarted, TextDelta, TurnFinished]
         assert result.text == (await run).text == "Hello."
-        assert await events_of(run) == [], "what was told is told once"
+        assert await events_of(run) == events, "whoever comes later hears the same"
         assert len(agent.provider.requests) == 1, "it runs once"  # type: ignore[attr-defined]
 
     play(go)
@@ -223,9 +224,9 @@ def test_a_round_is_told_in_order() -> None:
         events = await events_of(agent.run("hi"))
         kinds = [type(event) for event in events]
         updates = [event.state for event in events if isinstance(event, ToolCallUpdated)]
-        assert kinds[:5] == [PromptAccepted, ResponseStarted, TextDelta, TurnFinished, ToolCallRequested]
+        assert kinds[:6] == [PromptAccepted, TurnStarted, ResponseStarted, TextDelta, TurnFinished, ToolCallRequested]
         assert updates == ["validating", "scheduled", "executing", "success"]
-        assert kinds[-4:] == [ToolCallFinished, ResponseStarted, TextDelta, TurnFinished]
+        assert kinds[-5:] == [ToolCallFinished, TurnStarted, ResponseStarted, TextDelta, TurnFinished]
         assert kinds.count(TurnFinished) == 2
 
     play(go)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.base import jsontext
+from dragoman.base.clock import now_ms
 from dragoman.base.text import strip_controls
 from dragoman.base.words import say
 from dragoman.cli import call_lines
@@ -372,7 +373,7 @@ class StreamJsonReport:
         self._out.flush()
 
     def _write(self, data: dict[str, object]) -> None:
-        self._out.write(self._objects.line(data))
+        self._out.write(self._objects.line(data, now_ms()))
 
 
 def _seconds(seconds: float) -> str:

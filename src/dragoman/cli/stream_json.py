@@ -33,6 +33,7 @@ from dragoman.values.events import (
     ToolModeChanged,
     TurnEvent,
     TurnFinished,
+    TurnStarted,
     UserCancelled,
 )
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
@@ -44,8 +45,8 @@ MAX_TEXT_CHARS = 20_000
 """Longer tool results and prompts are truncated here; the model may have seen more."""
 
 
-def line(data: dict[str, Any]) -> str:
-    return jsontext.dumps(data) + "\n"
+def line(data: dict[str, Any], at_ms: int) -> str:
+    return jsontext.dumps(data | {"at_ms": at_ms}) + "\n"
 
 
 def init_data(*, session_id: str, model: str, tools: list[str], workspace: str) -> dict[str, Any]:
@@ -91,6 +92,8 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return None
         case SavingChanged():
             return _warning("saving", event.reason) | {"saved": event.saved}
+        case TurnStarted():
+            return {"type": "context", "event": "turn_started", "turn": event.turn, "model": event.model}
         case TurnFinished(reason=reason, usage=usage):
             tokens = {"input": usage.input_tokens, "cache_read": usage.cache_read_tokens, "output": usage.output_tokens}
             tokens = {name: usage.told(count) for name, count in tokens.items()}

@@ -38,6 +38,7 @@ from dragoman.values.events import (
     ToolModeChanged,
     TurnEvent,
     TurnFinished,
+    TurnStarted,
     UserCancelled,
 )
 from dragoman.values.messages import ToolResult
@@ -155,7 +156,7 @@ class TerminalReport:
                 self._screen.message(say("run_cancelled"), "yellow")
             case SavingChanged(saved=saved, reason=reason):
                 self._screen.message(reason, "yellow" if saved else "red")
-            case PromptAccepted() | PromptRead() | ToolCallConfirmation() | LoopSuspected() | TextDelta() | ThoughtDelta():
+            case PromptAccepted() | TurnStarted() | PromptRead() | ToolCallConfirmation() | LoopSuspected() | TextDelta() | ThoughtDelta():
                 pass
             case ContextOverflowed():
                 pass  # the error that ends the run reports it

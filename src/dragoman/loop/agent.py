@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.base.words import say
 from dragoman.loop.harness import Harness
@@ -33,6 +33,7 @@ from dragoman.loop.prepare import configure
 from dragoman.loop.result import Result
 from dragoman.loop.run import Run
 from dragoman.loop.session import open_session
+from dragoman.loop.watching import call_in
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.judge import Mode
 from dragoman.tools.registry import Registry
@@ -133,19 +134,21 @@ class Agent:
         search: SearchMode | None = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
+        instructions: str = "",
     ) -> Run:
         """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure.
 
         For this run alone: `search` says how the web is searched (see `WebAccess.search`), `settings` how answers are generated,
-        and `budget` what it may spend, in the place of `limits.budget` and beside the budget of the agent.
+        `budget` what it may spend, in the place of `limits.budget` and beside the budget of the agent, and `instructions` are added to
+        the system prompt.
         """
-        check_options(budget=budget)
+        check_options(budget=budget, instructions=instructions)
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
         if message is not None:
             self._session.keep_bytes(message.parts)
-        return Run(self._harness, message, RunOptions(search, settings, budget))
+        return Run(self._harness, message, RunOptions(search, settings, budget, instructions))
 
     def run_sync(
         self,
@@ -153,9 +156,14 @@ class Agent:
         *,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
+        instructions: str = "",
     ) -> Result:
-        """`run` for code that is not async. It works in a thread of its own, so it may be called from anywhere."""
-        return self._in_background().result_of(lambda: self.run(prompt, settings=settings, budget=budget))
+        """`run` for code that is not async. It works in a thread of its own, so it may be called from anywhere.
+
+        `cancel()` from another thread ends it, with Cancelled; so does Ctrl-C, with KeyboardInterrupt.
+        """
+        options: Any = {"settings": settings, "budget": budget, "instructions": instructions}
+        return self._in_background().result_of(lambda: self.run(prompt, **options))
 
     def stream_sync(
         self,
@@ -163,9 +171,22 @@ class Agent:
         *,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
+        instructions: str = "",
     ) -> Iterator[TurnEvent]:
         """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
-        return self._in_background().events_of(lambda: self.run(prompt, settings=settings, budget=budget))
+        options: Any = {"settings": settings, "budget": budget, "instructions": instructions}
+        return self._in_background().events_of(lambda: self.run(prompt, **options))
+
+    def cancel(self) -> bool:
+        """End what is going on: a run, however it was started, or a compression. May be called from any thread, and returns at once.
+
+        False where nothing is going on.
+        """
+        worker = self._session.work.current
+        if worker is None:
+            return False
+        worker.cancel()
+        return True
 
     # --- its context
 
@@ -173,7 +194,7 @@ class Agent:
         """Have the older part of the conversation summed up now, however long it is; `focus` says what matters. The record keeps it all."""
         work, history = self._session.work, self._session.history
         compressing = _Compressing()
-        work.begin(compressing)
+        await work.begin_after(compressing)
         try:
             if history.view.messages:
                 history.close_interrupted()
@@ -381,14 +402,17 @@ class _Compressing:
 
     def __init__(self) -> None:
         self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
+        self.is_unwanted = False
 
     def tell(self, event: TurnEvent) -> None:
         pass
 
     def cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        if not self.is_unwanted and self._task is not None:
+            self.is_unwanted = True
+            call_in(self._loop, self._task.cancel)
 
     def end(self) -> None:
         self._over.set()

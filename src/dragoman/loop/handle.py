@@ -4,31 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Generator
+from abc import abstractmethod
+from collections.abc import Coroutine, Generator
+from types import TracebackType
 from typing import Any, Self
 
 from dragoman.loop.result import Result
+from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
 from dragoman.values import contracts
 from dragoman.values.events import TurnEvent
 
 _log = logging.getLogger("dragoman.runs")
 
 
-class RunHandle(ABC):
-    """One task and one queue of events. Iterate it for TurnEvents, await it for the Result, or both. It starts when first asked.
+class RunHandle(Coroutine[Any, Any, Result]):
+    """One task and its events. Iterate it for TurnEvents, await it for the Result, or both. It starts when first asked.
 
-    Iterating does not raise for what goes wrong in the run: the last event tells it. Awaiting raises it.
+    Iterating does not raise for what goes wrong in the run: the last event tells it. Awaiting raises it. Any number may iterate, each gets
+    all events. It is a coroutine to asyncio, so `asyncio.create_task` and `TaskGroup.create_task` take it.
+
+    Whoever iterates it, awaits it or is inside its `async with` block holds it. When the last watcher leaves early and nobody else holds
+    it, it is cancelled.
     """
 
     def __init__(self) -> None:
-        self._events: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
+        self.chain = EventChain()
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
-        self._ended = False
         self._unwanted = False
         """Cancelled, perhaps before its task took a step."""
         self._underway = False
+        self._is_cancelling = False
+        self._holders: set[object] = set()
+        self._is_left = False
+        """The last watcher has left it, and nobody has come back."""
+        self._awaited: Coroutine[Any, Any, Result] | None = None
 
     @property
     @abstractmethod
@@ -42,29 +52,40 @@ class RunHandle(ABC):
     async def _drive(self) -> None:
         """The whole run. It emits None when it is over, however it went."""
 
-    def cancel(self) -> None:
-        """End it: within a second every open call is answered, and the next run can begin. Once is enough."""
-        if not self._unwanted and self._underway and self._task is not None:
-            self._task.cancel()
-        self._unwanted = True
+    # --- ending it
 
-    def tell(self, event: TurnEvent) -> None:
-        """Something happened that those who watch this run should hear of. May be called from any thread."""
-        if self._task is None or self._task.done():
+    def cancel(self) -> None:
+        """End it: within a second every open call is answered, and the next run can begin. Once is enough.
+
+        May be called from any thread.
+        """
+        self._unwanted = True  # before anything is looked at: a run that starts in another thread just now sees it
+        if self._task is None:
             return
         loop = self._task.get_loop()
-        try:
-            is_ours = asyncio.get_running_loop() is loop
-        except RuntimeError:  # a thread without a loop
-            is_ours = False
-        if is_ours:
-            self._emit(event)
+        if is_running_here(loop):
+            self._cancel_task()
         else:
-            loop.call_soon_threadsafe(self._emit, event)
+            call_in(loop, self._cancel_task)
+
+    def _cancel_task(self) -> None:
+        if self._underway and not self._is_cancelling and self._task is not None:
+            self._is_cancelling = True
+            self._task.cancel()
+
+    @property
+    def is_unwanted(self) -> bool:
+        """Cancelled, or left by everybody: it is about to end."""
+        return self._unwanted or self._is_left
 
     async def finished(self) -> None:
         """Returns when it is over, however it went."""
         if self._task is None:
+            return
+        loop = self._task.get_loop()
+        if not is_running_here(loop):
+            if not self._task.done():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.finished(), loop))
             return
         try:
             await asyncio.shield(self._task)
@@ -73,29 +94,93 @@ class RunHandle(ABC):
             await asyncio.wait([self._task], timeout=2)
             raise
 
+    async def aclose(self) -> None:
+        """End it, as `cancel` does, and return when it is over."""
+        self.cancel()
+        await self.finished()
+
     async def __aenter__(self) -> Self:
-        self._start()
+        self.join(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.cancel()
-        await self.finished()
+        self._holders.discard(self)
+        await self.aclose()
+
+    # --- watching it
+
+    def __aiter__(self) -> EventWatcher:
+        return EventWatcher(self)
+
+    def timed(self) -> TimedWatcher:
+        """The events with the time each was told at: `async for at_ms, event in run.timed()`. Milliseconds since 1970."""
+        return TimedWatcher(EventWatcher(self))
+
+    def join(self, token: object) -> None:
+        """Hold it under this token, and start it if nobody has."""
+        self._start()
+        self._holders.add(token)
+        self._is_left = False
+
+    def leave(self, token: object) -> None:
+        """A watcher holds it no longer. May be called from any thread."""
+        if token not in self._holders:
+            return
+        self._holders.discard(token)
+        task = self._task
+        if self._holders or task is None or task.done():
+            return
+        self._is_left = True
+        # In a moment, not now: whoever leaves the loop may go on to await the run.
+        call_in(task.get_loop(), self._cancel_if_left)
+
+    async def abandoned(self) -> None:
+        """If nobody holds it any more, end it: returns when it is over."""
+        if self._is_left:
+            await self.aclose()
+
+    def _cancel_if_left(self) -> None:
+        if self._is_left:
+            self.cancel()
+
+    def tell(self, event: TurnEvent) -> None:
+        """Something happened that those who watch this run should hear of. May be called from any thread."""
+        if self._task is None or self._task.done():
+            return
+        loop = self._task.get_loop()
+        if is_running_here(loop):
+            self._emit(event)
+        else:
+            call_in(loop, lambda: self._emit(event))
+
+    # --- awaiting it
 
     def __await__(self) -> Generator[Any, None, Result]:
         return self._wait().__await__()
 
-    async def __aiter__(self) -> AsyncIterator[TurnEvent]:
-        self._start()
-        while not self._ended:
-            event = await self._events.get()
-            if event is None:
-                self._ended = True
-                return
-            yield event
+    def send(self, value: None, /) -> Any:
+        """For asyncio, which drives it as a coroutine where it is made a task."""
+        return self._as_coroutine().send(value)
+
+    def throw(self, kind: Any, value: Any = None, traceback: TracebackType | None = None, /) -> Any:
+        return self._as_coroutine().throw(kind if value is None else value)
+
+    def close(self) -> None:
+        if self._awaited is not None:
+            self._awaited.close()
+
+    def _as_coroutine(self) -> Coroutine[Any, Any, Result]:
+        if self._awaited is None:
+            self._awaited = self._wait()
+        return self._awaited
 
     async def _wait(self) -> Result:
-        self._start()
-        await self.finished()
+        token = object()
+        self.join(token)
+        try:
+            await self.finished()
+        finally:
+            self._holders.discard(token)
         if self._error is not None:
             raise self._error
         return self.result
@@ -111,4 +196,4 @@ class RunHandle(ABC):
             self._task = asyncio.get_running_loop().create_task(drive)
 
     def _emit(self, event: TurnEvent | None) -> None:
-        self._events.put_nowait(event)
+        self.chain.add(event)

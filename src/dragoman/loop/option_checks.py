@@ -233,6 +233,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
 }
 _OPTIONS: dict[str, Check] = {
     "system": text,
+    "instructions": text,
     "tools": a(ToolOptions),
     "workspace": a(WorkspaceOptions),
     "approval": a(ApprovalOptions),

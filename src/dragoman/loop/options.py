@@ -167,6 +167,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     settings: Settings | None = None
     budget: Budget | Account | None = None
     """In the place of `Limits.budget`."""
+    instructions: str = ""
+    """Added to the system prompt."""
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -51,6 +51,8 @@ def configure(harness: Harness, options: RunOptions | None = None) -> None:
     system = harness.system
     if system is None:
         system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")
+    if options.instructions:
+        system = f"{system}\n\n{options.instructions}" if system else options.instructions
     tools = choose_tools(model, tools, harness.unchosen)
     now = (model.name, model.provider.name, model.profile.prompt_window, system, tools, settings)
     if now == (view.model, view.deployment, view.window, view.system, view.tools, view.settings) and not harness.has_new_directories:

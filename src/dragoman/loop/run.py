@@ -41,6 +41,7 @@ from dragoman.values.events import (
     ToolCallRequested,
     ToolModeChanged,
     TurnEvent,
+    TurnStarted,
     UserCancelled,
 )
 from dragoman.values.messages import FinishReason, Message, Response, ToolCall, user
@@ -151,6 +152,7 @@ class Run(RunHandle):
     async def _take_turn(self) -> Response | None:
         self._turns += 1
         self._requests += 1
+        self._emit(TurnStarted(self._turns, self._session.model.full_name))
         self._guard.start_answer()
         reminder = reminder_to_answer(self._session.model, self._guard, self._asked)
         model, policy = self._session.charged(self._session.model), self._harness.limits.answers
@@ -211,7 +213,7 @@ class Run(RunHandle):
         prompt_at_work.set(self._prompt_id)  # of this task alone
         self._underway = True
         try:
-            self._session.work.begin(self)
+            await self._session.work.begin_after(self)
             if self._unwanted:
                 raise Cancelled(say("loop.cancelled"))
             await self._spend()

@@ -37,7 +37,14 @@ class Worker(Protocol):
         """Something happened to the session meanwhile. May be called from any thread."""
         ...
 
-    def cancel(self) -> None: ...
+    @property
+    def is_unwanted(self) -> bool:
+        """Cancelled, or left by everybody: it is about to end."""
+        ...
+
+    def cancel(self) -> None:
+        """May be called from any thread."""
+        ...
 
     async def finished(self) -> None:
         """Returns when it is over, however it went."""
@@ -133,6 +140,13 @@ class Work:
         for event in self._untold:
             worker.tell(event)
         self._untold.clear()
+
+    async def begin_after(self, worker: Worker) -> None:
+        """`begin`, once one that was cancelled or left by everybody is over."""
+        while (ending := self.current) is not None and ending.is_unwanted:
+            ending.cancel()
+            await ending.finished()
+        self.begin(worker)
 
     def end(self, worker: Worker) -> None:
         if self.current is worker:

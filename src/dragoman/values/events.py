@@ -127,6 +127,15 @@ class PromptAccepted(msgspec.Struct, frozen=True, tag="prompt_accepted"):
     session_id: str
 
 
+class TurnStarted(msgspec.Struct, frozen=True, tag="turn_started"):
+    """The model is asked: what follows up to TurnFinished is its answer."""
+
+    turn: int
+    """Counted from 1 in each run. The same number again: it is asked once more, after its request was made shorter or by another model."""
+    model: str
+    """`deployment/model`."""
+
+
 class SavingChanged(msgspec.Struct, frozen=True, tag="saving"):
     """The session can no longer be saved, or can be again."""
 
@@ -250,6 +259,7 @@ class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
 
 TurnEvent = (
     PromptAccepted
+    | TurnStarted
     | SavingChanged
     | ResponseStarted
     | PromptRead
