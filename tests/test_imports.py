@@ -80,6 +80,7 @@ LATER = {
     "loop.background": "only for code that is not async",
     "loop.closing": "only where a run was cancelled or failed",
     "loop.compression": "only where the request is too long",
+    "loop.history_json": "only where a history is wanted as JSON",
     "loop.fallback": "only where a service keeps refusing",
     "loop.files_in_context": "only where something is pruned",
     "loop.gitignore": "only where a folder has such a file",

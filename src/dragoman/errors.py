@@ -10,7 +10,9 @@ from dragoman.values.errors import ContextOverflow as ContextOverflow
 from dragoman.values.errors import DragomanError as DragomanError
 from dragoman.values.errors import Forbidden as Forbidden
 from dragoman.values.errors import InputError as InputError
+from dragoman.values.errors import InUse as InUse
 from dragoman.values.errors import LoopDetected as LoopDetected
+from dragoman.values.errors import NoSession as NoSession
 from dragoman.values.errors import NotFound as NotFound
 from dragoman.values.errors import OutputLimit as OutputLimit
 from dragoman.values.errors import Overloaded as Overloaded

@@ -102,7 +102,11 @@ class Agent:
         models = Models(connector, opened.blobs, tools.calling, tools.text)
         if isinstance(wanted, Provider):
             models.env = None  # whoever gives a provider has chosen who is talked to
-        opened.model = models.use(wanted or opened.own_model(connector))
+        try:
+            opened.model = models.use(wanted or opened.own_model(connector))
+        except BaseException:
+            opened.close()  # so that the next attempt does not find it in use
+            raise
         self._harness = Harness(
             opened,
             models,

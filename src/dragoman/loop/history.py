@@ -80,6 +80,19 @@ class History:
         """The usage of all answers and summaries together, rejected ones included: they were paid for."""
         return sum_usage(self.entries)
 
+    def to_json(self) -> str:
+        """All entries as a JSON array, in the form a session's log has them. The bytes of images and files are not in it."""
+        from dragoman.loop.history_json import to_json
+
+        return to_json(self.entries)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> History:
+        """A history that sends the same requests as the one `to_json` was called on. Raises InputError."""
+        from dragoman.loop.history_json import from_json
+
+        return cls(entries=from_json(text))
+
     # --- events
 
     def start(

@@ -187,6 +187,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "history": optional(a(History)),
         "blobs": optional(blob_store),
         "outputs": text,
+        "key": text,
     },
     FallbackOptions: {"models": each(model), "on_persistent_429": optional(function)},
     Settings: {

@@ -129,6 +129,9 @@ class SessionOptions(msgspec.Struct, frozen=True):
     blobs: BlobStore | None = None
     outputs: str = ""
     """The folder for tool output too long for the model."""
+    key: str = ""
+    """Your own name for the session, such as `user-42`: the one with this key is opened, or created at once if there is none. Where
+    another process has it open, that is InUse."""
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True):

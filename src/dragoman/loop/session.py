@@ -198,6 +198,12 @@ class SessionLog:
         self.work.pid = os.getpid()
         return self._stored
 
+    def open_or_create(self, key: str) -> StoredSession:
+        """Go on with the session that has this key, or create it. Raises InUse where another process has it open."""
+        self._stored = self._store.open_or_create(key, self._workspace, versions=VERSIONS, on_fault=self.report_fault)
+        self.work.pid = os.getpid()
+        return self._stored
+
     def begin(self, session: Session, directories: Sequence[str]) -> None:
         """Make the file, unless it is there. A conversation that cannot be kept is held all the same, and the user is told."""
         if self._stored is not None or session.history.entries:
@@ -238,16 +244,18 @@ class SessionLog:
 def open_session(options: SessionOptions, workspace: str, given: BlobStore | None = None) -> tuple[Session, tuple[str, ...]]:
     """The session, new or resumed, and what the user should know of it: what was damaged, what was set aside.
 
-    `given` is the store of bytes of a provider that was given, used where there is no other. Raises InputError where the session to resume
-    cannot be opened.
+    `given` is the store of bytes of a provider that was given, used where there is no other. Raises NoSession where there is none,
+    InUse where another process has it open, and InputError where it cannot be opened.
     """
+    if options.key and (options.store is None or options.resume):
+        raise InputError(say("loop.key_alone"))
     if options.store is None:
         return Session(options.history or History(), "", options.blobs or given, options.outputs), ()
 
     store = options.store if isinstance(options.store, Store) else Store(options.store)
     log = SessionLog(store, workspace)
-    if options.resume:
-        stored = log.open(options.resume)
+    if options.resume or options.key:
+        stored = log.open(options.resume) if options.resume else log.open_or_create(options.key)
         history = History(stored.journal, entries=stored.loaded.entries)
         outputs = options.outputs or store.outputs_beside(stored.path)
         return Session(history, stored.session_id, options.blobs or stored.blobs, outputs, log), stored.loaded.notices()

@@ -14,7 +14,7 @@ from dragoman.base.words import say
 from dragoman.sessions.log import Damaged, encode_line, read_lines
 from dragoman.sessions.projects import session_id_of
 from dragoman.sessions.summary import open_log
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
 
 
@@ -31,7 +31,7 @@ def fork_log(path: str, target: str, upto: int | None = None) -> None:
                 raise InputError(say("sessions.fork_before_start", session=source_id, first=first[1].seq, upto=upto))
             write_log(target, _fork_lines(first, whole, upto, session_id_of(target), source_id))
     except FileNotFoundError as error:
-        raise InputError(say("sessions.not_found", session=source_id)) from error
+        raise NoSession(say("sessions.not_found", session=source_id)) from error
     except OSError as error:
         raise InputError(say("sessions.fork_unreadable", session=source_id, reason=error.strerror or error)) from error
 
@@ -57,7 +57,7 @@ def _fork_lines(
     line, head = first
     at_ms = now_ms()
     if isinstance(head, Started):
-        yield encode_line(msgspec.structs.replace(head, timestamp_ms=at_ms, session_id=session_id, forked_from=source_id))
+        yield encode_line(msgspec.structs.replace(head, timestamp_ms=at_ms, session_id=session_id, forked_from=source_id, key=""))
     else:  # the head is missing
         yield encode_line(Started(min(head.seq - 1, 1), at_ms, session_id, forked_from=source_id))
         yield line

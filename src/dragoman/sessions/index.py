@@ -22,7 +22,7 @@ from dragoman.sessions.summary import LogScan, SpokenText, Summary, open_log, sc
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-VERSION = 2
+VERSION = 3
 """The table's version. A table of another version is deleted."""
 _LOCKED_FOR_S = 2.0
 _MAX_TEXT_CHARS = 1_000_000

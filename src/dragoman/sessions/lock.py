@@ -11,19 +11,8 @@ from contextlib import contextmanager
 
 from dragoman.base import lock as locks
 from dragoman.base.private import open_file
-from dragoman.base.words import say
 from dragoman.sessions.projects import session_id_of
-from dragoman.values.errors import InputError
-
-
-class InUse(InputError):
-    """Another process is writing this session. `.pid` is its process id, 0 if the system does not say."""
-
-    def __init__(self, session_id: str, pid: int) -> None:
-        who = say("sessions.in_use_by", pid=pid) if pid else say("sessions.in_use_by_unknown")
-        super().__init__(say("sessions.in_use", session=session_id, who=who))
-        self.session_id = session_id
-        self.pid = pid
+from dragoman.values.errors import InputError, InUse
 
 
 def lock(descriptor: int, session_id: str) -> bool:

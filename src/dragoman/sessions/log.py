@@ -76,15 +76,20 @@ class LoadedLog(msgspec.Struct, frozen=True):
         return tuple(lines)
 
 
-def encode_line(entry: Entry) -> bytes:
-    """The line for an entry, newline included."""
+def encode_body(entry: Entry) -> bytes:
+    """The JSON object of an entry, on one line, as a log has it before its checksum."""
     try:
         body = encode_entry(entry)
     except UnicodeEncodeError:  # half a surrogate pair in the text of an Unknown
         body = jsontext.valid_unicode(entry.json).encode() if isinstance(entry, Unknown) else jsontext.encode(entry)
     if isinstance(entry, Unknown) and (b"\n" in body or not body.endswith(b"}")):
         body = jsontext.encode(jsontext.decode(body))
-    checked = body[:-1]
+    return body
+
+
+def encode_line(entry: Entry) -> bytes:
+    """The line for an entry, newline included."""
+    checked = encode_body(entry)[:-1]
     return b'%b,"crc":"%08x"}\n' % (checked, zlib.crc32(checked))
 
 

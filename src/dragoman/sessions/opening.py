@@ -12,7 +12,7 @@ from dragoman.sessions.journal import OnFault, SessionJournal
 from dragoman.sessions.lock import lock
 from dragoman.sessions.log import LoadedLog, loose_mode, read_file, read_log
 from dragoman.sessions.projects import session_id_of
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Started
 
 Path = str | os.PathLike[str]
@@ -75,7 +75,7 @@ def _open(path: str, *, writing: bool) -> int:
     try:
         return open_file(path, writing=writing, refuse=InputError)
     except FileNotFoundError as error:
-        raise InputError(say("sessions.not_found", session=path)) from error
+        raise NoSession(say("sessions.not_found", session=path)) from error
     except OSError as error:
         raise InputError(say("sessions.not_writable", path=path, reason=error.strerror)) from error
 

@@ -29,7 +29,7 @@ from dragoman.sessions.projects import (
     quote_typed,
     session_id_of,
 )
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
 
 if TYPE_CHECKING:  # starting a session needs none of these
@@ -113,18 +113,32 @@ class Store:
         directories: Sequence[str] = (),
         versions: Sequence[str] = (),
         on_fault: OnFault | None = None,
+        key: str = "",
     ) -> StoredSession:
-        """Create a session and write its head. Raises InputError if that is not possible."""
+        """Create a session and write its head. Raises InputError if that is not possible. For a key of one's own see `open_or_create`."""
         session_id = session_id or self.new_id()
         path = self.path_of(session_id, workspace)
         _sweep_leftovers(os.path.dirname(path))
         folders = tuple(directories) or (os.path.realpath(workspace),)
-        started = Started(1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions))
+        started = Started(1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions), key=key)
         journal = create(path, started, on_fault)
         return StoredSession(session_id, path, journal, self.blobs_beside(path, on_fault), LoadedLog((started,)))
 
+    def open_or_create(
+        self, key: str, workspace: Folder, *, versions: Sequence[str] = (), on_fault: OnFault | None = None
+    ) -> StoredSession:
+        """Resume the session with this key, of whatever workspace, or create it. Raises InUse if another process writes it.
+
+        Of several that ask for a new key at once, one creates the session and the others get InUse.
+        """
+        from dragoman.sessions.keyed import open_or_create
+
+        return open_or_create(
+            self.root, lambda: self._open_keyed(key, on_fault), lambda: self._create_keyed(key, workspace, versions, on_fault)
+        )
+
     def open(self, path: Folder, on_fault: OnFault | None = None) -> StoredSession:
-        """Resume a session. Raises InUse if another process writes it."""
+        """Resume a session. Raises InUse if another process writes it, NoSession if there is none."""
         path = self._require_own(path)
         _sweep_leftovers(os.path.dirname(path))
         journal, loaded = open_for_writing(path, on_fault)
@@ -136,7 +150,7 @@ class Store:
         try:
             return open_read_only(path)
         except FileNotFoundError as error:
-            raise InputError(say("sessions.not_found", session=session_id_of(path))) from error
+            raise NoSession(say("sessions.not_found", session=session_id_of(path))) from error
         except OSError as error:
             reason = error.strerror or error
             raise InputError(say("sessions.unreadable", session=session_id_of(path), reason=reason, path=path)) from error
@@ -153,7 +167,7 @@ class Store:
             raise InputError(say("sessions.no_head"))
         path = self.path_of(head.session_id, workspace)
         imported_through = max(entry.seq for entry in (head, *rest))
-        head = msgspec.structs.replace(head, project=project_hash(workspace), imported_through=imported_through)
+        head = msgspec.structs.replace(head, project=project_hash(workspace), imported_through=imported_through, key="")
         write_log(path, map(encode_line, (head, *rest)))
         return path
 
@@ -183,13 +197,14 @@ class Store:
     def find(self, which: str, workspace: Folder) -> Summary:
         """The session named by `latest`, or by the beginning of its id: of the random part that lists show, or of the whole.
 
-        `latest` is the one of this workspace; an id may be in another one. Raises InputError if none matches, or more than one.
+        `latest` is the one of this workspace; an id may be in another one. Raises NoSession if none matches, InputError if more
+        than one does.
         """
         which = which.strip().lower()
         if which in ("", "latest"):
             latest = next((summary for summary in self.list(workspace) if summary.entries > 1), None)
             if latest is None:  # a log that holds only its head is nothing to go on with
-                raise InputError(say("sessions.none_here"))
+                raise NoSession(say("sessions.none_here"))
             return latest
         if not is_beginning(which):
             raise InputError(say("sessions.no_number" if _is_number(which) else "sessions.not_a_choice", session=quote_typed(which)))
@@ -201,7 +216,7 @@ class Store:
         try:
             return self._remove(os.path.dirname(path), [session_id_of(path)])
         except FileNotFoundError as error:
-            raise InputError(say("sessions.not_found", session=session_id_of(path))) from error
+            raise NoSession(say("sessions.not_found", session=session_id_of(path))) from error
 
     def delete_expired(self, workspace: Folder | None = None, *, age_days: float | None = None, count: int | None = None) -> Removal:
         """Delete sessions not used for `age_days`, and those beyond the newest `count`: of a workspace, or of each one.
@@ -237,6 +252,23 @@ class Store:
             raise InputError(say("sessions.not_a_session", name=quote_typed(path)))
         return path
 
+    def _open_keyed(self, key: str, on_fault: OnFault | None) -> StoredSession | None:
+        """The session with this key; the one used last, if copied files have made it several."""
+        for summary in self.list():
+            if summary.key == key:
+                try:
+                    return self.open(summary.path, on_fault)
+                except NoSession:
+                    continue  # deleted just now
+        return None
+
+    def _create_keyed(self, key: str, workspace: Folder, versions: Sequence[str], on_fault: OnFault | None) -> StoredSession:
+        stored = self.create(workspace, versions=versions, on_fault=on_fault, key=key)
+        if fault := stored.journal.fault:  # without its head nobody would find it, and the next would make another
+            stored.journal.close()
+            raise InputError(say("sessions.not_saved", path=stored.path, reason=fault))
+        return stored
+
     def _by_id(self, which: str) -> Summary:
         paths = {session_id_of(path): path for path in log_paths(self.root)}
         named = named_by(which, paths)
@@ -246,7 +278,7 @@ class Store:
             session_id = next(iter(named))
             raise InputError(say("sessions.nothing_readable", session=session_id, path=paths[session_id]))
         if not found:
-            raise InputError(say("sessions.no_number" if _is_number(which) else "sessions.not_found", session=quote_typed(which)))
+            raise NoSession(say("sessions.no_number" if _is_number(which) else "sessions.not_found", session=quote_typed(which)))
         if len(found) > 1:
             raise InputError(say("sessions.ambiguous", name=quote_typed(which), count=len(found), some=self._name_some(found)))
         return found[0]

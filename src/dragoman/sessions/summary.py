@@ -77,6 +77,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     forked_from: str = ""
     imported_from: str = ""
     has_given_title: bool = False
+    key: str = ""
+    """The embedder's own name for it."""
 
     @property
     def is_understood(self) -> bool:
@@ -239,4 +241,5 @@ class _Fold:
             forked_from=before.forked_from if head is None else head.forked_from,
             imported_from=before.imported_from if head is None else head.imported_from,
             has_given_title=bool(self._given_title),
+            key=before.key if head is None else head.key,
         )

@@ -2,7 +2,9 @@
 
     DragomanError                       1
     ├── InputError                     42   the caller gave something that cannot be used
-    │   └── Unsupported                42   the service or model has no such ability
+    │   ├── Unsupported                42   the service or model has no such ability
+    │   ├── NoSession                  42   there is no such session
+    │   └── InUse                      42   another process writes this session
     ├── ConfigError                    52   a setting is wrong; names where, and the nearest right one
     ├── SandboxError                   44
     ├── TurnLimit                      53
@@ -81,6 +83,20 @@ class InputError(DragomanError):
 
 class Unsupported(InputError):
     """The service or the model has no such ability."""
+
+
+class NoSession(InputError):
+    """There is no such session. One that is there and cannot be opened is another error: whoever creates one on this never forks it."""
+
+
+class InUse(InputError):
+    """Another process is writing this session. `.pid` is its process id, 0 if the system does not say."""
+
+    def __init__(self, session_id: str, pid: int) -> None:
+        who = say("sessions.in_use_by", pid=pid) if pid else say("sessions.in_use_by_unknown")
+        super().__init__(say("sessions.in_use", session=session_id, who=who))
+        self.session_id = session_id
+        self.pid = pid
 
 
 class ConfigError(DragomanError):

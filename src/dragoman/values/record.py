@@ -36,6 +36,8 @@ class Started(_Entry, frozen=True, tag="started"):
     """The program and file it was imported from: `claude-code /path/to/it.jsonl`."""
     imported_through: int = 0
     """The last entry that was imported. What these say about files is never undone."""
+    key: str = ""
+    """The embedder's own name for the session (`SessionOptions.key`). A copy or an import does not have it."""
 
 
 class Configured(_Entry, frozen=True, tag="configured"):

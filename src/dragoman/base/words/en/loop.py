@@ -4,6 +4,8 @@ TEXTS = {
     # --- agents and sessions
     "loop.not_a_provider": "a {kind} is neither the name of a model nor a dragoman.Provider; inherit from that class",
     "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",
+    "loop.key_alone": "a session is opened by its key in a store, and not together with `resume`: SessionOptions(store, key=…)",
+    "loop.not_a_history": "this is not a history as History.to_json writes it: {reason}",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
     "loop.prompt_taken_back": "the refused prompt is kept in the session and left out of what the model sees from here on",
     "loop.forked": "this agent's session belongs to process {pid}, from which this one was forked; make a new Agent here "
