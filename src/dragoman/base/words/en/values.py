@@ -6,6 +6,8 @@ TEXTS = {
     "values.wrong_role": "Role must be user or assistant, but got {role!r} in message {position}. {instead}.",
     "values.prompt_of_assistant": "a prompt is what the user says, but a message in it has the role assistant; put earlier messages into a "
     "History and give it to the agent (session=)",
+    "values.no_schema": "{type} has no JSON Schema ({reason}): use a msgspec Struct, a dataclass, a TypedDict, a pydantic model or a "
+    "JSON Schema",
     "values.role_of_model": "The model's own messages have the role assistant",
     "values.role_of_system": "Give instructions as `system`, which is not a message",
     "values.role_of_tool": "A result is a ToolResult in a message of the user",
