@@ -1,7 +1,7 @@
 """How one model is asked for an answer of a type, and reading what it wrote.
 
-Where the service can be bound to a schema, it is. Elsewhere the model is given a tool to call with its answer: models that know tools fill in
-the arguments of a call better than they write JSON as text. A union of classes is one tool for each.
+Where the service can be bound to a schema, it is. Elsewhere the model is given a tool to call with its answer: models that know tools fill
+in the arguments of a call better than they write JSON as text. A union of classes is one tool for each.
 """
 
 from __future__ import annotations
