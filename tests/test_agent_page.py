@@ -14,16 +14,25 @@ from typing import Any
 import pytest
 
 import dragoman as dm
+from dragoman.testing.mock.wire import ModelRequest
+from dragoman.testing.script_steps import ScriptedAnswer, answer
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "agent.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-SCRIPT = "script: end=repeat\n---\ntext: At the quay."
+
+
+def at_the_quay(request: ModelRequest) -> ScriptedAnswer:
+    """What fits the type, where one is asked for."""
+    asked = str({key: value for key, value in request.body.items() if key not in ("messages", "input", "contents")})
+    if "depth_m" in asked:
+        return answer('{"name": "Muscat", "depth_m": 13.5}')
+    return answer('{"result": ["Muttrah"]}' if "'result'" in asked else "At the quay.")
 
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dm.testing.MockServer]:
     """A service that answers every request, whatever its protocol, in a thread of its own."""
-    loop, server = asyncio.new_event_loop(), dm.testing.MockServer(SCRIPT)
+    loop, server = asyncio.new_event_loop(), dm.testing.MockServer(at_the_quay)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)

@@ -24,7 +24,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 # A room is a package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
 GROUND = ("base", "values", "http")
 """Each stands on those before it."""
-ROOMS = {"context", "policy", "providers", "sessions", "text_tools", "tools"}
+ROOMS = {"context", "policy", "providers", "sessions", "text_tools", "tools", "typed_output"}
 """Blind to each other: they meet through `values.contracts`."""
 LOOP = {"loop"}
 APP = {"app"}
@@ -92,6 +92,7 @@ LATER = {
     "loop.search_model": "only where the chat model cannot search",
     "loop.tracing": "an extra, and only where traces are on",
     "loop.trial": "only where the request may be too long",
+    "loop.typed_answer": "only where a value of a type is asked for",
     "loop.upkeep": "not before a first answer",
     "policy.own_files": "only where something is written",
     "providers.anthropic_schema": "only where the answer must be JSON",
@@ -137,6 +138,8 @@ OTHERS_LATER = {
     "keyring": "an extra",
     "locale": "only where the terminal's encoding is in doubt",
     "pathlib": "only for weights",
+    "pydantic": "only for its own types",
+    "pydantic.errors": "only for its own types",
     "random": "only where something is retried",
     "readline": "only in a conversation",
     "resource": "only where the limit of open files is asked for",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,3 +98,91 @@ def test_type_checkers_know_the_signature_of_a_tool(tmp_path: Path) -> None:
     checker = Path(sys.executable).with_name("pyrefly")
     checked = subprocess.run([checker, "check", "--preset", "default", "--search-path", SOURCE, source], capture_output=True, text=True)
     assert (checked.stdout + checked.stderr).count("ERROR") == 1, checked.stdout + checked.stderr
+
+
+TYPED_RUNS = """\
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict, assert_type
+
+import dragoman as dm
+from dragoman.events import TurnEvent
+
+
+@dataclass
+class Harbour:
+    name: str
+
+
+class Tide(TypedDict):
+    high: list[str]
+
+
+async def book(berth: int) -> float:
+    return berth / 2
+
+
+def plain(berth: int) -> bytes:
+    return bytes(berth)
+
+
+async def ask(model: str, schema: Mapping[str, Any]) -> None:
+    agent = dm.Agent(model, system="Be brief.", limits=dm.Limits(output_tries=1))
+    assert_type(agent, dm.Agent[str])
+    assert_type((await agent.run("hi")).output, str)
+    assert_type((await agent.run("hi", output=Harbour, settings=dm.Settings())).output, Harbour)
+    assert_type((await agent.run("hi", output=list[Harbour])).output, list[Harbour])
+    assert_type((await agent.run("hi", output=Tide)).output, Tide)
+    assert_type((await agent.run("hi", output=book)).output, float)
+    assert_type((await agent.run("hi", output=plain)).output, bytes)
+    assert_type((await agent.run("hi", output=schema)).output, Any)
+    either: dm.Result[Harbour | Tide] = await agent.run("hi", output=Harbour | Tide)
+    assert_type(either.output, Harbour | Tide)
+    assert_type(agent.run_sync("hi", output=Harbour).output, Harbour)
+    typed = dm.Agent(model, output=Harbour)
+
+    @typed.check
+    def known(harbour: Harbour) -> Harbour:
+        return harbour
+
+    async with typed.run("hi") as run:
+        async for event in run:
+            assert_type(event, TurnEvent)
+    assert_type(run.result.output.name, str)
+    assert_type(typed.run_sync("hi").output, Harbour)
+    assert_type(typed.run_sync("hi", output=int).output, int)
+
+
+def keep(agent: dm.Agent, run: dm.Run, result: dm.Result) -> str:
+    return result.output
+
+
+wrong = dm.Agent("gemini", sytem="misspelt")
+worse: int = dm.Agent("gemini").run_sync("hi").output
+"""
+
+
+def test_type_checkers_know_the_type_of_an_output(tmp_path: Path) -> None:
+    """Every line holds but the last two."""
+    source = tmp_path / "typed_runs.py"
+    source.write_text(TYPED_RUNS)
+    checker = Path(sys.executable).with_name("pyrefly")
+    checked = subprocess.run([checker, "check", "--preset", "default", "--search-path", SOURCE, source], capture_output=True, text=True)
+    told = checked.stdout + checked.stderr
+    lines = TYPED_RUNS.splitlines()
+    assert {int(number) for number in re.findall(r"typed_runs.py:(\d+):", told)} == {len(lines) - 1, len(lines)}, told
+
+
+def test_the_overloads_of_an_agent_name_its_parameters() -> None:
+    """They are written down apart from the function, for type checkers alone."""
+    import inspect
+
+    from dragoman.loop.agent_signature import AgentOptions, RunArguments, SyncRunOptions
+
+    for function, options in (
+        (dragoman.Agent.__init__, AgentOptions),
+        (dragoman.Agent.run, RunArguments),
+        (dragoman.Agent.run_sync, SyncRunOptions),
+    ):
+        named = {name for name, each in inspect.signature(function).parameters.items() if each.kind is each.KEYWORD_ONLY}
+        assert named - {"output"} == set(options.__annotations__), function

@@ -14,6 +14,7 @@ from dragoman.values.errors import InUse as InUse
 from dragoman.values.errors import LoopDetected as LoopDetected
 from dragoman.values.errors import NoSession as NoSession
 from dragoman.values.errors import NotFound as NotFound
+from dragoman.values.errors import OutputInvalid as OutputInvalid
 from dragoman.values.errors import OutputLimit as OutputLimit
 from dragoman.values.errors import Overloaded as Overloaded
 from dragoman.values.errors import ProviderError as ProviderError

@@ -10,6 +10,7 @@ from dragoman.values.events import FieldOmitted as FieldOmitted
 from dragoman.values.events import LoopSuspected as LoopSuspected
 from dragoman.values.events import ModelSwitched as ModelSwitched
 from dragoman.values.events import NoticeGiven as NoticeGiven
+from dragoman.values.events import OutputUpdated as OutputUpdated
 from dragoman.values.events import PromptAccepted as PromptAccepted
 from dragoman.values.events import PromptRead as PromptRead
 from dragoman.values.events import RequestDelayed as RequestDelayed

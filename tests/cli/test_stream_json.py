@@ -28,6 +28,7 @@ from dragoman.values.events import (
     LoopSuspected,
     ModelSwitched,
     NoticeGiven,
+    OutputUpdated,
     PromptAccepted,
     PromptRead,
     RequestDelayed,
@@ -134,6 +135,7 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
             "field": "reasoning.summary",
         },
     ),
+    (OutputUpdated({"name": "Muscat"}), None),
     (ToolModeChanged("text", "hermes"), {"type": "context", "event": "tool_mode", "mode": "text", "dialect": "hermes"}),
     (
         ModelSwitched("b/two", "a/one", "busy"),

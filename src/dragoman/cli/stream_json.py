@@ -17,6 +17,7 @@ from dragoman.values.events import (
     LoopSuspected,
     ModelSwitched,
     NoticeGiven,
+    OutputUpdated,
     PromptAccepted,
     PromptRead,
     RequestDelayed,
@@ -119,6 +120,8 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return _warning("invalid_stream", reason) | {"discard": True}
         case PromptRead():
             return {"type": "context", "event": "prompt_progress", "done_tokens": event.done_tokens, "total_tokens": event.total_tokens}
+        case OutputUpdated():
+            return None
         case ToolModeChanged():
             return {"type": "context", "event": "tool_mode", "mode": event.mode, "dialect": event.dialect}
         case ModelSwitched():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from dragoman.base.words import say
 from dragoman.loop.harness import Harness
@@ -30,7 +30,7 @@ from dragoman.loop.options import (
     workspace_options,
 )
 from dragoman.loop.prepare import configure
-from dragoman.loop.result import Result
+from dragoman.loop.result import Result, T
 from dragoman.loop.run import Run
 from dragoman.loop.session import open_session
 from dragoman.loop.watching import call_in
@@ -46,15 +46,23 @@ from dragoman.values.parts import prompt_message
 from dragoman.values.record import Entry
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from dragoman.context.plan import Plan
     from dragoman.context.settings import ContextSettings
+    from dragoman.loop.agent_signature import AgentOptions, RunArguments, SyncRunOptions
     from dragoman.loop.background import Background
     from dragoman.loop.budget import Account, Budget
     from dragoman.loop.compression import Compression
+    from dragoman.loop.typed_answer import Wanted
     from dragoman.sessions.store import Store
 
+U = TypeVar("U")
+Named = str | Provider | Connector | None
+Prompt = Content | Iterable[Content] | None
 
-class Agent:
+
+class Agent(Generic[T]):
     """A model with tools, a workspace and a conversation.
 
         with Agent("gemini/gemini-3.8-flash") as agent:
@@ -65,11 +73,22 @@ class Agent:
     sessions.
     """
 
+    @overload
+    def __init__(self: Agent[str], model: Named, *, output: None = None, **options: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(self: Agent[U], model: Named, *, output: type[U], **options: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(self: Agent[U], model: Named, *, output: Callable[..., Awaitable[U]], **options: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(self: Agent[U], model: Named, *, output: Callable[..., U], **options: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(self: Agent[Any], model: Named, *, output: Any, **options: Unpack[AgentOptions]) -> None: ...
     def __init__(
         self,
-        model: str | Provider | Connector | None,
+        model: Named,
         *,
         system: str | None = None,
+        output: Any = None,
         tools: Iterable[Tool] | ToolOptions = (),
         workspace: str | os.PathLike[str] | WorkspaceOptions = ".",
         approval: Mode | ApprovalOptions = "default",
@@ -80,7 +99,10 @@ class Agent:
         fallback: Sequence[str | Provider] | FallbackOptions = (),
         budget: Budget | Account | None = None,
     ) -> None:
-        """`model` names one (`anthropic/claude-…`), or is a provider of your own; None: the one the resumed session used."""
+        """`model` names one (`anthropic/claude-…`), or is a provider of your own; None: the one the resumed session used.
+
+        `output` is what `result.output` becomes: a type, a JSON Schema, or a function that is called with the answer. None: the text.
+        """
         tools, workspace, approval = tool_options(tools), workspace_options(workspace), approval_options(approval)
         session, fallback = session_options(session), fallback_options(fallback)
         check_options(
@@ -119,6 +141,8 @@ class Agent:
             context=context,
             fallback=fallback,
         )
+        self._checks: list[Callable[[Any], Any]] = []
+        self._wanted = _wanted(output)
         self._session = opened
         self._account: Account | None = None
         if budget is not None:
@@ -131,20 +155,31 @@ class Agent:
 
     # --- asking it
 
+    @overload
+    def run(self, prompt: Prompt = None, *, output: None = None, **options: Unpack[RunArguments]) -> Run[T]: ...
+    @overload
+    def run(self, prompt: Prompt = None, *, output: type[U], **options: Unpack[RunArguments]) -> Run[U]: ...
+    @overload
+    def run(self, prompt: Prompt = None, *, output: Callable[..., Awaitable[U]], **options: Unpack[RunArguments]) -> Run[U]: ...
+    @overload
+    def run(self, prompt: Prompt = None, *, output: Callable[..., U], **options: Unpack[RunArguments]) -> Run[U]: ...
+    @overload
+    def run(self, prompt: Prompt = None, *, output: Any, **options: Unpack[RunArguments]) -> Run[Any]: ...
     def run(
         self,
-        prompt: Content | Iterable[Content] | None = None,
+        prompt: Prompt = None,
         *,
+        output: Any = None,
         search: SearchMode | None = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
         instructions: str = "",
-    ) -> Run:
+    ) -> Run[Any]:
         """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure.
 
-        For this run alone: `search` says how the web is searched (see `WebAccess.search`), `settings` how answers are generated,
-        `budget` what it may spend, in the place of `limits.budget` and beside the budget of the agent, and `instructions` are added to
-        the system prompt.
+        For this run alone: `output` is what `result.output` becomes (as for the agent), `search` says how the web is searched (see
+        `WebAccess.search`), `settings` how answers are generated, `budget` what it may spend, in the place of `limits.budget` and beside
+        the budget of the agent, and `instructions` are added to the system prompt.
         """
         check_options(budget=budget, instructions=instructions)
         message = None if prompt is None else prompt_message(prompt)
@@ -152,33 +187,51 @@ class Agent:
             raise InputError(say("loop.empty_prompt"))
         if message is not None:
             self._session.keep_bytes(message.parts)
-        return Run(self._harness, message, RunOptions(search, settings, budget, instructions))
+        if output is None and self._wanted is None and not self._checks:
+            return Run(self._harness, message, RunOptions(search, settings, budget, instructions))
+        from dragoman.loop.typed_answer import TypedAnswer
 
+        checks = self._checks if output is None or self._wanted is None else ()
+        typed = TypedAnswer(self._harness, _wanted(output) or self._wanted, checks)
+        return Run(self._harness, message, RunOptions(search, settings, budget, instructions, typed.ask), typed)
+
+    @overload
+    def run_sync(self, prompt: Prompt = None, *, output: None = None, **options: Unpack[SyncRunOptions]) -> Result[T]: ...
+    @overload
+    def run_sync(self, prompt: Prompt = None, *, output: type[U], **options: Unpack[SyncRunOptions]) -> Result[U]: ...
+    @overload
+    def run_sync(self, prompt: Prompt = None, *, output: Callable[..., Awaitable[U]], **options: Unpack[SyncRunOptions]) -> Result[U]: ...
+    @overload
+    def run_sync(self, prompt: Prompt = None, *, output: Callable[..., U], **options: Unpack[SyncRunOptions]) -> Result[U]: ...
+    @overload
+    def run_sync(self, prompt: Prompt = None, *, output: Any, **options: Unpack[SyncRunOptions]) -> Result[Any]: ...
     def run_sync(
         self,
-        prompt: Content | Iterable[Content] | None = None,
+        prompt: Prompt = None,
         *,
+        output: Any = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
         instructions: str = "",
-    ) -> Result:
+    ) -> Result[Any]:
         """`run` for code that is not async. It works in a thread of its own, so it may be called from anywhere.
 
         `cancel()` from another thread ends it, with Cancelled; so does Ctrl-C, with KeyboardInterrupt.
         """
-        options: Any = {"settings": settings, "budget": budget, "instructions": instructions}
+        options: Any = {"output": output, "settings": settings, "budget": budget, "instructions": instructions}
         return self._in_background().result_of(lambda: self.run(prompt, **options))
 
     def stream_sync(
         self,
-        prompt: Content | Iterable[Content] | None = None,
+        prompt: Prompt = None,
         *,
+        output: Any = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
         instructions: str = "",
     ) -> Iterator[TurnEvent]:
         """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
-        options: Any = {"settings": settings, "budget": budget, "instructions": instructions}
+        options: Any = {"output": output, "settings": settings, "budget": budget, "instructions": instructions}
         return self._in_background().events_of(lambda: self.run(prompt, **options))
 
     def cancel(self) -> bool:
@@ -191,6 +244,15 @@ class Agent:
             return False
         worker.cancel()
         return True
+
+    def check(self, function: Callable[[T], U]) -> Callable[[T], U]:
+        """A decorator: have each output checked, by a function that is async or not. It returns the output, another one in its place, or
+        None to leave it; raises ValueError with words for the model, which is then asked again. Any other error ends the run.
+
+        A run with an `output` of its own is checked only if the agent has none.
+        """
+        self._checks.append(function)
+        return function
 
     # --- its context
 
@@ -376,13 +438,13 @@ class Agent:
             background = _new_background()
         background.close(self.aclose)
 
-    async def __aenter__(self) -> Agent:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def __enter__(self) -> Agent:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -393,6 +455,14 @@ class Agent:
             if self._background is None or not self._background.is_here:
                 self._background = _new_background()
             return self._background
+
+
+def _wanted(output: Any) -> Wanted | None:
+    if output is None:
+        return None
+    from dragoman.loop.typed_answer import Wanted
+
+    return Wanted(output)
 
 
 def _new_background() -> Background:

@@ -35,11 +35,11 @@ class Background:
         """Whether its thread runs in this process: a forked child has none, and would wait for it forever."""
         return self._pid == os.getpid()
 
-    def result_of(self, make: Callable[[], Run]) -> Result:
+    def result_of(self, make: Callable[[], Run[T]]) -> Result[T]:
         """Wait for the run's result. Ctrl-C while waiting ends the run before it propagates."""
-        runs: list[Run] = []
+        runs: list[Run[Any]] = []
 
-        async def outcome() -> Result:
+        async def outcome() -> Result[T]:
             runs.append(run := make())
             return await run
 
@@ -57,9 +57,9 @@ class Background:
         finally:
             self._end([], waiting)
 
-    def events_of(self, make: Callable[[], Run]) -> Iterator[TurnEvent]:
+    def events_of(self, make: Callable[[], Run[Any]]) -> Iterator[TurnEvent]:
         events: queue.SimpleQueue[TurnEvent | BaseException | None] = queue.SimpleQueue()
-        runs: list[Run] = []
+        runs: list[Run[Any]] = []
 
         async def relay() -> None:
             try:
@@ -81,7 +81,7 @@ class Background:
         finally:
             self._end(runs, relaying)  # if the caller left the loop early, the run ends with it
 
-    def _end(self, runs: list[Run], waiting: Future[Any]) -> None:
+    def _end(self, runs: list[Run[Any]], waiting: Future[Any]) -> None:
         """End the run. When this returns it is over, so that the next can begin."""
         if waiting.done():
             return

@@ -7,9 +7,9 @@ import logging
 from abc import abstractmethod
 from collections.abc import Coroutine, Generator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self
 
-from dragoman.loop.result import Result
+from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
 from dragoman.values import contracts
 from dragoman.values.events import TurnEvent
@@ -17,7 +17,7 @@ from dragoman.values.events import TurnEvent
 _log = logging.getLogger("dragoman.runs")
 
 
-class RunHandle(Coroutine[Any, Any, Result]):
+class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
     """One task and its events. Iterate it for TurnEvents, await it for the Result, or both. It starts when first asked.
 
     Iterating does not raise for what goes wrong in the run: the last event tells it. Awaiting raises it. Any number may iterate, each gets
@@ -38,11 +38,11 @@ class RunHandle(Coroutine[Any, Any, Result]):
         self._holders: set[object] = set()
         self._is_left = False
         """The last watcher has left it, and nobody has come back."""
-        self._awaited: Coroutine[Any, Any, Result] | None = None
+        self._awaited: Coroutine[Any, Any, Result[T]] | None = None
 
     @property
     @abstractmethod
-    def result(self) -> Result:
+    def result(self) -> Result[T]:
         """How things stand; complete once the run has ended."""
 
     @abstractmethod
@@ -155,7 +155,7 @@ class RunHandle(Coroutine[Any, Any, Result]):
 
     # --- awaiting it
 
-    def __await__(self) -> Generator[Any, None, Result]:
+    def __await__(self) -> Generator[Any, None, Result[T]]:
         return self._wait().__await__()
 
     def send(self, value: None, /) -> Any:
@@ -169,12 +169,12 @@ class RunHandle(Coroutine[Any, Any, Result]):
         if self._awaited is not None:
             self._awaited.close()
 
-    def _as_coroutine(self) -> Coroutine[Any, Any, Result]:
+    def _as_coroutine(self) -> Coroutine[Any, Any, Result[T]]:
         if self._awaited is None:
             self._awaited = self._wait()
         return self._awaited
 
-    async def _wait(self) -> Result:
+    async def _wait(self) -> Result[T]:
         token = object()
         self.join(token)
         try:

@@ -210,6 +210,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "max_output_chars": whole(1),
         "shell_timeout_s": duration,
         "budget": optional(budget),
+        "output_tries": whole(0),
     },
     AnswerPolicy: {"attempts": whole(1), "delay_s": number(0), "temperature": number(0), "sleep": function},
     LoopLimits: dict.fromkeys(LoopLimits.__struct_fields__, whole(0)),

@@ -17,7 +17,7 @@ from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider, Tool
 from dragoman.values.errors import InputError, RateLimited
-from dragoman.values.messages import Settings
+from dragoman.values.messages import Settings, ToolSpec
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ Connect = Callable[[str, BlobStore], Provider]
 SearchMode = Literal["off", "tool", "grounding"]
 ToolCalling = Literal["auto", "native", "text"]
 """How calls are made: natively, as text, or as the model's profile says (a model nobody knows is watched)."""
+
+
+AskFor = Callable[[tuple[ToolSpec, ...], Settings], tuple[tuple[ToolSpec, ...], Settings]]
 
 
 class Connector(msgspec.Struct, frozen=True):
@@ -172,6 +175,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     """In the place of `Limits.budget`."""
     instructions: str = ""
     """Added to the system prompt."""
+    ask_for: AskFor | None = None
+    """Adds what asks the model for a value of a type; None: it is asked for text."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -185,6 +190,8 @@ class Limits(msgspec.Struct, frozen=True):
     shell_timeout_s: float = 120.0
     budget: Budget | None = None
     """Of each run."""
+    output_tries: int = 2
+    """How often a model is told that its answer does not fit the type asked for, and asked again."""
 
 
 def tool_options(tools: Iterable[Tool] | ToolOptions) -> ToolOptions:

@@ -48,6 +48,8 @@ def configure(harness: Harness, options: RunOptions | None = None) -> None:
     view, tools = session.history.view, harness.registry.specs
     if harness.web is not None and harness.searcher is not None:
         tools, settings = offer_search(options.search or harness.web.search, harness.searcher, tools, settings)
+    if options.ask_for is not None:
+        tools, settings = options.ask_for(tools, settings)
     system = harness.system
     if system is None:
         system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
@@ -16,14 +16,25 @@ from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spe
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from dragoman.tools.citations import Source
 
+    T = TypeVar("T", default=str)
+else:  # a default came with Python 3.13: type checkers know it before
+    from typing import TypeVar
 
-class Result(msgspec.Struct, frozen=True):
+    T = TypeVar("T")
+
+
+class Result(msgspec.Struct, Generic[T], frozen=True):
     """How a run ended, and what it took."""
 
     text: str = ""
     """The answer: what the model said last."""
+    output: T = ""  # type: ignore[assignment]
+    """The value that was asked for with `output=`; where nothing was, the text. None of a run with `output=` that has not come so far,
+    or that failed: awaiting it raises the reason."""
     cited: str = ""
     """The answer with its numbered markers, where the service named its sources."""
     sources: tuple[Source, ...] = ()
@@ -46,15 +57,16 @@ class Result(msgspec.Struct, frozen=True):
     duration_ms: int = 0
 
 
-def with_answer(result: Result, answer: Response | None) -> Result:
+def with_answer(result: Result[Any], answer: Response | None) -> Result[Any]:
     """With what the model said last."""
     if answer is None:
         return result
     cited, sources = _citations(answer)
-    return msgspec.structs.replace(result, text=answer.message.text, cited=cited, sources=sources, finish=answer.finish)
+    text = answer.message.text
+    return msgspec.structs.replace(result, text=text, output=text, cited=cited, sources=sources, finish=answer.finish)
 
 
-def with_error(result: Result, error: BaseException | None) -> Result:
+def with_error(result: Result[Any], error: BaseException | None) -> Result[Any]:
     if error is None:
         return result
     exit_code = error.exit_code if isinstance(error, DragomanError) else 1

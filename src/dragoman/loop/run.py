@@ -6,14 +6,15 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions
-from dragoman.loop.prepare import is_short, take_prompt
-from dragoman.loop.result import Result, with_answer, with_error
+from dragoman.loop.prepare import configure, is_short, take_prompt
+from dragoman.loop.result import Result, T, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer, unread_notice
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
@@ -48,17 +49,21 @@ from dragoman.values.messages import FinishReason, Message, Response, ToolCall, 
 from dragoman.values.notes import LOOP_NOTE
 from dragoman.values.record import Entry
 
+if TYPE_CHECKING:
+    from dragoman.loop.typed_answer import TypedAnswer
 
-class Run(RunHandle):
+
+class Run(RunHandle[T]):
     """What `agent.run()` returns: see RunHandle for how to watch it."""
 
-    def __init__(self, harness: Harness, prompt: Message | None, options: RunOptions) -> None:
+    def __init__(self, harness: Harness, prompt: Message | None, options: RunOptions, typed: TypedAnswer[T] | None = None) -> None:
         super().__init__()
         self._harness = harness
         self._session = harness.session
         self._history = harness.session.history
         self._prompt = prompt
         self._options = options
+        self._typed = typed
         self._asked = prompt.text if prompt is not None else ""
         self._prompt_id = ""
         self._turn: Turn | None = None
@@ -108,8 +113,14 @@ class Run(RunHandle):
             if not answer.message.calls:
                 if notice := unread_notice(self._session.model, self._asked, self._history.view):
                     self._emit(NoticeGiven("answer", notice))
-                return _check_end(answer)
-            self._check_for_loops(await self._carry_out(answer.message.calls))
+                _check_end(answer)
+                if self._typed is None or await self._typed.take_text(answer.message.text):
+                    return
+                continue
+            reports = await self._carry_out(answer.message.calls)
+            if self._typed is not None and self._typed.take_reports(reports):
+                return
+            self._check_for_loops(reports)
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
 
     def _use_found_dialect(self) -> None:
@@ -154,9 +165,15 @@ class Run(RunHandle):
         self._requests += 1
         self._emit(TurnStarted(self._turns, self._session.model.full_name))
         self._guard.start_answer()
-        reminder = reminder_to_answer(self._session.model, self._guard, self._asked)
+        reminder = watch = None
+        if self._typed is None:
+            reminder = reminder_to_answer(self._session.model, self._guard, self._asked)
+        else:
+            if self._typed.is_outdated:
+                configure(self._harness, self._options)
+            watch = self._typed.watcher(self._emit)
         model, policy = self._session.charged(self._session.model), self._harness.limits.answers
-        turn = self._turn = Turn(model, self._history, policy, prompt_id=self._prompt_id, reminder=reminder)
+        turn = self._turn = Turn(model, self._history, policy, prompt_id=self._prompt_id, reminder=reminder, watch=watch)
         circling = ""
         async with aclosing(turn.run()) as events:
             async for event in events:
@@ -229,6 +246,8 @@ class Run(RunHandle):
         finally:
             self._underway = False
             self._session.work.end(self)
+            if self._typed is not None:
+                self._typed.close()
             try:
                 await self._history.sync()
             finally:
@@ -260,7 +279,7 @@ class Run(RunHandle):
         return self._scheduler is not None and self._scheduler.cancel(call_id)
 
     @property
-    def result(self) -> Result:
+    def result(self) -> Result[T]:
         """How things stand; complete once the run has ended."""
         made = self._harness.bill.result_of(
             [*self._history.entries[self._from_entry :], *self._under_way()],
@@ -269,7 +288,8 @@ class Run(RunHandle):
             changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
             duration_ms=int((time.monotonic() - self._began_s) * 1000),
         )
-        return with_error(with_answer(made, self._last), self._error)
+        made = with_error(with_answer(made, self._last), self._error)
+        return made if self._typed is None else self._typed.put_into(made)
 
     def _under_way(self) -> Sequence[Entry]:
         model = self._session.model

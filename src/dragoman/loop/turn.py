@@ -7,7 +7,7 @@ interrupts is left to the run (`Turn.arrived`), which records it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import msgspec
@@ -57,7 +57,14 @@ class Turn:
     """Run it once. `response` is the answer when the events have ended."""
 
     def __init__(
-        self, model: Model, history: History, policy: AnswerPolicy | None = None, *, prompt_id: str = "", reminder: Message | None = None
+        self,
+        model: Model,
+        history: History,
+        policy: AnswerPolicy | None = None,
+        *,
+        prompt_id: str = "",
+        reminder: Message | None = None,
+        watch: Callable[[StreamEvent], None] | None = None,
     ) -> None:
         self._model = model
         self._history = history
@@ -65,6 +72,8 @@ class Turn:
         self._prompt_id = prompt_id
         self._reminder = reminder
         """Where the answer has to be in words, what the model is told: it has called enough."""
+        self._watch = watch
+        """Told all that comes, what a run does not tell included."""
         self.response: Response | None = None
         self.pieces = Pieces()
         """What came before the service paused its answer, recorded as it came."""
@@ -148,6 +157,8 @@ class Turn:
                         arrived.finish()
                     else:
                         arrived.add(event)
+                    if self._watch is not None:
+                        self._watch(event)
                     yield event
         except asyncio.CancelledError:
             raise  # the run records it

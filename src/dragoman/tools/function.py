@@ -108,20 +108,25 @@ class FunctionTool(Generic[P, R]):
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:
-            converted = msgspec.convert(dict(args), self._arguments)
+            given = self.convert(args)
         except msgspec.ValidationError as error:
             return results.error_output(f"{self.spec.name} was not run: its arguments do not fit ({error})", "invalid_arguments")
-        given = {key: value for key in converted.__struct_fields__ if (value := getattr(converted, key)) is not msgspec.UNSET}
         if self._takes_show:
             given[SHOW] = show
         try:
-            return _to_output(await self._call(given), self.spec.name)
+            return _to_output(await self.call(given), self.spec.name)
         except ToolBroken:
             raise
         except (Exception, SystemExit) as error:
             return results.exception_output(error, self.spec.name)
 
-    async def _call(self, given: dict[str, Any]) -> object:
+    def convert(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Decoded JSON as arguments of the function. Raises msgspec.ValidationError."""
+        converted = msgspec.convert(args, self._arguments)
+        return {key: value for key in converted.__struct_fields__ if (value := getattr(converted, key)) is not msgspec.UNSET}
+
+    async def call(self, given: dict[str, Any]) -> object:
+        """Call the function with converted arguments; a plain one in a thread of its own."""
         first = [given.pop(key) for key in self._positional if key in given]
         if self._is_async:
             return await self._function(*first, **given)

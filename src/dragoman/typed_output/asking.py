@@ -1,17 +1,19 @@
 """How one model is asked for an answer of a type, and reading what it wrote.
 
 Where the service can be bound to a schema, it is. Elsewhere the model is given a tool to call with its answer: models that know tools fill
-in the arguments of a call better than they write JSON as text. A union of classes is one tool for each.
+in the arguments of a call better than they write JSON as text. A union of classes is one tool for each. A `str` is what the model says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.typed_output.form import same, unchanged
+from dragoman.typed_output.partial_json import NOTHING, complete, without_open_pair
 from dragoman.typed_output.wire_form import Inexpressible, Service, WireForm, wire_form
 from dragoman.values.contracts import Provider
 from dragoman.values.messages import Settings, ToolSpec
@@ -48,6 +50,8 @@ class OutputRequest(Generic[T]):
         self._calls = calls
         self.is_bound = is_bound
         """Whether the service is given the schema, so that the answer's text is JSON."""
+        self.is_text = not is_bound and not calls
+        """Whether the answer is the text itself, whatever it says."""
         self.tools = tuple(ToolSpec.of(name, _ABOUT, each.form.schema, kind="other", read_only=True) for name, each in calls.items())
 
     def settings(self, settings: Settings) -> Settings:
@@ -58,6 +62,8 @@ class OutputRequest(Generic[T]):
 
     def read_text(self, text: str) -> T:
         """Raises Misfit."""
+        if self.is_text:
+            return self._whole.kind.convert(text)
         try:
             return self._whole.value(jsontext.decode(_without_fence(text)))
         except jsontext.NotJSON as error:
@@ -68,9 +74,21 @@ class OutputRequest(Generic[T]):
         """Raises Misfit."""
         return self._calls[name].value(dict(arguments))
 
+    def read_part(self, written: str, call: str = "") -> Any:
+        """What an answer, or the arguments of a call, say so far, in lists, dicts and plain values; NOTHING if that is nothing yet."""
+        if self.is_text:
+            return written or NOTHING
+        form, part = self._calls.get(call, self._whole).form, complete(written)
+        if form.from_wire is same or part is NOTHING:
+            return part
+        part = without_open_pair(part)
+        return part if part is NOTHING else form.from_wire(part)
 
-def output_request(kind: Typed[T], provider: Provider, model: str, *, has_tools: bool) -> OutputRequest[T]:
-    """The best way to ask this model for a value of this type."""
+
+def output_request(kind: Typed[T], provider: Provider, model: str, *, has_tools: bool, taken: Collection[str] = ()) -> OutputRequest[T]:
+    """The best way to ask this model for a value of this type. `taken` are the names of other tools."""
+    if kind.schema == {"type": "string"}:
+        return OutputRequest(Reading(unchanged(kind.schema), kind), {}, is_bound=False)
     service = _service(provider, model, has_tools=has_tools)
     if service is not None:
         try:
@@ -78,7 +96,10 @@ def output_request(kind: Typed[T], provider: Provider, model: str, *, has_tools:
         except Inexpressible:
             pass
     members = kind.members or (kind,)
-    names = [FINAL_ANSWER] if len(members) == 1 else [f"{FINAL_ANSWER}_{number}" for number in range(1, len(members) + 1)]
+    first = FINAL_ANSWER
+    while any(name.startswith(first) for name in taken):
+        first += "_"
+    names = [first] if len(members) == 1 else [f"{first}_{number}" for number in range(1, len(members) + 1)]
     calls = {name: Reading(wire_form(each.schema, "tool"), each) for name, each in zip(names, members, strict=True)}
     return OutputRequest(Reading(wire_form(kind.schema, "tool"), kind), calls, is_bound=False)
 

@@ -41,7 +41,7 @@ class Inexpressible(Exception):
     """The service has no words for this schema, in any form."""
 
 
-class Rules(NamedTuple):
+class ServiceRules(NamedTuple):
     """What a service asks of a schema."""
 
     object_root: bool = False
@@ -56,12 +56,14 @@ class Rules(NamedTuple):
 
 
 _BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems"))
-RULES: Mapping[Service, Rules] = {
-    "openai": Rules(object_root=True, all_required=True, closed=True, keywords=_BOUNDS | {"pattern", "format", "minLength", "maxLength"}),
-    "anthropic": Rules(object_root=True, closed=True, recursion="none", keywords=frozenset(("format",))),
-    "gemini": Rules(recursion="optional", keywords=frozenset(("format", "minItems", "maxItems", "minimum", "maximum"))),
-    "tool": Rules(object_root=True),
-    "plain": Rules(),
+RULES: Mapping[Service, ServiceRules] = {
+    "openai": ServiceRules(
+        object_root=True, all_required=True, closed=True, keywords=_BOUNDS | {"pattern", "format", "minLength", "maxLength"}
+    ),
+    "anthropic": ServiceRules(object_root=True, closed=True, recursion="none", keywords=frozenset(("format",))),
+    "gemini": ServiceRules(recursion="optional", keywords=frozenset(("format", "minItems", "maxItems", "minimum", "maximum"))),
+    "tool": ServiceRules(object_root=True),
+    "plain": ServiceRules(),
 }
 
 
@@ -83,7 +85,7 @@ def _is_object(schema: Schema) -> bool:
 class _Rewriter:
     """Rewrites one schema, its definitions included, each once."""
 
-    def __init__(self, definitions: Mapping[str, Schema], rules: Rules) -> None:
+    def __init__(self, definitions: Mapping[str, Schema], rules: ServiceRules) -> None:
         self._originals = definitions
         self._rules = rules
         self.definitions: dict[str, WireForm] = {}

@@ -12,6 +12,7 @@
     ├── UntrustedFolder                55
     ├── LoopDetected                   56
     ├── BudgetExceeded                 60   a budget of tokens, dollars, requests, tool calls or seconds is used up
+    ├── OutputInvalid                  61   no answer fits the type that was asked for
     ├── OutputLimit                    59   the answer was cut by the output limit
     │   └── AnswerTooLong              59   it was stopped, because it is longer than any answer may be
     ├── Cancelled                     130
@@ -136,6 +137,12 @@ class BudgetExceeded(DragomanError):
         """Which one: `usd`, `tokens`, `input_tokens`, `output_tokens`, `requests`, `tool_calls` or `seconds`."""
         self.limit = limit
         self.spent = spent
+
+
+class OutputInvalid(DragomanError):
+    """No answer was a value of the type that was asked for (`output=`), though the model was told what is wrong."""
+
+    exit_code = 61
 
 
 class OutputLimit(DragomanError):

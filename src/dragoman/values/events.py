@@ -6,7 +6,7 @@ reader, and its own. An event is named thing + past participle, or Delta.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -240,6 +240,13 @@ class ToolModeChanged(msgspec.Struct, frozen=True, tag="tool_mode"):
     dialect: str
 
 
+class OutputUpdated(msgspec.Struct, frozen=True, tag="output"):
+    """The value of a run with `output=` so far, a few times a second while it streams: lists, dicts and plain values, not yet the type.
+    It grows until the answer ends, is told again from the start where the answer is tried again, and is not yet checked."""
+
+    value: Any
+
+
 class ModelSwitched(msgspec.Struct, frozen=True, tag="model_switched"):
     """The model's service keeps refusing: another model goes on, for the rest of the session. Discard what was shown of the answer."""
 
@@ -283,6 +290,7 @@ TurnEvent = (
     | ContextOverflowed
     | LoopSuspected
     | ToolModeChanged
+    | OutputUpdated
     | ModelSwitched
     | NoticeGiven
 )

@@ -19,6 +19,7 @@ FEEDBACK_BEGINS = "A tool call in your last answer could not be read"
 ANSWER_NOTE = "Answer my question now, in a short sentence, from what the tools have returned. Do not call a tool."
 """Does not repeat the question if calls are possible: small models take it for a new one, and call again."""
 ASKED_AGAIN = "My question was: "
+OUTPUT_NOTE = "Your answer cannot be used: {reason}. Give it again, corrected."
 LOOP_NOTE = "You seem to be going in circles: {what}. Stop and think: take another way, or answer with what you have."
 
 

@@ -50,6 +50,7 @@ TEXTS = {
     "with a larger Budget to go on",
     "loop.budget_without_price": "the prices of {model} are not known, so a budget in US dollars cannot be kept; give them in the model's "
     "profile (prices), or limit tokens instead (Budget.tokens)",
+    "loop.output_invalid": "no answer is a {type}, in {times:try|tries}: {reason}; ask for a simpler type, or choose another model",
     "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
     "loop.nothing_was_read": "no file was read and no command was run for this answer: what {model} says of them is a guess",
     "loop.cut": "the answer was cut at the output limit; say `go on` to continue, or raise settings.max_output_tokens",
