@@ -79,6 +79,7 @@ LATER = {
     "local.*": "an annex: models in this process",
     "loop.background": "only for code that is not async",
     "loop.closing": "only where a run was cancelled or failed",
+    "loop.compressing": "only where a compression is asked for",
     "loop.compression": "only where the request is too long",
     "loop.history_json": "only where a history is wanted as JSON",
     "loop.fallback": "only where a service keeps refusing",

@@ -16,6 +16,7 @@ from agents import make_agent
 from destinations import MAIN, connection, rules_of
 from dragoman.base import jsontext
 from dragoman.loop.agent import Agent
+from dragoman.providers.connect import connect
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.script_steps import CallStep, ScriptedAnswer, answer
 from dragoman.testing.scripted import ScriptedProvider
@@ -176,6 +177,39 @@ def test_the_way_is_chosen_anew_where_another_model_goes_on(tmp_path: Path) -> N
             configured = [entry for entry in agent.history.entries if isinstance(entry, Configured)]
             assert [bool(entry.settings.response_schema) for entry in configured] == [True, False]
             assert [spec.name for spec in second.requests[0].tools] == ["final_answer"]
+
+    play(go)
+
+
+def test_a_fallback_is_asked_in_its_own_way(tmp_path: Path) -> None:
+    """The service of the first model is bound to the schema; the second one is given a tool."""
+    second = said(("final_answer", PLAIN))
+
+    async def go() -> None:
+        script = "answer: times=9\nerror: 429 quota_id=GenerateRequestsPerDayPerProjectPerModel-FreeTier"
+        async with typed_agent("gemini", "bound", script, tmp_path, fallback=[second]) as (agent, server):
+            assert (await agent.run("Which harbour?", output=Harbour)).output == MUSCAT
+            assert "responseJsonSchema" in str(server.requests[0].body)
+        assert [spec.name for spec in second.requests[0].tools] == ["final_answer"]
+        assert second.requests[0].settings.response_schema == ""
+
+    play(go)
+
+
+def test_a_model_that_turns_out_to_write_calls_as_text_is_told_of_the_tool_in_text(tmp_path: Path) -> None:
+    look, call = PlainTool("look"), ToolCall("0", "look", '{"what":"quay"}')
+    script = [answer(render_call(call, "hermes"))]
+    script.append(answer(render_call(ToolCall("1", "final_answer", jsontext.dumps(PLAIN)), "hermes")))
+
+    async def go() -> None:
+        async with MockServer(script) as server:
+            provider = connect("vllm/any-model", key="key-for-tests", base_url=server.url + "/v1", env={})
+            async with make_agent(provider, tools=[look], builtin=False, describe=False, system="", limits=QUICK) as agent:
+                assert (await agent.run("Which harbour?", output=Harbour)).output == MUSCAT
+            assert "response_format" in server.requests[0].body
+            assert "response_format" not in server.requests[-1].body
+            assert "final_answer" in str(server.requests[-1].body["messages"])
+        assert look.asked == [{"what": "quay"}]
 
     play(go)
 

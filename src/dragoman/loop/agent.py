@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -29,11 +28,9 @@ from dragoman.loop.options import (
     tool_options,
     workspace_options,
 )
-from dragoman.loop.prepare import configure
 from dragoman.loop.result import Result, T
 from dragoman.loop.run import Run
 from dragoman.loop.session import open_session
-from dragoman.loop.watching import call_in
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.judge import Mode
 from dragoman.tools.registry import Registry
@@ -258,20 +255,9 @@ class Agent(Generic[T]):
 
     async def compress(self, focus: str = "") -> Compression:
         """Have the older part of the conversation summed up now, however long it is; `focus` says what matters. The record keeps it all."""
-        work, history = self._session.work, self._session.history
-        compressing = _Compressing()
-        await work.begin_after(compressing)
-        try:
-            if history.view.messages:
-                history.close_interrupted()
-            if not history.view.model:
-                configure(self._harness)
-            done = await self._harness.upkeep.compress(focus)
-            await history.sync()
-            return done
-        finally:
-            work.end(compressing)
-            compressing.end()
+        from dragoman.loop.compressing import compress_now
+
+        return await compress_now(self._harness, focus)
 
     def compress_sync(self, focus: str = "") -> Compression:
         """`compress` for code that is not async."""
@@ -469,27 +455,3 @@ def _new_background() -> Background:
     from dragoman.loop.background import Background
 
     return Background()
-
-
-class _Compressing:
-    """A compression under way: nobody listens, but it can be cancelled."""
-
-    def __init__(self) -> None:
-        self._task = asyncio.current_task()
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
-        self.is_unwanted = False
-
-    def tell(self, event: TurnEvent) -> None:
-        pass
-
-    def cancel(self) -> None:
-        if not self.is_unwanted and self._task is not None:
-            self.is_unwanted = True
-            call_in(self._loop, self._task.cancel)
-
-    def end(self) -> None:
-        self._over.set()
-
-    async def finished(self) -> None:
-        await self._over.wait()

@@ -91,7 +91,8 @@ class TypedAnswer(Generic[T]):
         others = tuple(spec for spec in tools if spec.name not in self._names)
         self.close()
         names = [spec.name for spec in others]
-        request = self._request = output_request(self._wanted.kind, model.provider, model.name, has_tools=bool(others), taken=names)
+        has_tools = bool(others) or settings.search
+        request = self._request = output_request(self._wanted.kind, model.provider, model.name, has_tools=has_tools, taken=names)
         for spec in request.tools:
             self._harness.registry.register(_AnswerTool(spec, self))
         self._names = tuple(spec.name for spec in request.tools)
