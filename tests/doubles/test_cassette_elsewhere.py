@@ -261,3 +261,38 @@ def test_a_saved_session_and_long_results_have_stand_ins_too(tmp_path: Path) -> 
     body = json.dumps({"prompt_cache_key": "20261115-120102-1a2b3c4d", "text": "in /tmp/x/dragoman-0123456789abcdef/1.txt"})
     changed = json.loads(portable_body(body, find_places(body)))
     assert changed == {"prompt_cache_key": "00000000-000000-00000001", "text": "in /__outputs_1__/1.txt"}
+
+
+def test_a_path_of_windows_is_a_place_too() -> None:
+    arguments = json.dumps({"file_path": "C:\\here\\it\\a.txt"})
+    events = [f"data: {json.dumps({'delta': piece})}\n\n".encode() for piece in (arguments[:20], arguments[20:])]
+    hidden = hide_places(events, [PortablePlace("/__directory_1__", "C:\\here\\it")])
+    filled = fill_places(hidden, [], [PortablePlace("/__directory_1__", "D:\\there")])
+    told = "".join(json.loads(line.removeprefix("data: "))["delta"] for line in b"".join(filled).decode().split("\n\n") if line)
+    assert json.loads(told) == {"file_path": "D:/there\\a.txt"}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_folders_that_only_the_test_knows(protocol: str, tmp_path: Path) -> None:
+    """The agent describes no folder, and a tool of the user's names one."""
+
+    def converse_about(transport: Cassette, folder: Path, base_url: str = "") -> str:
+        @dm.tool(read_only=True)
+        def where() -> str:
+            """Where the charts are."""
+            return f"in {folder}/charts"
+
+        connection = dm.connect(MAIN[protocol], key="key-for-tests", base_url=base_url, transport=transport)
+        options = dm.ToolOptions([where], builtin=False)
+        with dm.Agent(connection, tools=options, workspace=dm.WorkspaceOptions(root=tmp_path, describe=False)) as agent:
+            return agent.run_sync("Where?").text
+
+    tape = tmp_path / "tape.jsonl"
+    here, there = tmp_path / "here", tmp_path / "there"
+    with dm.testing.Loopback(f"call: where {{}}\n---\ntext: In {here}.") as service:
+        recording = Cassette(tape, HttpTransport(), mode="record", folders=[here])
+        assert converse_about(recording, here, service.url + ("/v1" if protocol.startswith("openai") else "")) == f"In {here}."
+        recording.save()
+    assert converse_about(Cassette(tape, folders=[there]), there) == f"In {there}."
+    with pytest.raises(InputError, match="is not what was sent"):
+        converse_about(Cassette(tape), there)

@@ -15,7 +15,6 @@ import dragoman as dm
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECTION = (ROOT / "docs" / "doubles.md").read_text(encoding="utf-8").partition("## In your own tests")[2]
 CONFTEST, *EXAMPLES = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
-BACKEND = "\n\nimport pytest\n\n\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
 
 
 def pytest_in(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -29,7 +28,7 @@ def suite(tmp_path: Path) -> Path:
     folder = tmp_path / "suite"
     folder.mkdir()
     (folder / "pytest.ini").write_text("[pytest]\n")
-    (folder / "conftest.py").write_text(CONFTEST + BACKEND)
+    (folder / "conftest.py").write_text(CONFTEST)
     return folder
 
 

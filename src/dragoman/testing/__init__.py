@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dragoman.testing.mock.server import MockServer as MockServer
     from dragoman.testing.network import NetworkBlocked as NetworkBlocked
     from dragoman.testing.network import no_network as no_network
+    from dragoman.testing.recorded import RecordedService as RecordedService
     from dragoman.testing.script import Script as Script
     from dragoman.testing.scripted import ScriptedProvider as ScriptedProvider
     from dragoman.testing.validity import Validated as Validated
@@ -25,6 +26,7 @@ _EXPORTS = {
     "MemoryJournal": "dragoman.testing.journal",
     "MockServer": "dragoman.testing.mock.server",
     "NetworkBlocked": "dragoman.testing.network",
+    "RecordedService": "dragoman.testing.recorded",
     "Script": "dragoman.testing.script",
     "ScriptedProvider": "dragoman.testing.scripted",
     "Validated": "dragoman.testing.validity",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any, get_args
 
 import msgspec
@@ -62,8 +63,9 @@ class Validated(WrappingProvider):
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         self._check(request)
-        async for event in self.provider.stream(request):
-            yield event
+        async with aclosing(self.provider.stream(request)) as events:
+            async for event in events:
+                yield event
 
     async def generate(self, request: Request) -> Response:
         self._check(request)
