@@ -290,6 +290,21 @@ def test_a_run_is_a_child_of_where_it_was_started(collected: Collected) -> None:
     assert trees == [("a request to our service", ["invoke_agent"]), ("another", ["invoke_agent"])]
 
 
+def test_threads_do_not_mix(collected: Collected) -> None:
+    def work(number: int) -> None:
+        with agent_for(f"text piece=1: I am {number}.") as agent, collected.tracer.start_as_current_span(f"thread {number}"):
+            dm.traces.name_agent(agent, str(number))
+            assert agent.run_sync("hi").text == f"I am {number}."
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    expected = [(f"thread {number}", [(f"invoke_agent {number}", [("chat scripted", [])])]) for number in range(8)]
+    assert sorted(collected.tree()) == expected
+
+
 def test_agents_at_once_do_not_mix(collected: Collected) -> None:
     async def go() -> None:
         async def one(number: int) -> None:
@@ -470,6 +485,25 @@ def test_a_tool_that_breaks_the_rules_is_not_our_failure(collected: Collected) -
 
     ask("gemini", ONE_CALL, PlainTool(act=act))
     assert len(collected.named("chat")) == 2
+
+
+def test_a_provider_that_nothing_is_known_of(collected: Collected) -> None:
+    """It may have attributes that look like ours, and mean something else."""
+
+    class Own(dm.testing.ScriptedProvider):
+        __slots__ = ()
+        provider = "mine"
+        base_url = 7
+
+        def secrets(self, name: str) -> None:
+            raise AssertionError(name)
+
+    async def go() -> None:
+        async with agent_for(Own("text: Hi.")) as agent:
+            await agent.run("hi")
+
+    play(go)
+    assert "server.address" not in attributes(collected.one("chat"))
 
 
 # --- compression ------------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any, assert_never
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -11,6 +12,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.providers.catalog import builtin_catalog, secret_variables
+from dragoman.providers.http_provider import HttpProvider
 from dragoman.providers.redact import redact
 from dragoman.values.contracts import Provider
 from dragoman.values.messages import (
@@ -27,6 +29,7 @@ from dragoman.values.messages import (
     ToolCall,
     ToolResult,
 )
+from dragoman.values.wrapping import WrappingProvider
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness
@@ -53,13 +56,16 @@ class Cleaner:
 
     def __init__(self) -> None:
         self._variables = secret_variables(builtin_catalog())
-        self._providers: WeakSet[Provider] = WeakSet()
+        self._senders: WeakSet[HttpProvider] = WeakSet()
+        self._lock = Lock()  # agents in several threads share it
         self._secrets: tuple[str, ...] = ()
         self._messages = PerMessage(self._message_text)
 
     def know(self, provider: Provider) -> None:
         """Its keys are secret from now on."""
-        self._providers.add(innermost(provider))
+        if (sender := sender_of(provider)) is not None:
+            with self._lock:
+                self._senders.add(sender)
 
     def __call__(self, text: str) -> str:
         self._look_up()
@@ -71,7 +77,9 @@ class Cleaner:
         return f"[{','.join(self._messages.over(messages))}]"
 
     def _look_up(self) -> None:
-        known = [secret for provider in tuple(self._providers) for secret in secrets_of(provider)]
+        with self._lock:
+            senders = tuple(self._senders)
+        known = sorted(secret for sender in senders for secret in sender.secrets())
         secrets = (*filter(None, map(os.environ.get, self._variables)), *known)
         if secrets != self._secrets:
             self._secrets, self._messages = secrets, PerMessage(self._message_text)
@@ -105,16 +113,11 @@ def as_text(value: object, clean: Clean) -> str:
     return clean(value if isinstance(value, str) else jsontext.dumps(value))
 
 
-def secrets_of(provider: Provider) -> tuple[str, ...]:
-    """The keys that a provider sends, whatever is wrapped around it."""
-    get = getattr(innermost(provider), "secrets", None)
-    return tuple(get()) if callable(get) else ()
-
-
-def innermost(provider: Provider) -> Provider:
-    while (inner := getattr(provider, "provider", None)) is not None:
-        provider = inner
-    return provider
+def sender_of(provider: Provider) -> HttpProvider | None:
+    """What sends the requests, whatever is wrapped around it; None for a provider of another kind, of which nothing more is known."""
+    while isinstance(provider, WrappingProvider):
+        provider = provider.provider
+    return provider if isinstance(provider, HttpProvider) else None
 
 
 def _message(message: Message) -> dict[str, Any]:

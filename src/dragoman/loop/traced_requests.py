@@ -16,7 +16,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.util.types import AttributeValue
 
-from dragoman.loop.trace_content import FINISH_REASONS, Clean, Cleaner, answer_content, innermost, request_content
+from dragoman.loop.trace_content import FINISH_REASONS, Clean, Cleaner, answer_content, request_content, sender_of
 from dragoman.values.contracts import Provider, prompt_at_work
 from dragoman.values.errors import Cancelled
 from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, StreamEvent, TextDelta, ThoughtDelta, UsageUpdated
@@ -198,9 +198,9 @@ class _Asked:
 
 def service_attributes(provider: Provider) -> Attributes:
     attributes: Attributes = {"gen_ai.provider.name": provider_name(provider)}
-    url = getattr(innermost(provider), "base_url", "")
+    sender = sender_of(provider)
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(sender.base_url if sender is not None else "")
         host, port = parts.hostname, parts.port
     except ValueError:  # an address nobody can connect to: the request itself will say so
         return attributes
