@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ import dragoman as dm
 from destinations import MAIN, connection
 from dragoman.loop.trace_content import Cleaner, answer_content, prompt_content, request_content
 from dragoman.testing.mock.server import MockServer
+from dragoman.values.events import Retrying, StreamEvent
 from dragoman.values.messages import Blob, FileRef, FinishReason, Message, Text, Thought, ToolCall, ToolResult
 from scenarios.workshop import PlainTool, agent_for, failing, play
 
@@ -101,6 +102,41 @@ def test_keys_are_redacted_wherever_they_stand(protocol: str, exporter: InMemory
     assert not [secret for secret in secrets if secret in told]
 
 
+def test_the_key_of_a_provider_without_an_agent_is_redacted(exporter: InMemorySpanExporter) -> None:
+    enable(exporter, capture_content=True)
+
+    async def go() -> None:
+        async with MockServer("text: Yes.") as server:
+            provider = dm.traces.trace_provider(connection("anthropic", server.url))
+            await provider.generate(dm.build_request(provider.model, "Is it key-for-tests?"))
+            await provider.aclose()
+
+    play(go)
+    assert "Is it REDACTED?" in everything(exporter)
+
+
+def test_a_key_in_the_words_of_an_error_is_redacted(exporter: InMemorySpanExporter, caplog: pytest.LogCaptureFixture) -> None:
+    """A provider of somebody else's may say anything."""
+    caplog.set_level("INFO", "dragoman")
+
+    class Telling(dm.testing.ScriptedProvider):
+        async def stream(self, request: dm.messages.Request) -> AsyncGenerator[StreamEvent, None]:
+            yield Retrying(1, 0.0, "refused sk-abcdefghijklmnop")
+            raise dm.ProviderError("refused sk-abcdefghijklmnop", provider="mine")
+
+    async def go() -> None:
+        async with agent_for(Telling("text: Hi.")) as agent:
+            with pytest.raises(dm.ProviderError):
+                await agent.run("hi")
+
+    enable(exporter)
+    play(go)
+    told = everything(exporter)
+    assert told.count("refused REDACTED") == 3, "of the retry, the request and the run"
+    assert caplog.text.count("refused REDACTED") == 2
+    assert "sk-abc" not in told + caplog.text
+
+
 @pytest.mark.parametrize(
     ("variable", "option", "is_told"),
     [
@@ -158,6 +194,8 @@ def test_a_key_that_is_set_later_is_redacted_in_what_was_said_before(monkeypatch
     monkeypatch.setenv("GROQ_API_KEY", "latest-key")
     after = request_content(request, clean)
     assert after == {name: value.replace("latest-key", "REDACTED") for name, value in before.items()}
+    monkeypatch.setenv("GROQ_API_KEY", "another-key")
+    assert request_content(request, clean) == before, "it is nobody's key any more"
     assert set(after) == {"gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions"}
 
 

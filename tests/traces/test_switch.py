@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import dragoman as dm
 from dragoman.loop.traced_requests import TracedProvider
+from dragoman.loop.web import Metered
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values import contracts
 from scenarios.workshop import agent_for, play
@@ -120,3 +121,21 @@ def test_a_provider_without_an_agent_is_wrapped_once() -> None:
 @pytest.mark.parametrize("name", ["enable", "disable", "name_agent", "trace_provider"])
 def test_the_names_are_public(name: str) -> None:
     assert callable(getattr(dm.traces, name))
+
+
+def test_what_a_web_tool_asks_a_model_has_a_span() -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    async def ask() -> None:
+        asked = Metered(ScriptedProvider("text: Found."), lambda: None, lambda usage: None)
+        await asked.generate(dm.build_request("scripted", "search"))
+
+    dm.traces.enable(provider)
+    try:
+        play(ask)
+    finally:
+        dm.traces.disable()
+    (span,) = exporter.get_finished_spans()
+    assert span.name == "chat scripted"
+    assert "gen_ai.request.stream" not in (span.attributes or {})
