@@ -367,6 +367,22 @@ def test_the_agents_own_budget_holds_for_all_its_runs() -> None:
         assert agent.account.spent.requests == 2
 
 
+def test_the_time_of_an_account_runs_from_its_first_run() -> None:
+    now_s = 100.0
+    account = Account(Budget(seconds=10), clock=lambda: now_s)
+    with make_agent(ScriptedProvider("answer: times=9\n" + ANSWER), builtin=False, describe=False, budget=account) as agent:
+        now_s = 200.0
+        agent.run_sync("one")
+        now_s = 209.0
+        agent.run_sync("two")
+        now_s = 210.5
+        entries = len(agent.history.entries)
+        with pytest.raises(BudgetExceeded) as caught:
+            agent.run_sync("three")
+        assert (caught.value.budget, caught.value.limit, caught.value.spent) == ("seconds", 10, 10.5)
+        assert len(agent.history.entries) == entries, "nothing of it is recorded"
+
+
 # --- many at once
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
@@ -26,7 +27,7 @@ from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.events import Retrying, TextDelta
 from dragoman.values.messages import Request, user
 from dragoman.values.record import Spent
-from program import KEY, PROTOCOLS
+from program import KEY, PROTOCOLS, service
 from virtual_time import run_in_virtual_time
 
 ASKED = Request("scripted", (user("hi"),))
@@ -197,46 +198,34 @@ def test_a_cancelled_waiter_loses_nobodys_place() -> None:
 # --- by the real clock, over loopback
 
 
-@pytest.fixture
-def short_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "MINUTE_S", 0.6)
+def test_agents_of_several_connections_and_threads_share_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three threads with a loop, a connection and two agents each: no more is sent than the limit in any window."""
+    minute_s, answered, sent_s = 0.6, list[str](), list[float]()
+    count = Limiter._count
+    monkeypatch.setattr(pace, "MINUTE_S", minute_s)
+    monkeypatch.setattr(Limiter, "_count", lambda self, tokens: sent_s.append(time.monotonic()) or count(self, tokens))
 
+    async def work(url: str) -> None:
+        async with aclosing(dm.connect(PROTOCOLS["anthropic"], base_url=url, key=KEY, rate=RateLimit(4))) as connection:
 
-@pytest.mark.usefixtures("short_minutes")
-def test_agents_of_several_connections_and_threads_share_the_limit() -> None:
-    """Three threads with a loop, a connection and two agents each: the service sees no more than the limit in any window."""
-    answered: list[str] = []
-    loop = asyncio.new_event_loop()
-    server = dm.testing.MockServer(ANSWERS)
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
-
-    async def work() -> None:
-        async with aclosing(dm.connect(PROTOCOLS["anthropic"], base_url=server.url, key=KEY, rate=RateLimit(4))) as connection:
-
-            async def agent() -> None:
+            async def ask_twice() -> None:
                 async with make_agent(connection, builtin=False, describe=False) as agent:
                     for _ in range(2):
                         texts = [event.text async for event in agent.run("hi") if isinstance(event, TextDelta)]
                         answered.append("".join(texts))
 
-            await asyncio.gather(agent(), agent())
+            await asyncio.gather(ask_twice(), ask_twice())
 
-    keep = dm.connect(PROTOCOLS["anthropic"], base_url=server.url, key=KEY, rate=RateLimit(4))  # the limiter lives as long as it does
-    threads = [threading.Thread(target=lambda: asyncio.run(work())) for _ in range(3)]
-    began = time.monotonic()
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    asyncio.run_coroutine_threadsafe(server.aclose(), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
-    assert isinstance(keep.provider, Paced)
+    with service(ANSWERS) as served:
+        threads = [threading.Thread(target=lambda: asyncio.run(work(served.url))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(served.requests) == 12
     assert answered == ["Done."] * 12
-    assert len(server.requests) == 12
-    assert time.monotonic() - began >= 2 * 0.6
+    assert len(sent_s) == 12
+    assert all(later - earlier > minute_s - 0.01 for earlier, later in zip(sent_s, sent_s[4:], strict=False))
 
 
 def test_over_http_a_429_of_one_agent_makes_the_others_wait() -> None:
@@ -288,6 +277,35 @@ def test_one_limiter_for_a_service_and_a_key() -> None:
     assert limiter_for("acme", "http://a", ("other",), RateLimit(1)) is not one
     assert limiter_for("acme", "http://b", ("key",), RateLimit(1)) is not one
     assert "key" not in repr(list(pace._limiters))
+
+
+def test_what_a_closed_connection_sent_still_counts() -> None:
+    """An agent for each question opens and closes its own connection: together they keep to the limit."""
+
+    async def main() -> None:
+        async with dm.testing.MockServer(ANSWERS) as server:
+            for number in range(3):
+                connection = dm.connect(PROTOCOLS["gemini"], base_url=server.url, key=KEY, rate=RateLimit(2))
+                async with make_agent(connection, builtin=False, describe=False) as agent, agent.run("hi") as run:
+                    delayed = [event async for event in run if not isinstance(event, RequestDelayed) or run.cancel()]
+                    assert run.result.error_type == ("Cancelled" if number == 2 else ""), delayed
+                await connection.aclose()
+                del connection, agent, run
+                gc.collect()
+            assert len(server.requests) == 2
+
+    asyncio.run(main())
+
+
+def test_limiters_with_nothing_to_remember_are_let_go() -> None:
+    busy = limiter_for("busy", "", ("key",), RateLimit(1))
+    asyncio.run(busy.enter("m"))
+    for number in range(3 * pace.KEPT):
+        limiter_for("acme", "", (f"key {number}",), RateLimit(1))
+    gc.collect()
+    assert len(pace._kept) <= pace.KEPT + 1
+    assert busy in pace._kept
+    assert len(pace._limiters) <= pace.KEPT + 1
 
 
 def test_a_row_of_the_catalog_sets_it() -> None:

@@ -108,6 +108,7 @@ class Account:
         """A request is about to be sent. Raises BudgetExceeded, and enters nothing, where it would surely exceed the budget."""
         with self._lock:
             self._enter_told()
+            self.require_time()
             self._require("requests", self._requests, 1)
             self._require_tokens(least)
             self._requests += 1

@@ -25,7 +25,7 @@ async def require_room(harness: Harness, prompt: Message | None, options: RunOpt
     """Raises ContextOverflow where not even the shortest request with this prompt fits the model's window."""
     session = harness.session
     tried = Session(History(entries=session.history.entries, now_ms=session.history.now_ms), session.id, session.blobs, session.outputs)
-    tried.model = session.model
+    tried.model, tried.purse = session.model, session.purse
     trial = copy(harness)
     trial.session = tried
     tried.history.close_interrupted()

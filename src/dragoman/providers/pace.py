@@ -110,6 +110,11 @@ class Limiter:
         if until_s > lane.held_until_s:
             lane.held_by, lane.held_until_s = error, until_s
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was sent within a minute, and no service has asked to wait."""
+        return not self._recent() and all(self._held_s(lane) <= 0 for lane in list(self._lanes.values()))
+
     def _lane(self, model: str) -> _Lane:
         return self._lanes.get(model) or self._lanes.setdefault(model, _Lane())
 
@@ -201,16 +206,23 @@ class Paced(WrappingProvider):
 
 
 _limiters: WeakValueDictionary[tuple[str, str, str], Limiter] = WeakValueDictionary()
+_kept: list[Limiter] = []
+"""The same, so that they outlive the connections that used them: what was sent by one that is closed counts for a minute too."""
+KEPT = 100
+"""Of more than so many, those are let go that have nothing to remember."""
 _lock = threading.Lock()
 
 
 def limiter_for(name: str, base_url: str, secrets: Iterable[str], limit: RateLimit) -> Limiter:
-    """The limiter of a service and a key, for as long as somebody uses it. If another limit was given before, the new one counts."""
+    """The limiter of a service and a key, the same for all. If another limit was given before, the new one counts."""
     credential = hashlib.sha256("\n".join(secrets).encode("utf-8", "surrogatepass")).hexdigest()
     with _lock:
         limiter = _limiters.get((name, base_url, credential))
         if limiter is None:
             limiter = _limiters[name, base_url, credential] = Limiter(limit)
+            if len(_kept) >= KEPT:
+                _kept[:] = [each for each in _kept if not each.is_idle]
+            _kept.append(limiter)
         limiter.limit = limit
         return limiter
 
