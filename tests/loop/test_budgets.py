@@ -266,6 +266,30 @@ def test_failed_attempts_count_and_the_next_is_not_made_without_budget() -> None
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("script", "incomplete"),
+    [
+        (f"error: 429 retry_after=0\n---\n{ANSWER}", 0),
+        (f"usage: fresh=1000 output=40\ntext: half\ncut\n---\n{ANSWER}", 1),
+        ("error: 400", 0),
+        ("error: 401", 0),
+        ("cut\n---\ncut\n---\ncut\n---\ncut\n---\ncut\n---\ncut", 3),
+    ],
+)
+def test_what_is_told_of_failures_is_what_the_result_says(protocol: str, script: str, incomplete: int) -> None:
+    async def main() -> None:
+        account = Account(Budget(requests=50))
+        async with served(script, protocol, budget=account) as (agent, _):
+            run = agent.run("hi")
+            _ = [event async for event in run]
+            assert account.spent.usage == run.result.usage
+            assert account.spent.usage.incomplete == incomplete
+            assert account.spent.requests == run.result.requests
+
+    asyncio.run(main())
+
+
 def test_what_is_unknown_of_the_last_attempt_is_on_record_as_unknown() -> None:
     """A cut before anything came may have cost: with no budget for another attempt, the record still says so."""
 

@@ -7,6 +7,7 @@ summaries and searches all count, whoever asks.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +20,7 @@ from dragoman.loop.budget import Account, Budget, LeastUse, account_of
 from dragoman.loop.model import Model
 from dragoman.values.contracts import Allow, Decide, Deny, Provider
 from dragoman.values.errors import BudgetExceeded, InputError
-from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
+from dragoman.values.events import FieldOmitted, RequestDelayed, ResponseFinished, Retrying, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response, ToolCall
 from dragoman.values.usage import Usage, usage_told
 from dragoman.values.wrapping import WrappingProvider
@@ -174,16 +175,19 @@ class Charged(WrappingProvider):
         try:
             async with aclosing(self.provider.stream(request)) as events:
                 async for event in events:
-                    if isinstance(event, UsageUpdated):
-                        attempt.usage = event.usage
-                    elif isinstance(event, ResponseFinished):
+                    if isinstance(event, ResponseFinished):
                         attempt.finish(usage_told(event.response.usage))
                     elif isinstance(event, Retrying):
-                        attempt.finish()
+                        attempt.end(may_have_cost=event.may_have_cost)
                         attempt = self._next_attempt(request, event, attempt)
+                    else:
+                        attempt.take(event)
                     yield event
+        except Exception as error:
+            attempt.end(may_have_cost=getattr(error, "may_have_cost", False))
+            raise
         finally:
-            attempt.finish()
+            attempt.end()
 
     async def generate(self, request: Request) -> Response:
         attempt = _Attempt(self._purse, self.provider, request, request.model)
@@ -191,33 +195,48 @@ class Charged(WrappingProvider):
             response = await self.provider.generate(request)
             attempt.finish(usage_told(response.usage))
             return response
+        except Exception as error:
+            attempt.end(may_have_cost=getattr(error, "may_have_cost", False))
+            raise
         finally:
-            attempt.finish()
+            attempt.end()
 
     def _next_attempt(self, request: Request, event: Retrying, last: _Attempt) -> _Attempt:
         try:
-            return _Attempt(self._purse, self.provider, request, event.model or last.model)
+            return _Attempt(self._purse, self.provider, request, event.model or last.model, event.wait_s)
         except BudgetExceeded as error:
             error.may_have_cost = event.may_have_cost  # of the attempt that failed
             raise
 
 
 class _Attempt:
-    """One request under way. It is closed once, with what was told of its usage by then."""
+    """One request under way, sent at once or after a wait. It is closed once, with what was told of its usage by then."""
 
-    def __init__(self, purse: Purse, provider: Provider, request: Request, model: str) -> None:
+    def __init__(self, purse: Purse, provider: Provider, request: Request, model: str, wait_s: float = 0.0) -> None:
         self.model = model
-        self.usage = Usage()
+        self._usage = Usage()
+        self._has_begun = False
+        self._sent_s = time.monotonic() + wait_s
         self._purse = purse
         self._provider = provider
         self._least = purse.open(provider, request, model)
         self._is_open = True
 
-    def finish(self, usage: Usage | None = None) -> None:
-        """Without a usage: it ended before the service had told everything."""
+    def take(self, event: StreamEvent) -> None:
+        if isinstance(event, RequestDelayed):
+            self._sent_s = time.monotonic() + event.wait_s
+        elif isinstance(event, UsageUpdated):
+            self._usage = event.usage
+        self._has_begun = self._has_begun or not isinstance(event, FieldOmitted | RequestDelayed)
+
+    def end(self, *, may_have_cost: bool = True) -> None:
+        """It ended before the service had told everything; one that was refused, or not sent yet, took nothing."""
+        was_sent = self._has_begun or (may_have_cost and time.monotonic() >= self._sent_s)
+        self.finish(msgspec.structs.replace(self._usage, incomplete=1) if was_sent else Usage())
+
+    def finish(self, usage: Usage) -> None:
         if self._is_open:
             self._is_open = False
-            usage = msgspec.structs.replace(self.usage, incomplete=1) if usage is None else usage
             self._purse.close(self._least, usage, price_of(self._provider, self.model, usage))
 
 
