@@ -108,7 +108,7 @@ def test_a_run_ends_with_a_value_of_the_type(protocol: str, way: Way, misses: in
             else:
                 with pytest.raises(OutputInvalid, match="in 3 tries"):
                     await run
-                assert run.result.exit_code == 60
+                assert run.result.exit_code == 61
                 assert run.result.output is None
             assert [spec.name for spec in agent.tools.specs] == (["look"] if has_tools else []), "the tool was there for this run alone"
             check_record(agent.history)

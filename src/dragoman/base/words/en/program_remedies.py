@@ -25,9 +25,9 @@ TEXTS = {
     "dragoman auth add {service}",
     "providers.keyring_lost": "the key of {service} is no longer in the system's keyring; store it again with dragoman auth add {service}",
     "loop.budget_exceeded": "stopped: the budget {name}={limit} of a run is used up ({spent} spent); say `go on` to continue with a new "
-    "one, or raise budget.{name} in the configuration",
+    "one, or raise budget.{name} in config.toml",
     "loop.budget_too_small": "stopped: {spent} of the budget {name}={limit} of a run is spent, and what comes next takes at least {more}; "
-    "say `go on` to continue with a new one, or raise budget.{name} in the configuration",
+    "say `go on` to continue with a new one, or raise budget.{name} in config.toml",
     "loop.budget_without_price": "the prices of {model} are not known, so budget.usd cannot be kept; set them in its row of the "
     "configuration ([deployments.NAME.models.MODEL] prices), or set budget.tokens in its place",
     "loop.too_long_at_least": "the conversation has about {tokens:,} tokens; {model} takes {window:,}, and at least {least:,} would remain "
