@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import CancelledError
 from contextlib import aclosing
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 import dragoman as dm
 from dragoman.loop import watching
 from dragoman.loop.agent import Agent
+from dragoman.loop.background import IDLE_THREADS
 from dragoman.loop.run import Run
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import Show
@@ -441,18 +443,68 @@ def test_nothing_to_cancel() -> None:
         assert agent.cancel() is False
 
 
-def test_agents_that_are_dropped_leave_no_thread() -> None:
-    def threads() -> int:
-        return sum(thread.name == "dragoman" for thread in threading.enumerate())
+def our_threads() -> int:
+    return sum(thread.name == "dragoman" for thread in threading.enumerate())
 
-    before = threads()
+
+def wait_for_threads(most: int) -> None:
+    deadline = time.monotonic() + 3
+    while our_threads() > most and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert our_threads() <= most
+
+
+def test_agents_that_are_dropped_leave_no_thread() -> None:
+    before = our_threads()
     for _ in range(5):
         assert agent_for("text: Good.").run_sync("hi").text == "Good."
     gc.collect()
-    deadline = time.monotonic() + 2
-    while threads() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threads() == before
+    wait_for_threads(before)
+
+
+def test_agents_that_are_kept_and_not_closed_leave_a_few_threads() -> None:
+    before = our_threads()
+    agents = [agent_for("text: One.\n---\ntext: Two.") for _ in range(20)]
+    assert {agent.run_sync("hi").text for agent in agents} == {"One."}
+    wait_for_threads(before + IDLE_THREADS)
+    assert {agent.run_sync("more").text for agent in agents} == {"Two."}, "a thread starts again when it is needed"
+    wait_for_threads(before + IDLE_THREADS)
+    for agent in agents:
+        agent.close()
+    wait_for_threads(before)
+
+
+def test_many_threads_use_many_agents_at_once() -> None:
+    agents = [agent_for("\n---\n".join(f"text: {number}" for number in range(5))) for _ in range(12)]
+    said: list[list[str]] = []
+
+    def work(agent: Agent) -> None:
+        said.append([agent.run_sync("hi").text for _ in range(5)])
+
+    threads = [threading.Thread(target=work, args=(agent,)) for agent in agents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert said == [["0", "1", "2", "3", "4"]] * 12
+    for agent in agents:
+        agent.close()
+
+
+def test_closing_from_another_thread_ends_run_sync() -> None:
+    agent = agent_for(CALL, PlainTool("look", forever))
+
+    def close() -> None:
+        while agent.history.view.open_calls == ():
+            time.sleep(0.005)
+        agent.close()
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    with pytest.raises((Cancelled, CancelledError)):
+        agent.run_sync("hi")
+    thread.join(10)
+    check_record(agent.history)
 
 
 # --- a run as a task ----------------------------------------------------------------------------------------------------------------

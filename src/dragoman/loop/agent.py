@@ -417,12 +417,9 @@ class Agent(Generic[T]):
 
     def close(self) -> None:
         """`aclose` for code that is not async; it also ends the thread of `run_sync`."""
-        with self._background_lock:
-            background, self._background = self._background, None
-        if background is None or not background.is_here:
+        if self._session.work.current is not None and not (self._background is not None and self._background.is_busy):
             self._session.work.require_none()  # what runs in a loop of the caller's own is ended there
-            background = _new_background()
-        background.close(self.aclose)
+        self._in_background().close(self.aclose)
 
     async def __aenter__(self) -> Self:
         return self
@@ -438,8 +435,10 @@ class Agent(Generic[T]):
 
     def _in_background(self) -> Background:
         with self._background_lock:  # two threads may ask first at the same time
-            if self._background is None or not self._background.is_here:
-                self._background = _new_background()
+            if self._background is None:
+                from dragoman.loop.background import Background
+
+                self._background = Background()
             return self._background
 
 
@@ -449,9 +448,3 @@ def _wanted(output: Any) -> Wanted | None:
     from dragoman.loop.typed_answer import Wanted
 
     return Wanted(output)
-
-
-def _new_background() -> Background:
-    from dragoman.loop.background import Background
-
-    return Background()

@@ -28,8 +28,8 @@ TEXTS = {
     "one, or raise budget.{name} in config.toml",
     "loop.budget_too_small": "stopped: {spent} of the budget {name}={limit} of a run is spent, and what comes next takes at least {more}; "
     "say `go on` to continue with a new one, or raise budget.{name} in config.toml",
-    "loop.budget_without_price": "the prices of {model} are not known, so budget.usd cannot be kept; set them in its row of the "
-    "configuration ([deployments.NAME.models.MODEL] prices), or set budget.tokens in its place",
+    "loop.budget_without_price": "the prices of {model} are not known, so budget.usd cannot be kept; set them in its row of "
+    "config.toml ([deployments.NAME.models.MODEL] prices), or set budget.tokens in its place",
     "loop.too_long_at_least": "the conversation has about {tokens:,} tokens; {model} takes {window:,}, and at least {least:,} would remain "
     "of it, whatever is left out. Nothing was sent or changed. Go on with a model with a larger context window, have the older "
     "messages summarised by one (dragoman context compress {session}), or start a new session",
