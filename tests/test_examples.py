@@ -19,6 +19,7 @@ SAYS = {
     "04_agent.py": ["the harbour of Muscat (log.txt:3)", "[3 turns, 3 calls,"],
     "05_own_tool.py": ["High water in Muscat", "[2 calls, 0 failures]"],
     "06_events.py": ["~ **Plan**", "+We reached the harbour.", "? $ git push --force", "no pushing today", "\nWe reached the harbour.\n"],
+    "07_typed_output.py": ["Muscat, berth 3: 13.5 m", "[3 turns]"],
 }
 
 
