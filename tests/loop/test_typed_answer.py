@@ -161,6 +161,18 @@ def test_a_resumed_session_sends_the_same_bytes(protocol: str, way: Way, tmp_pat
     play(go)
 
 
+@pytest.mark.parametrize("protocol", ["openai_chat", "openai_responses"])
+def test_openai_is_bound_strictly(protocol: str, tmp_path: Path) -> None:
+    async def go() -> None:
+        async with typed_agent(protocol, "bound", answers([PLAIN], "bound", protocol), tmp_path) as (agent, server):
+            await agent.run("Which harbour?", output=Harbour)
+            body = server.requests[0].body
+        form = body["response_format"]["json_schema"] if protocol == "openai_chat" else body["text"]["format"]
+        assert form["strict"] is True
+
+    play(go)
+
+
 def _beside_messages(body: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key not in ("messages", "input", "contents")}
 
@@ -461,6 +473,19 @@ def test_the_value_so_far_is_told_while_it_streams(protocol: str, way: Way, tmp_
         values = [event.value for event in events if isinstance(event, OutputUpdated)]
         assert values
         assert values[-1].items() <= PLAIN.items()
+
+    play(go)
+
+
+def test_the_value_is_told_a_few_times_and_not_for_every_piece() -> None:
+    words = jsontext.dumps({"name": "Dhow " * 400})
+
+    async def go() -> None:
+        async with agent_for(ScriptedProvider([answer(CallStep("final_answer", words, piece_chars=2))])) as agent:
+            events = await events_of(agent.run("go", output=Ship))
+        values = [event.value for event in events if isinstance(event, OutputUpdated)]
+        assert 1 <= len(values) < 20
+        assert values[-1] == {"name": "Dhow " * 400}
 
     play(go)
 
