@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Sequence
 from types import FrameType
 
@@ -19,8 +20,8 @@ _RESULT_FIELDS = (
 )
 CANCELLED_OUTPUT = {
     "json": "{" + _RESULT_FIELDS + "}\n",
-    "stream-json": '{"type":"error","severity":"error","error_type":"Cancelled","message":"cancelled","exit_code":CODE}\n'
-    '{"type":"result","status":"cancelled","exit_code":CODE,' + _RESULT_FIELDS + "}\n",
+    "stream-json": '{"type":"error","severity":"error","error_type":"Cancelled","message":"cancelled","exit_code":CODE,"at_ms":TIME}\n'
+    '{"type":"result","status":"cancelled","exit_code":CODE,' + _RESULT_FIELDS + ',"at_ms":TIME}\n',
 }
 """The output of a run cancelled during start-up. The same as outcome.py and stream_json.py make, which may not be loaded yet."""
 
@@ -34,7 +35,7 @@ def end_quietly_on_signals(argv: Sequence[str]) -> None:
     def end(number: int, frame: FrameType | None) -> None:
         try:
             if not _result_is_written:
-                os.write(1, output.replace("CODE", str(128 + number)).encode())
+                os.write(1, output.replace("CODE", str(128 + number)).replace("TIME", str(time.time_ns() // 1_000_000)).encode())
         except OSError:
             pass
         os._exit(128 + number)
