@@ -48,7 +48,8 @@ exit codes
    42  bad input                     57  the service failed
    44  no sandbox                    58  refused or filtered
    52  wrong configuration           59  cut at the output limit
-   53  --max-turns reached          130  Ctrl-C (SIGTERM 143, SIGHUP 129, reader gone 141)
+   53  --max-turns reached           60  a budget is used up
+   61  no answer of the type asked  130  Ctrl-C (SIGTERM 143, SIGHUP 129, reader gone 141)
 
 environment
   keys       GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models lists
