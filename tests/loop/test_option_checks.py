@@ -20,10 +20,6 @@ def make(**options: Any) -> dm.Agent:
     return dm.Agent(ScriptedProvider("text: Hello."), **options)
 
 
-def not_a_tool() -> None:
-    pass
-
-
 @dm.tool
 def a_tool() -> None:
     "Does nothing."
@@ -43,10 +39,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one include instead of a list": (
         {"workspace": dm.WorkspaceOptions(include="/tmp")},
         "workspace.include must be a list or tuple, not '/tmp'",
-    ),
-    "a function that is not a tool": (
-        {"tools": [not_a_tool]},
-        "tools.own[0] is the function not_a_tool; make it a tool with dragoman.tool(not_a_tool)",
     ),
     "the name of a tool": ({"tools": ["read_file"]}, "tools.own[0] must be a tool"),
     "one tool instead of a list": ({"tools": a_tool}, "tools must be a list or tuple, not a FunctionTool"),

@@ -86,7 +86,7 @@ class Agent(Generic[T]):
         *,
         system: str | None = None,
         output: Any = None,
-        tools: Iterable[Tool] | ToolOptions = (),
+        tools: Iterable[Tool | Callable[..., Any]] | ToolOptions = (),
         workspace: str | os.PathLike[str] | WorkspaceOptions = ".",
         approval: Mode | ApprovalOptions = "default",
         session: str | os.PathLike[str] | Store | History | SessionOptions | None = None,

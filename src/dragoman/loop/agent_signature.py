@@ -6,7 +6,8 @@ The type of a result follows from `output`, so the signatures are overloaded, an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from typing_extensions import TypedDict  # `closed` is not in typing before Python 3.15
 
@@ -32,7 +33,7 @@ class AgentOptions(TypedDict, total=False, closed=True):
     """Of `Agent()`."""
 
     system: str | None
-    tools: Iterable[Tool] | ToolOptions
+    tools: Iterable[Tool | Callable[..., Any]] | ToolOptions
     workspace: str | os.PathLike[str] | WorkspaceOptions
     approval: Mode | ApprovalOptions
     session: str | os.PathLike[str] | Store | History | SessionOptions | None

@@ -15,7 +15,7 @@ from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
 from dragoman.loop.model import Models, is_doubtful
-from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions
+from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions, own_tools
 from dragoman.loop.result import Bill
 from dragoman.loop.session import Session
 from dragoman.loop.surroundings import Orientation
@@ -91,7 +91,7 @@ class Harness:
         self.web = tools.web
         self.searcher = Searcher(tools.web, session, models) if tools.web is not None else None
         ours = [*builtin_tools(dependencies, tools.builtin), *self._web_tools()]
-        self.registry = Registry([*ours, *tools.own])
+        self.registry = Registry([*ours, *own_tools(tools)])
         self._builtin = {tool.spec.name: tool for tool in ours}
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""

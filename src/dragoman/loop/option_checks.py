@@ -100,11 +100,8 @@ def folder(name: str, value: Any) -> None:
 
 
 def tool(name: str, value: object) -> None:
-    if isinstance(value, Tool):
-        return
-    if callable(value):
-        raise InputError(say("loop.option_bare_function", name=name, function=getattr(value, "__name__", type(value).__name__)))
-    raise _refusal(name, value, say("loop.option_tool"))
+    if not isinstance(value, Tool) and not callable(value):
+        raise _refusal(name, value, say("loop.option_tool"))
 
 
 def builtin(name: str, value: object) -> None:

@@ -82,7 +82,8 @@ class WebAccess(msgspec.Struct, frozen=True):
 class ToolOptions(msgspec.Struct, frozen=True):
     """Which tools the model has, and how it calls them."""
 
-    own: Sequence[Tool] = ()
+    own: Sequence[Tool | Callable[..., Any]] = ()
+    """Your own: tools, and plain functions, which become tools that may change something."""
     builtin: bool | Collection[str] = True
     """All built-in tools, none, or those named."""
     web: WebAccess | None = None
@@ -194,7 +195,7 @@ class Limits(msgspec.Struct, frozen=True):
     """How often a model is told that its answer does not fit the type asked for, and asked again."""
 
 
-def tool_options(tools: Iterable[Tool] | ToolOptions) -> ToolOptions:
+def tool_options(tools: Iterable[Tool | Callable[..., Any]] | ToolOptions) -> ToolOptions:
     if isinstance(tools, ToolOptions):
         return tools
     try:
@@ -203,6 +204,17 @@ def tool_options(tools: Iterable[Tool] | ToolOptions) -> ToolOptions:
         raise InputError(
             say("loop.option_wrong", name="tools", expected=say("loop.option_list"), given=f"a {type(tools).__name__}")
         ) from None
+
+
+def own_tools(options: ToolOptions) -> list[Tool]:
+    """The embedder's tools; plain functions among them become tools."""
+    return [each if isinstance(each, Tool) else _as_tool(each) for each in options.own]
+
+
+def _as_tool(function: Callable[..., Any]) -> Tool:
+    from dragoman.tools.function import FunctionTool
+
+    return FunctionTool(function)
 
 
 def workspace_options(workspace: Path | WorkspaceOptions) -> WorkspaceOptions:

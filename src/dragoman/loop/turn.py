@@ -171,10 +171,15 @@ class Turn:
 
     def _request(self, is_bound: bool) -> Request:
         request = self._history.request
+        choice = request.settings.tool_choice
         if self._reminder is not None:
-            settings = msgspec.structs.replace(request.settings, tool_choice="none")
-            return msgspec.structs.replace(request, settings=settings)
-        if is_bound:
+            choice = "none"
+        elif choice not in ("", "auto", "none") and self._after_results():
+            choice = "auto"  # it has called; as long as it must call, it cannot answer
+        if choice != request.settings.tool_choice:
+            settings = msgspec.structs.replace(request.settings, tool_choice=choice)
+            request = msgspec.structs.replace(request, settings=settings)
+        if is_bound and self._reminder is None:
             from dragoman.text_tools.constrained import constrain_request
 
             return constrain_request(request)

@@ -60,7 +60,7 @@ class Approvals:
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
         is_doubted = self._doubted(call, tool.spec)
-        if self._trusted(tool) and not is_doubted:
+        if self._trusted(tool) and not is_doubted and self.mode != "plan":
             return Allow()
         intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
         verdict = judge(tool.spec, intent, self.mode, self.grants.keys)

@@ -31,7 +31,6 @@ TEXTS = {
     "loop.option_list": "a list or tuple",
     "loop.option_folder": "the path of a folder",
     "loop.option_tool": "a tool: a function with @dragoman.tool, or an object with spec, intend and run",
-    "loop.option_bare_function": "{name} is the function {function}; make it a tool with dragoman.tool({function})",
     "loop.option_model": "the name of a model, or a dragoman.Provider",
     "loop.option_store": "a folder for sessions, a History or SessionOptions",
     "loop.option_blobs": "a store with put and get",
