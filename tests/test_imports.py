@@ -119,6 +119,7 @@ LATER = {
     "tools.pdf": "only where a page is a PDF",
     "tools.search_backends": "only where the web is searched",
     "tools.web_content": "only where a page is fetched",
+    "values.typed": "only where a function has a parameter of pydantic's",
     "values.patterns": "only for schemas with a pattern",
 }
 """Modules that are imported inside functions, and why: the first request does not need them."""

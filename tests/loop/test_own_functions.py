@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Annotated
+
+import pydantic
+import pytest
 
 import dragoman as dm
 from dragoman.options import ToolOptions
@@ -46,3 +51,42 @@ def test_a_model_that_must_call_may_answer_when_it_has_called() -> None:
     settings = dm.Settings(tool_choice="required")
     assert outcomes(dm.Agent(provider, tools=[depth], settings=settings)) == ["finished"]
     assert [request.settings.tool_choice for request in provider.requests] == ["required", "auto"]
+
+
+class Voyage(pydantic.BaseModel):
+    harbour: str
+    days: int = pydantic.Field(ge=1, description="how long")
+
+
+def plan(voyage: Voyage, crew: Annotated[int, pydantic.Field(ge=2)], notes: list[str] | None = None) -> list[Voyage]:
+    """Plan a voyage."""
+    return [voyage, Voyage(harbour="home", days=crew)]
+
+
+def test_pydantic_models_are_parameters_and_results() -> None:
+    made = dm.tool(plan)
+    schema = json.loads(made.spec.parameters)
+    assert schema["properties"]["voyage"]["properties"]["days"] == {
+        "description": "how long",
+        "minimum": 1,
+        "title": "Days",
+        "type": "integer",
+    }
+    assert schema["properties"]["crew"]["minimum"] == 2
+    script = 'call: plan {"voyage": {"harbour": "Sur", "days": 3}, "crew": 2}\n---\ntext: Planned.'
+    provider = ScriptedProvider(script)
+    assert outcomes(dm.Agent(provider, tools=[plan])) == ["finished"]
+    (result,) = provider.requests[1].messages[-1].results
+    assert json.loads(result.text) == [{"harbour": "Sur", "days": 3}, {"harbour": "home", "days": 2}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [('{"voyage": {"harbour": "Sur", "days": 0}, "crew": 2}', "days"), ('{"voyage": {"harbour": "Sur", "days": 3}, "crew": 1}', "crew")],
+)
+def test_what_pydantic_refuses_is_told_to_the_model(arguments: str, told: str) -> None:
+    provider = ScriptedProvider(f"call: plan {arguments}\n---\ntext: Well.")
+    assert outcomes(dm.Agent(provider, tools=[plan])) != ["finished"]
+    (result,) = provider.requests[1].messages[-1].results
+    assert result.is_error
+    assert told in result.text

@@ -14,6 +14,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, TypeVar, get_args, get_origin, get_type_hints, overload
@@ -31,6 +32,8 @@ from dragoman.values.messages import Blob, FileRef, Text, ToolKind, ToolSpec
 
 if TYPE_CHECKING:
     from inspect import Parameter
+
+    from dragoman.values.typed import Typed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,8 +91,11 @@ class FunctionTool(Generic[P, R]):
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
         self._takes_show = SHOW in parameters
         self._positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY and key != SHOW]
-        self._arguments = _arguments_type(function, name, parameters, parameter_texts)
-        self.spec = ToolSpec.of(name, description or about, _schema(self._arguments, name, parameters), kind=kind, read_only=read_only)
+        hints = _hints(function, name)
+        self._models = _pydantic_types(hints, parameters)
+        self._arguments = _arguments_type(name, hints | dict.fromkeys(self._models, Any), parameters, parameter_texts)
+        schema = _schema(self._arguments, name, parameters, self._models)
+        self.spec = ToolSpec.of(name, description or about, schema, kind=kind, read_only=read_only)
         self.__name__ = name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -123,7 +129,13 @@ class FunctionTool(Generic[P, R]):
     def convert(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Decoded JSON as arguments of the function. Raises msgspec.ValidationError."""
         converted = msgspec.convert(args, self._arguments)
-        return {key: value for key in converted.__struct_fields__ if (value := getattr(converted, key)) is not msgspec.UNSET}
+        given = {key: value for key in converted.__struct_fields__ if (value := getattr(converted, key)) is not msgspec.UNSET}
+        for key in self._models.keys() & given.keys():
+            try:
+                given[key] = self._models[key].convert(given[key])
+            except ValueError as error:
+                raise msgspec.ValidationError(f"{key}: {error}") from None
+        return given
 
     async def call(self, given: dict[str, Any]) -> object:
         """Call the function with converted arguments; a plain one in a thread of its own."""
@@ -148,11 +160,19 @@ def _parameters(function: Callable[..., Any], name: str) -> dict[str, Parameter]
     return parameters
 
 
+def _pydantic_types(hints: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Typed[Any]]:
+    """The parameters that pydantic knows and msgspec does not: models, and `Annotated[int, Field(ge=1)]`."""
+    if "pydantic" not in sys.modules:
+        return {}
+    from dragoman.values.typed import is_of_pydantic, typed
+
+    return {key: typed(hints[key]) for key in parameters if key in hints and key != SHOW and is_of_pydantic(hints[key])}
+
+
 def _arguments_type(
-    function: Callable[..., Any], name: str, parameters: Mapping[str, Parameter], parameter_texts: Mapping[str, str]
+    name: str, hints: Mapping[str, Any], parameters: Mapping[str, Parameter], parameter_texts: Mapping[str, str]
 ) -> type[msgspec.Struct]:
     """A Struct with a field for each parameter. One left out by the model stays UNSET, so that the function's own default applies."""
-    hints = _hints(function, name)
     try:
         fields: list[Any] = []
         for key, parameter in parameters.items():
@@ -188,7 +208,9 @@ def _annotate(hint: Any, description: str) -> Any:
     return Annotated[hint, msgspec.Meta(description=description)] if description else hint
 
 
-def _schema(arguments: type[msgspec.Struct], name: str, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+def _schema(
+    arguments: type[msgspec.Struct], name: str, parameters: Mapping[str, Parameter], models: Mapping[str, Typed[Any]]
+) -> dict[str, Any]:
     """The Struct's schema with the object at the root, and the defaults that JSON can express."""
     try:
         (_,), components = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
@@ -196,6 +218,9 @@ def _schema(arguments: type[msgspec.Struct], name: str, parameters: Mapping[str,
         raise InputError(say("tools.function_parameters", name=name, reason=error)) from error
     root = components.pop(arguments.__name__)
     root.pop("title", None)
+    for key, model in models.items():
+        components |= model.schema.get("$defs", {})
+        root["properties"][key] |= {word: value for word, value in model.schema.items() if word != "$defs"}
     for key, field in root["properties"].items():
         default = parameters[key].default
         if default is not parameters[key].empty and default is not None and (json_default := _as_default(default)) is not None:
@@ -233,7 +258,16 @@ def _to_output(value: object, name: str) -> ToolOutput:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else jsontext.dumps(value)
+    return value if isinstance(value, str) else jsontext.dumps(msgspec.to_builtins(value, enc_hook=_plain_model, str_keys=True))
+
+
+def _plain_model(value: object) -> object:
+    """A pydantic model as what JSON can write."""
+    if isinstance(value, str):
+        return str(value)
+    if (dump := getattr(value, "model_dump", None)) is not None:
+        return dump(mode="json")
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def _json(value: object, indent: int = -1) -> str:

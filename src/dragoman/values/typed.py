@@ -47,7 +47,7 @@ def typed(hint: type[T] | Any) -> Typed[T]:
     """Raises InputError if the type has no JSON Schema."""
     if isinstance(hint, Mapping):
         return _from_schema(dict(hint))
-    if _is_of_pydantic(hint):
+    if is_of_pydantic(hint):
         return _from_pydantic(hint)
     try:
         return _from_msgspec(hint)
@@ -139,11 +139,16 @@ def _pydantic_words(problem: Mapping[str, Any]) -> str:
     return f"{place}: {problem['msg']}" if place else str(problem["msg"])
 
 
-def _is_of_pydantic(hint: Any) -> bool:
+def is_of_pydantic(hint: Any) -> bool:
     """Whether a part of the type is pydantic's own. It is not imported to find out: who has such a type has imported it."""
     if "pydantic" not in sys.modules:
         return False
-    return any(hasattr(each, "__pydantic_core_schema__") or hasattr(each, "__get_pydantic_core_schema__") for each in _parts(hint))
+    return any(
+        hasattr(each, "__pydantic_core_schema__")
+        or hasattr(each, "__get_pydantic_core_schema__")
+        or type(each).__module__.partition(".")[0] == "pydantic"  # Annotated[int, Field(ge=1)]
+        for each in _parts(hint)
+    )
 
 
 def _parts(hint: Any) -> Iterator[Any]:
