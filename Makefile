@@ -45,10 +45,12 @@ run: $(RUN) $(LOCAL) ## Ask about a small folder, without a key too; with ARGS, 
 test: $(DEV) ## Run the whole test suite: make test ARGS='-k sse'
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
-QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers $(wildcard tests/test_*.py)
+SLOWER := $(patsubst %,tests/test_%.py,wheel examples start_budget public_names contracts agent_page no_network)
+WAITING := $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results context/test_replay_bounds providers/test_pace values/test_messages_memo)
+QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
 
 test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
-	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(WAITING) $(ARGS)
 
 recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'
 	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(RECORDINGS)') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)
