@@ -69,13 +69,7 @@ class Harness:
         """What the model is told first; None: the prompt that suits it."""
         self.context = context
         self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin)
-        temporary = (workspace.temporary,) if workspace.temporary else ()
-        self.workspace = Workspace(
-            workspace.root,
-            include=(*workspace.include, *temporary),
-            readable=(session.outputs,),
-            secret=(find_places().keys_file,),
-        )
+        self.workspace = _workspace_of(workspace, session)
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
         dependencies = ToolDependencies(
@@ -96,16 +90,7 @@ class Harness:
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
-        self.approvals = Approvals(
-            self.registry.get,
-            approval.mode,
-            approval.ask,
-            grants=approval.grants,
-            session=session.id if session.log is not None else "",
-            is_own=self._is_own,
-            trusted=_is_own_function,
-            doubted=is_doubtful,
-        )
+        self.approvals = self._approvals_of(approval)
         self.orientation = Orientation(workspace.memory, os.fspath(workspace.temporary)) if workspace.describe else None
         self.has_new_directories = False
         self.asked: Message | None = None
@@ -113,6 +98,18 @@ class Harness:
         self._connecting: asyncio.Task[None] | None = None
         self._ledger: Ledger | None = None
         self._upkeep: Upkeep | None = None
+
+    def _approvals_of(self, options: ApprovalOptions) -> Approvals:
+        return Approvals(
+            self.registry.get,
+            options.mode,
+            options.ask,
+            grants=options.grants,
+            session=self.session.id if self.session.log is not None else "",
+            is_own=self._is_own,
+            trusted=_is_own_function,
+            doubted=is_doubtful,
+        )
 
     @property
     def upkeep(self) -> Upkeep:
@@ -228,6 +225,13 @@ class Harness:
 
     def _report_not_kept(self, message: str) -> None:
         self.session.work.tell(SavingChanged(True, str(message)))
+
+
+def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:
+    """The folders the tools work in. Long results may be read there too; the file of stored keys may not, wherever it lies."""
+    temporary = (options.temporary,) if options.temporary else ()
+    include = (*options.include, *temporary)
+    return Workspace(options.root, include=include, readable=(session.outputs,), secret=(find_places().keys_file,))
 
 
 def _is_own_function(tool: Tool) -> bool:
