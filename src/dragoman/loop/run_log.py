@@ -77,5 +77,11 @@ def _count(number: int, what: str) -> str:
 
 
 def _tokens(usage: Usage) -> str:
-    least = "at least " if usage.incomplete else ""
-    return f"{least}{usage.input_tokens} tokens in, {least}{usage.output_tokens} out"
+    return f"{_told(usage, usage.input_tokens, 'tokens in')}, {_told(usage, usage.output_tokens, 'out')}"
+
+
+def _told(usage: Usage, count: int, what: str) -> str:
+    """Where not all was told, what was is the least; 0 is unknown then."""
+    if not usage.incomplete:
+        return f"{count} {what}"
+    return f"at least {count} {what}" if count else f"{what} unknown"

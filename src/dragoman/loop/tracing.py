@@ -31,9 +31,10 @@ from dragoman.loop.traced_requests import (
 )
 from dragoman.tools.job import CallReport, Job
 from dragoman.tools.scheduler import Scheduler
-from dragoman.values.contracts import Intent, Provider, Show, Tool, ToolOutput
+from dragoman.values.contracts import Provider, Show, Tool, ToolOutput
 from dragoman.values.messages import Message, Text, ToolCall, ToolSpec
 from dragoman.values.parts import text_of
+from dragoman.values.wrapping import WrappingTool
 
 
 class Traces:
@@ -139,26 +140,19 @@ class TracedScheduler(Scheduler):
         return report
 
 
-class _TracedTool:
+class _TracedTool(WrappingTool):
     """One call's tool, with the span around its run."""
 
     def __init__(self, tool: Tool, call: ToolCall, instruments: Instruments) -> None:
-        self._tool = tool
+        super().__init__(tool)
         self._call = call
         self._instruments = instruments
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._tool.spec
-
-    def intend(self, args: Mapping[str, Any]) -> Intent:
-        return self._tool.intend(args)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         span = _start_call(self._instruments, self._call, self.spec, args)
         token = otel_context.attach(trace.set_span_in_context(span))
         try:
-            output = await self._tool.run(args, show)
+            output = await self.tool.run(args, show)
             _describe_output(self._instruments, span, output)
             return output
         except BaseException as error:

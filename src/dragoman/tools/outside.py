@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.base.plugins import PluginNotFound, load_plugin
 from dragoman.base.words import say
 from dragoman.tools.function import tool
-from dragoman.values.contracts import Intent, Show, Tool, ToolOutput
+from dragoman.values.contracts import Tool
 from dragoman.values.errors import ConfigError
-from dragoman.values.messages import ToolSpec
+from dragoman.values.wrapping import WrappingTool
 
 GROUP = "dragoman.tools"
 
 
-class OutsideTool:
+class OutsideTool(WrappingTool):
     """A tool of an installed package. Unlike a function that an embedder wrote, it does not run unasked unless it is read-only."""
-
-    def __init__(self, tool: Tool) -> None:
-        self._tool = tool
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self._tool.spec
-
-    def intend(self, args: Mapping[str, Any]) -> Intent:
-        return self._tool.intend(args)
-
-    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
-        return await self._tool.run(args, show)
 
 
 def load_tools(name: str) -> list[Tool]:
