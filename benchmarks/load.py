@@ -124,7 +124,7 @@ async def _agents(url: str) -> Any:
     connection = _connection(url)
 
     def make() -> Ask:
-        agent = dragoman.Agent(connection, builtin=False, environment=False)
+        agent = dragoman.Agent(connection)
 
         async def ask(question: str) -> str:
             return (await agent.run(question)).text

@@ -44,7 +44,7 @@ def run(quick: bool) -> list[Table]:
 
 def cpu_us_per_turn(turns: int = TURNS) -> float:
     async def ask() -> float:
-        async with dm.Agent(dm.testing.ScriptedProvider(SCRIPT), tools=dm.ToolOptions(builtin=False), system="") as agent:
+        async with dm.Agent(dm.testing.ScriptedProvider(SCRIPT)) as agent:
             began = time.process_time()
             for _ in range(turns):
                 await agent.run("How is it?")

@@ -25,8 +25,8 @@ class Echo(dm.Provider):
     def profile(self, model: str) -> dm.Profile:
         return dm.Profile(context_window=1_000, max_output_tokens=100)
 
-    def prepare(self, request: dm.Request) -> dm.HttpRequest:
-        return dm.HttpRequest("SAY", "echo://", {}, request.messages[-1].text.encode())
+    def prepare(self, request: dm.Request) -> dm.contracts.HttpRequest:
+        return dm.contracts.HttpRequest("SAY", "echo://", {}, request.messages[-1].text.encode())
 
     async def stream(self, request: dm.Request) -> AsyncGenerator[dm.StreamEvent, None]:
         self.asked += 1
@@ -52,7 +52,7 @@ async def main() -> None:
                 print(f"[{reason}]")
             case _:
                 pass
-    async with dm.Agent(provider, tools=dm.ToolOptions(builtin=False)) as agent:
+    async with dm.Agent(provider) as agent:
         print((await agent.run("And as an agent?")).text)
 
 

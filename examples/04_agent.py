@@ -26,7 +26,7 @@ async def ask(prompt: str, folder: str) -> None:
     chosen = os.environ.get("DRAGOMAN_MODEL") or next((name for key, name in KEYS.items() if os.environ.get(key)), None)
     async with dm.testing.MockServer(PLAYED) as server:
         model = chosen or dm.connect("gemini", base_url=server.url, key="none needed")
-        async with dm.Agent(model, workspace=folder) as agent, agent.run(prompt) as run:
+        async with dm.coding_agent(model, workspace=folder) as agent, agent.run(prompt) as run:
             print(f"› {prompt}")
             async for event in run:
                 if isinstance(event, dm.ToolCallRequested):

@@ -28,7 +28,7 @@ text: High water in Muscat is at 04:05 and 16:30; low water in Bergen at 07:24 a
 
 def main() -> None:
     model = os.environ.get("DRAGOMAN_MODEL") or dm.testing.ScriptedProvider(PLAYED)  # no key, no server: the script plays the model
-    with dm.Agent(model, tools=dm.ToolOptions([tides], builtin=False)) as agent:
+    with dm.Agent(model, tools=[tides]) as agent:
         result = agent.run_sync("When can I leave Muscat on the flood, and when must I not enter Bergen?")
     print(result.text)
     print(f"[{result.tool_calls} calls, {result.tool_failures} failures]")

@@ -30,7 +30,7 @@ async def ask(call: dm.ToolCall, intent: dm.Intent) -> dm.Allow | dm.Deny:
 
 async def watch(folder: str) -> None:
     model, approval = dm.testing.ScriptedProvider(PLAYED), dm.ApprovalOptions(ask=ask)
-    async with dm.Agent(model, workspace=folder, approval=approval) as agent, agent.run("Correct the spelling.") as run:
+    async with dm.coding_agent(model, workspace=folder, approval=approval) as agent, agent.run("Correct the spelling.") as run:
         async for event in run:
             match event:
                 case dm.ThoughtDelta(text=text):

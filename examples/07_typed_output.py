@@ -33,7 +33,7 @@ call: final_answer {"harbour": "Muscat", "number": 3, "depth_m": 13.5}
 
 def main() -> None:
     model = os.environ.get("DRAGOMAN_MODEL") or dm.testing.ScriptedProvider(PLAYED)  # no key, no server: the script plays the model
-    with dm.Agent(model, output=Berth, tools=dm.ToolOptions([depths], builtin=False)) as agent:
+    with dm.Agent(model, output=Berth, tools=[depths]) as agent:
 
         @agent.check
         def is_deep_enough(berth: Berth) -> None:

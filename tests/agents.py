@@ -1,4 +1,4 @@
-"""Agents for tests, their options written flat: `make_agent(provider, builtin=False, describe=False, ask=allow)`."""
+"""Agents for tests, as the program has them, their options written flat: `make_agent(provider, builtin=False, ask=allow)`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def make_agent(model: Any, *, connect: Any = None, **options: Any) -> Agent:
     def group(kind: Any, names: dict[str, str]) -> Any:
         return kind(**{names[name]: options.pop(name) for name in list(options) if name in names})
 
+    options.setdefault("builtin", True)
+    options.setdefault("describe", True)
     tools, workspace = group(ToolOptions, TOOLS), group(WorkspaceOptions, WORKSPACE)
     approval, session = group(ApprovalOptions, APPROVAL), group(SessionOptions, SESSION)
     model = Connector(connect, model or "") if connect is not None else model

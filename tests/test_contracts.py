@@ -121,7 +121,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 def test_built_in_tools_change_nothing_when_they_say_what_they_would_do(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
-    agent = dm.Agent(dm.testing.ScriptedProvider(""), workspace=tmp_path)
+    agent = dm.coding_agent(dm.testing.ScriptedProvider(""), workspace=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*")}
     for name, args in ARGUMENTS.items():
         tool = agent.tools.get(name)

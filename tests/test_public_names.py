@@ -62,7 +62,7 @@ def test_type_checkers_see_the_same_names_from_the_same_modules(name: str) -> No
 
 
 def test_there_are_few_names_at_the_top() -> None:
-    assert len(dragoman._EXPORTS) <= 71
+    assert len(dragoman._EXPORTS) <= 70
 
 
 @pytest.mark.parametrize("name", dragoman._MODULES)
@@ -128,7 +128,9 @@ def plain(berth: int) -> bytes:
 
 async def ask(model: str, schema: Mapping[str, Any]) -> None:
     agent = dm.Agent(model, system="Be brief.", limits=dm.Limits(output_tries=1))
-    assert_type(agent, dm.Agent[str])
+    assert_type(agent, dm.Agent[None, str])
+    assert_type(dm.Agent(model, deps=Harbour("Sur")), dm.Agent[Harbour])
+    assert_type(dm.coding_agent(model, deps=Harbour("Sur"), output=Tide), dm.Agent[Harbour, Tide])
     assert_type((await agent.run("hi")).output, str)
     assert_type((await agent.run("hi", output=Harbour, settings=dm.Settings())).output, Harbour)
     assert_type((await agent.run("hi", output=list[Harbour])).output, list[Harbour])
@@ -185,4 +187,4 @@ def test_the_overloads_of_an_agent_name_its_parameters() -> None:
         (dragoman.Agent.run_sync, SyncRunOptions),
     ):
         named = {name for name, each in inspect.signature(function).parameters.items() if each.kind is each.KEYWORD_ONLY}
-        assert named - {"output"} == set(options.__annotations__), function
+        assert named - {"output", "deps"} == set(options.__annotations__), function

@@ -52,4 +52,4 @@ def test_the_wheel_works_away_from_the_checkout(wheel: Path, tmp_path: Path) -> 
     assert run("-c", "import dragoman; print(dragoman.__file__)").startswith(str(tmp_path / "site"))
     assert run("-m", "dragoman", "--version").startswith("dragoman ")
     assert "Anthropic" in run("-m", "dragoman", "models")
-    assert "read_file" in run("-c", "import dragoman as dm; print(dm.Agent(dm.testing.ScriptedProvider('text: hi')).tools.specs)")
+    assert "read_file" in run("-c", "import dragoman as dm; print(dm.coding_agent(dm.testing.ScriptedProvider('text: hi')).tools.specs)")

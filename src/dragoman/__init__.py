@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.context.plan import Plan as Plan
     from dragoman.context.settings import ContextSettings as ContextSettings
     from dragoman.loop.agent import Agent as Agent
+    from dragoman.loop.coding import coding_agent as coding_agent
     from dragoman.loop.history import History as History
     from dragoman.loop.options import ApprovalOptions as ApprovalOptions
     from dragoman.loop.options import Connector as Connector
@@ -43,14 +44,12 @@ if TYPE_CHECKING:
     from dragoman.providers.retry import Retry as Retry
     from dragoman.providers.retry import RetryPolicy as RetryPolicy
     from dragoman.providers.retry_call import retry as retry
-    from dragoman.text_tools.options import TextOptions as TextOptions
     from dragoman.text_tools.wrapper import TextTools as TextTools
     from dragoman.tools.function import tool as tool
     from dragoman.values.contracts import Allow as Allow
     from dragoman.values.contracts import Ask as Ask
     from dragoman.values.contracts import AskUser as AskUser
     from dragoman.values.contracts import Deny as Deny
-    from dragoman.values.contracts import HttpRequest as HttpRequest
     from dragoman.values.contracts import Intent as Intent
     from dragoman.values.contracts import Provider as Provider
     from dragoman.values.contracts import Tool as Tool
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
     from dragoman.values.events import TurnEvent as TurnEvent
     from dragoman.values.events import TurnFinished as TurnFinished
     from dragoman.values.messages import Blob as Blob
-    from dragoman.values.messages import Citation as Citation
     from dragoman.values.messages import FileRef as FileRef
     from dragoman.values.messages import FinishReason as FinishReason
     from dragoman.values.messages import Message as Message
@@ -86,7 +84,6 @@ if TYPE_CHECKING:
     from dragoman.values.messages import assistant as assistant
     from dragoman.values.messages import tool_result as tool_result
     from dragoman.values.messages import user as user
-    from dragoman.values.profile import Deployment as Deployment
     from dragoman.values.profile import Profile as Profile
     from dragoman.values.record import Entry as Entry
     from dragoman.values.usage import Prices as Prices
@@ -100,20 +97,17 @@ _EXPORTS: dict[str, str] = {
     "Ask": "dragoman.values.contracts",
     "AskUser": "dragoman.values.contracts",
     "Blob": "dragoman.values.messages",
-    "Citation": "dragoman.values.messages",
     "ConfigError": "dragoman.values.errors",
     "Connection": "dragoman.providers.connect",
     "Connector": "dragoman.loop.options",
     "ContextSettings": "dragoman.context.settings",
     "Deny": "dragoman.values.contracts",
-    "Deployment": "dragoman.values.profile",
     "DragomanError": "dragoman.values.errors",
     "Entry": "dragoman.values.record",
     "FileRef": "dragoman.values.messages",
     "FinishReason": "dragoman.values.messages",
     "Grants": "dragoman.policy.grants",
     "History": "dragoman.loop.history",
-    "HttpRequest": "dragoman.values.contracts",
     "InputError": "dragoman.values.errors",
     "Intent": "dragoman.values.contracts",
     "Limits": "dragoman.loop.options",
@@ -139,7 +133,6 @@ _EXPORTS: dict[str, str] = {
     "StreamEvent": "dragoman.values.events",
     "Text": "dragoman.values.messages",
     "TextDelta": "dragoman.values.events",
-    "TextOptions": "dragoman.text_tools.options",
     "TextTools": "dragoman.text_tools.wrapper",
     "Thinking": "dragoman.values.messages",
     "Thought": "dragoman.values.messages",
@@ -160,6 +153,7 @@ _EXPORTS: dict[str, str] = {
     "assistant": "dragoman.values.messages",
     "build_request": "dragoman.loop.requesting",
     "builtin_catalog": "dragoman.providers.catalog",
+    "coding_agent": "dragoman.loop.coding",
     "connect": "dragoman.providers.connect",
     "retry": "dragoman.providers.retry_call",
     "tool": "dragoman.tools.function",

@@ -2,6 +2,7 @@
 
 from dragoman.context.repair import Repaired as Repaired
 from dragoman.context.repair import repair as repair
+from dragoman.values.messages import Citation as Citation
 from dragoman.values.messages import Content as Content
 from dragoman.values.messages import Opaque as Opaque
 from dragoman.values.messages import PerMessage as PerMessage

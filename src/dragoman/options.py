@@ -25,3 +25,4 @@ from dragoman.providers.retry import RetryPolicy as RetryPolicy
 from dragoman.sessions.store import Store as Store
 from dragoman.text_tools.options import TextOptions as TextOptions
 from dragoman.tools.web_settings import HostRules as HostRules
+from dragoman.values.profile import Deployment as Deployment

@@ -39,7 +39,7 @@ def tomorrow(*args: object) -> str:
 
 async def converse(transport: Any, model: str, folder: Path, *, base_url: str = "", prompt: str = "Look at a.txt.", **options: Any) -> str:
     connection = dm.connect(model, key="key-for-tests", base_url=base_url, transport=transport)
-    async with dm.Agent(connection, workspace=folder, **options) as agent:
+    async with dm.coding_agent(connection, workspace=folder, **options) as agent:
         first = await agent.run(prompt)
         second = await agent.run("And now?")
     return f"{first.text} {second.text}"
@@ -162,7 +162,7 @@ def test_what_a_memory_file_says_is_a_real_difference(protocol: str, tmp_path: P
 
     async def go(transport: Any, text: str, base_url: str = "") -> None:
         connection = dm.connect(MAIN[protocol], key="key-for-tests", base_url=base_url, transport=transport)
-        async with dm.Agent(connection, workspace=memory(text)) as agent:
+        async with dm.coding_agent(connection, workspace=memory(text)) as agent:
             await agent.run("Hello")
 
     async def take() -> None:

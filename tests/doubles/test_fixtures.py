@@ -135,7 +135,7 @@ def test_pytest_is_loaded_by_the_plugin_alone() -> None:
 @pytest.mark.parametrize("model", ["anthropic", "openai", "responses", "gemini", "kimi", "mistral", "vertex", "azure", "ollama/any"])
 def test_a_loopback_service_plays_every_deployment(model: str, tmp_path: Path) -> None:
     with dm.testing.Loopback('call: list_directory {"path": "."}\n---\ntext: Empty.') as service:
-        with dm.Agent(service.connect(model), workspace=tmp_path) as agent:
+        with dm.coding_agent(service.connect(model), workspace=tmp_path) as agent:
             assert agent.run_sync("What is here?").text == "Empty."
         assert [(each.status, each.violation) for each in service.requests] == [(200, None)] * 2
     service.close()  # twice does no harm
@@ -149,7 +149,7 @@ def test_a_loopback_service_says_who_cannot_be_played() -> None:
 def test_several_models_with_rules_of_their_own_share_a_service(tmp_path: Path) -> None:
     with dm.testing.Loopback("script: end=repeat\n---\ntext: Aye.") as service:
         for model in ("kimi/kimi-k2.6", "openai/gpt-4.1", "anthropic"):
-            with dm.Agent(service.connect(model), workspace=tmp_path, settings=dm.Settings(thinking=dm.Thinking("low"))) as agent:
+            with dm.coding_agent(service.connect(model), workspace=tmp_path, settings=dm.Settings(thinking=dm.Thinking("low"))) as agent:
                 assert agent.run_sync("Hello").text == "Aye."
         assert [each.violation for each in service.requests] == [None] * 3
 
@@ -174,7 +174,7 @@ def test_usage_does_not_depend_on_the_folder(model: str, tmp_path: Path) -> None
         script = "text: Aye.\n---\ntext: Aye again."
         with dm.testing.Loopback(script) as service:
             provider = service.connect(model) if model else dm.testing.ScriptedProvider(script)
-            with dm.Agent(provider, workspace=folder) as agent:
+            with dm.coding_agent(provider, workspace=folder) as agent:
                 used.append([agent.run_sync(prompt).usage for prompt in ("Hello", "Hello again")])
     assert used[0] == used[1]
     assert used[0][1].input_tokens > used[0][0].input_tokens > 100

@@ -516,7 +516,7 @@ def test_tools_and_prompt_suit_the_model_that_goes_on() -> None:
 
         big = ScriptedProvider("error: 429", name="big")
         small = ScriptedProvider("text: Yes.", name="small", profile=Profile(small=SmallModel(short_prompt=True)))
-        agent = make_agent(big, builtin=False, describe=False, fallback=[small])
+        agent = make_agent(big, builtin=["todo"], describe=False, fallback=[small])
         await agent.run("hi")
         assert len(small.requests[0].system) < len(big.requests[0].system)
         assert [entry.model for entry in agent.history.entries if isinstance(entry, Configured)] == ["big", "small"]

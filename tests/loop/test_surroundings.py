@@ -25,6 +25,7 @@ from dragoman.context.environment import environment_text
 from dragoman.context.tree import Listing, tree_lines
 from dragoman.loop import gitignore, surroundings
 from dragoman.loop.agent import Agent
+from dragoman.loop.coding import coding_agent
 from dragoman.loop.history import History
 from dragoman.loop.options import WorkspaceOptions
 from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, gather_surroundings, today
@@ -305,7 +306,7 @@ def test_the_model_may_write_in_the_temporary_folder(tmp_path: Path) -> None:
 
     async def go() -> None:
         options = WorkspaceOptions(work, temporary=folder)
-        agent = Agent(ScriptedProvider(f"call: write_file {call}\n---\ntext: Done."), workspace=options, approval="auto-edit")
+        agent = coding_agent(ScriptedProvider(f"call: write_file {call}\n---\ntext: Done."), workspace=options, approval="auto-edit")
         await agent.run("Write a note.")
         assert (folder / "notes.txt").read_text() == "kept"
 

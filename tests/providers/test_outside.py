@@ -30,8 +30,8 @@ class Echo(dm.Provider):
     def profile(self, model: str) -> dm.Profile:
         return dm.Profile()
 
-    def prepare(self, request: dm.Request) -> dm.HttpRequest:
-        return dm.HttpRequest("SAY", "echo://", {}, b"")
+    def prepare(self, request: dm.Request) -> dm.contracts.HttpRequest:
+        return dm.contracts.HttpRequest("SAY", "echo://", {}, b"")
 
     async def stream(self, request: dm.Request) -> AsyncGenerator[dm.StreamEvent, None]:
         said = dm.assistant(f"{request.model} says: {request.messages[-1].text}")

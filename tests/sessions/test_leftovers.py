@@ -17,7 +17,7 @@ from dragoman.sessions.store import Store
 KILLED = """
 import asyncio, os, signal, sys
 from dragoman.base import atomic
-from dragoman.loop.agent import Agent
+from dragoman.loop.coding import coding_agent
 from dragoman.loop.options import WorkspaceOptions
 from dragoman.testing.scripted import ScriptedProvider
 
@@ -27,7 +27,7 @@ def die(*_):
 folder, way = sys.argv[1:]
 script = 'call: write_file {"file_path": "sub/a.txt", "content": "new"}\\n---\\ntext: Done.'
 workspace = WorkspaceOptions(folder + "/work", describe=False)
-agent = Agent(ScriptedProvider(script), workspace=workspace, session=folder + "/kept", approval="auto-edit")
+agent = coding_agent(ScriptedProvider(script), workspace=workspace, session=folder + "/kept", approval="auto-edit")
 if way == "while it writes":
     atomic.require_unchanged = die
 agent.run_sync("go")

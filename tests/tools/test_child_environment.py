@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.loop.agent import Agent
+from dragoman.loop.coding import coding_agent
 from dragoman.loop.options import Connector
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.testing.scripted import ScriptedProvider
@@ -77,7 +77,7 @@ def test_a_command_of_an_agent_gets_no_variable_that_a_deployment_names(tmp_path
     for name in ("CORP_LOGIN", "CORP_BEARER", "CORP_EXTRA", "CORP_TEAM"):
         monkeypatch.setenv(name, f"value of {name}")
     connector = Connector(lambda model, blobs: ScriptedProvider("text: ok"), "x/y", builtin_catalog().with_rows({"corp": row}))
-    shell = Agent(connector, workspace=str(tmp_path)).tools.get("run_shell")
+    shell = coding_agent(connector, workspace=str(tmp_path)).tools.get("run_shell")
     assert shell is not None
     output = asyncio.run(shell.run({"command": "env"}, lambda text: None)).content[0].text
     assert "PATH=" in output

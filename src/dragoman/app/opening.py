@@ -45,7 +45,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
     agent = Agent(
         _connector(setup),
         system=_system(setup),
-        tools=ToolOptions(web=web_of(config), calling=config.text_tools.mode, text=text_options_of(setup)),
+        tools=ToolOptions(builtin=True, web=web_of(config), calling=config.text_tools.mode, text=text_options_of(setup)),
         workspace=WorkspaceOptions(
             setup.workspace,
             [require_directory(os.path.join(setup.workspace, each), "--include") for each in setup.options.include],

@@ -265,6 +265,8 @@ def reason_words(reason: str) -> str:
 
 
 def dollars(amount: float) -> str:
+    if 0 < amount < 0.0001:
+        return "< $0.0001"
     return f"${amount:.2f}" if amount >= 10 else f"${amount:.4f}"
 
 

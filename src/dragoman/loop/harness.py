@@ -33,6 +33,7 @@ from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 
 if TYPE_CHECKING:
+    from dragoman.loop.budget import Account
     from dragoman.loop.upkeep import Upkeep
 
 Emit = Callable[[TurnEvent], None]
@@ -65,8 +66,8 @@ class Harness:
         """Which settings of which model the user was told of."""
         self.limits = limits
         self.settings = settings
-        self.system = system
-        """What the model is told first; None: the prompt that suits it."""
+        self.system = system if system is not None or tools.builtin else ""
+        """What the model is told first; None: the prompt for work with the built-in tools, in the form that suits the model."""
         self.context = context
         self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin)
         self.workspace = _workspace_of(workspace, session)
@@ -91,7 +92,11 @@ class Harness:
         """Tools that are there by default: nobody chose them."""
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
         self.approvals = self._approvals_of(approval)
-        self.orientation = Orientation(workspace.memory, os.fspath(workspace.temporary)) if workspace.describe else None
+        self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
+        self.deps: Any = None
+        """What the embedder's own tools work with."""
+        self.account: Account | None = None
+        """What all runs together may spend."""
         self.has_new_directories = False
         self.asked: Message | None = None
         """The last prompt that was taken."""
@@ -225,6 +230,11 @@ class Harness:
 
     def _report_not_kept(self, message: str) -> None:
         self.session.work.tell(SavingChanged(True, str(message)))
+
+
+def _orientation_of(options: WorkspaceOptions, *, has_builtin: bool) -> Orientation | None:
+    describe = options.describe if options.describe is not None else has_builtin or bool(options.memory)
+    return Orientation(options.memory, os.fspath(options.temporary)) if describe else None
 
 
 def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:

@@ -171,7 +171,7 @@ def each(check: Check) -> Check:
 _FIELDS: dict[type, dict[str, Check]] = {
     ToolOptions: {"own": each(tool), "builtin": builtin, "web": optional(a(WebAccess)), "calling": one_of(ToolCalling)},
     WebAccess: {"search": one_of(SearchMode), "search_model": text, "searxng": text, "fetch": flag, "client": one_of(HttpClient)},
-    WorkspaceOptions: {"root": folder, "include": each(folder), "describe": flag},
+    WorkspaceOptions: {"root": folder, "include": each(folder), "describe": optional(flag)},
     ApprovalOptions: {
         "mode": one_of(Mode),
         "ask": optional(function),

@@ -84,8 +84,8 @@ class ToolOptions(msgspec.Struct, frozen=True):
 
     own: Sequence[Tool | Callable[..., Any]] = ()
     """Your own: tools, and plain functions, which become tools that may change something."""
-    builtin: bool | Collection[str] = True
-    """All built-in tools, none, or those named."""
+    builtin: bool | Collection[str] = False
+    """All built-in tools, none, or those named. `coding_agent` gives them all."""
     web: WebAccess | None = None
     calling: ToolCalling = "auto"
     text: TextOptions | None = None
@@ -98,8 +98,9 @@ class WorkspaceOptions(msgspec.Struct, frozen=True):
     root: Path = "."
     include: Sequence[Path] = ()
     """Further directories it may work in."""
-    describe: bool = True
-    """Tell the model with the first message the date, the system and what lies in the folders."""
+    describe: bool | None = None
+    """Tell the model with the first message the date, the system and what lies in the folders. None: where it has built-in tools, which
+    work in them, or memory files."""
     memory: Sequence[tuple[str, str]] = ()
     """Memory files, each with its path and what it says: told with the first message."""
     memory_file: Path = ""

@@ -1,0 +1,98 @@
+"""Puts an agent together from its options: the session is opened, the model connected, and the harness made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.loop.harness import Harness
+from dragoman.loop.history import History
+from dragoman.loop.model import Models
+from dragoman.loop.option_checks import check_options
+from dragoman.loop.options import (
+    ApprovalOptions,
+    Connector,
+    FallbackOptions,
+    Limits,
+    SessionOptions,
+    ToolOptions,
+    WorkspaceOptions,
+    approval_options,
+    fallback_options,
+    session_options,
+    tool_options,
+    workspace_options,
+)
+from dragoman.loop.session import open_session
+from dragoman.policy.judge import Mode
+from dragoman.values.contracts import Provider, Tool
+from dragoman.values.messages import Settings
+
+if TYPE_CHECKING:
+    from dragoman.context.settings import ContextSettings
+    from dragoman.loop.budget import Account, Budget
+    from dragoman.sessions.store import Store
+
+
+def assemble(
+    model: str | Provider | Connector | None,
+    *,
+    system: str | None = None,
+    tools: Iterable[Tool | Callable[..., Any]] | ToolOptions = (),
+    workspace: str | os.PathLike[str] | WorkspaceOptions = ".",
+    approval: Mode | ApprovalOptions = "default",
+    session: str | os.PathLike[str] | Store | History | SessionOptions | None = None,
+    settings: Settings | None = None,
+    limits: Limits | None = None,
+    context: ContextSettings | None = None,
+    fallback: Sequence[str | Provider] | FallbackOptions = (),
+    budget: Budget | Account | None = None,
+    deps: Any = None,
+) -> tuple[Harness, tuple[str, ...]]:
+    """The harness, and what the user should be told of the session that was opened. Raises InputError where an option is wrong."""
+    tools, workspace, approval = tool_options(tools), workspace_options(workspace), approval_options(approval)
+    session, fallback = session_options(session), fallback_options(fallback)
+    check_options(
+        system=system,
+        tools=tools,
+        workspace=workspace,
+        approval=approval,
+        session=session,
+        settings=settings,
+        limits=limits,
+        context=context,
+        fallback=fallback,
+        budget=budget,
+    )
+    connector = model if isinstance(model, Connector) else None
+    wanted = model.model if isinstance(model, Connector) else model
+    given = wanted.blobs if isinstance(wanted, Provider) else None
+    opened, notices = open_session(session, os.path.realpath(workspace.root), given)
+    models = Models(connector, opened.blobs, tools.calling, tools.text)
+    if isinstance(wanted, Provider):
+        models.env = None  # whoever gives a provider has chosen who is talked to
+    try:
+        opened.model = models.use(wanted or opened.own_model(connector))
+    except BaseException:
+        opened.close()  # so that the next attempt does not find it in use
+        raise
+    harness = Harness(
+        opened,
+        models,
+        workspace,
+        tools,
+        approval,
+        system=system,
+        settings=settings or Settings(),
+        limits=limits or Limits(),
+        context=context,
+        fallback=fallback,
+    )
+    harness.deps = deps
+    if budget is not None:
+        from dragoman.loop.charging import Purse, account_of
+
+        harness.account = account_of(budget)
+        opened.purse = Purse([harness.account], opened.history)
+    return harness, notices

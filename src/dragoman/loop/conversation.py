@@ -1,0 +1,182 @@
+"""What can be done with an agent's conversation between two runs: shorten it, go back in it, change its model, see what it holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dragoman.base.words import say
+from dragoman.loop.harness import Harness
+from dragoman.loop.history import History
+from dragoman.loop.option_checks import check_options
+from dragoman.loop.options import Limits
+from dragoman.loop.session import Session
+from dragoman.policy.approvals import Approvals
+from dragoman.tools.registry import Registry
+from dragoman.tools.workspace import Workspace
+from dragoman.values.contracts import BlobStore, Provider
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Message, Settings
+from dragoman.values.record import Entry
+
+if TYPE_CHECKING:
+    from dragoman.context.plan import Plan
+    from dragoman.loop.budget import Account
+    from dragoman.loop.compression import Compression
+
+
+class Conversation:
+    """The part of an Agent that runs nothing."""
+
+    _harness: Harness
+    _session: Session
+
+    # --- its context
+
+    async def compress(self, focus: str = "") -> Compression:
+        """Have the older part of the conversation summed up now, however long it is; `focus` says what matters. The record keeps it all."""
+        from dragoman.loop.compressing import compress_now
+
+        return await compress_now(self._harness, focus)
+
+    def prune(self) -> int:
+        """Prune every result that is outdated by the rule now, whatever the schedule. Returns how many there were."""
+        self._session.work.require_none()
+        return self._harness.upkeep.prune()
+
+    def plan(self) -> Plan:
+        """What the next request holds and what is left out of it, each with its size and the reason."""
+        models = self._harness.models
+        return self._harness.upkeep.plan(lambda deployment, model: models.profile_of(deployment, model).prices)
+
+    # --- changing it
+
+    def change_model(self, model: str | Provider) -> None:
+        """The same conversation with another model, from the next answer on."""
+        self._session.change_model(self._harness.models.use(model))
+
+    def change_to_text(self, dialect: str = "") -> None:
+        """Tools as text from the next request on, for a model or server that turns out to have no function calling."""
+        self._session.change_model(self._harness.models.in_text(self._session.model, dialect))
+
+    def add_directory(self, path: str | os.PathLike[str]) -> str:
+        """Let the model work in another directory as well, at once; what lies in it is told with the next prompt. Returns its real path.
+
+        Raises InputError where there is no such directory.
+        """
+        real = os.path.realpath(os.path.expanduser(path))
+        if not os.path.isdir(real):
+            raise InputError(say("loop.not_a_directory", path=os.fspath(path)))
+        self._harness.add_directory(real)
+        return real
+
+    def undo(self, runs: int = 1, *, force: bool = False) -> tuple[str, ...]:
+        """Put files back as they were before the last run, or the last few. Returns the paths that were changed by it.
+
+        Only of a conversation that is kept (`session=`), and only what tools wrote: what a command did is not known. Raises InputError,
+        having touched nothing, where somebody else has changed one of the files since, or one is guarded, unless it is forced. Files
+        outside the workspace are left alone in any case, and so is what was done before the session was imported.
+        """
+        from dragoman.loop.going_back import undo
+
+        self._session.work.require_none()
+        return undo(self._harness, runs, force=force)
+
+    def rewind(self, seq: int, *, files: bool = False, force: bool = False) -> tuple[str, ...]:
+        """Go back to how things stood after entry `seq`; the record keeps everything. With `files`, what tools wrote since is undone first.
+
+        Returns the paths of files that were put back. Raises InputError where there is no such entry, or as `undo` does.
+        """
+        from dragoman.loop.going_back import rewind
+
+        self._session.work.require_none()
+        changed = rewind(self._harness, seq, files=files, force=force)
+        self._harness.look_again()
+        return changed
+
+    def clear(self) -> None:
+        """Start afresh: the model sees nothing of what was said. The record keeps it, and `rewind` brings it back."""
+        self._session.work.require_none()
+        from dragoman.loop.replacing import clear
+
+        clear(self._harness)
+
+    def set_history(self, messages: Iterable[Message]) -> None:
+        """Put these messages in the place of the conversation so far; the record keeps that. Raises InputError where a role is unknown.
+
+        Calls without a result get one that says so, and results without a call are left out.
+        """
+        self._session.work.require_none()
+        from dragoman.loop.replacing import set_history
+
+        set_history(self._harness, messages)
+
+    # --- what it holds
+
+    @property
+    def history(self) -> History:
+        """The record so far, and what the model sees of it."""
+        return self._session.history
+
+    @property
+    def session_id(self) -> str:
+        return self._session.id
+
+    @property
+    def not_saved(self) -> str:
+        """Why the session is not completely on disk; empty if it is, or is not kept at all. Final once the agent is closed."""
+        return self._session.log.not_saved if self._session.log is not None else ""
+
+    @property
+    def provider(self) -> Provider:
+        return self._session.model.provider
+
+    @property
+    def model(self) -> str:
+        """The model's name, without who serves it."""
+        return self._session.model.name
+
+    @property
+    def tools(self) -> Registry:
+        return self._harness.registry
+
+    @property
+    def approvals(self) -> Approvals:
+        return self._harness.approvals
+
+    @property
+    def workspace(self) -> Workspace:
+        return self._harness.workspace
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The directories the model may work in, the workspace first."""
+        return self._harness.directories
+
+    @property
+    def blobs(self) -> BlobStore:
+        return self._session.blobs
+
+    @property
+    def limits(self) -> Limits:
+        return self._harness.limits
+
+    @property
+    def settings(self) -> Settings:
+        """How answers are generated; may be set between two runs."""
+        return self._harness.settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        check_options(settings=settings)
+        self._harness.settings = settings
+
+    @property
+    def account(self) -> Account | None:
+        """What all its runs may spend, and what has been spent; None without `budget`."""
+        return self._harness.account
+
+    def cost_usd(self, entries: Iterable[Entry]) -> float | None:
+        """What the answers and summaries among these cost, or None where the prices are not known."""
+        return self._harness.bill.cost_usd(entries)
