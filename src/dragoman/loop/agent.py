@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from dragoman.base.words import say
 from dragoman.loop.assembly import assemble
-from dragoman.loop.conversation import Conversation
+from dragoman.loop.conversation import BetweenRuns
 from dragoman.loop.history import History
 from dragoman.loop.option_checks import check_options
 from dragoman.loop.options import (
@@ -58,7 +58,7 @@ Named = str | Provider | Connector | None
 Prompt = Content | Iterable[Content] | None
 
 
-class Agent(Conversation, Generic[D, T]):
+class Agent(BetweenRuns, Generic[D, T]):
     """A model with tools, a workspace and a conversation.
 
         with Agent("gemini/gemini-3.8-flash") as agent:

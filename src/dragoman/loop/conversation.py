@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dragoman.loop.compression import Compression
 
 
-class Conversation:
+class BetweenRuns:
     """The part of an Agent that runs nothing."""
 
     _harness: Harness
