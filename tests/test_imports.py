@@ -30,7 +30,7 @@ LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
 FRONT_ENDS = {"__main__", "cli"}
-PUBLIC = {"contracts", "errors", "events", "messages", "options", "record", "traces"}
+PUBLIC = {"contracts", "errors", "events", "hooks", "messages", "options", "record", "traces"}
 """Modules that only offer names of others, as the public namespace does. Nothing of ours imports them."""
 ANNEXES = {"local", "testing"}
 """They stand on ground and rooms. Whoever opens one does it where it is needed, never while being loaded."""
@@ -49,6 +49,8 @@ DOORS = {
 LATER = {
     "providers.pace": "only where what may be sent per minute is limited",
     "loop.budget": "only where there is a budget",
+    "loop.hooking": "only where there are hooks",
+    "values.hooks": "only where there are hooks",
     "loop.charging": "only where there is a budget",
     "app.config_faults": "only where the configuration is wrong",
     "app.toml_lines": "only where the configuration is wrong",

@@ -2,8 +2,8 @@
 
 This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
 first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.context`, `dragoman.contracts`,
-`dragoman.errors`, `dragoman.events`, `dragoman.messages`, `dragoman.options`, `dragoman.record`, and the doubles for tests in
-`dragoman.testing`.
+`dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.messages`, `dragoman.options`, `dragoman.record`, and the
+doubles for tests in `dragoman.testing`.
 """
 
 __version__ = "0.1.0"
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman import contracts as contracts
     from dragoman import errors as errors
     from dragoman import events as events
+    from dragoman import hooks as hooks
     from dragoman import messages as messages
     from dragoman import options as options
     from dragoman import record as record
@@ -89,7 +90,7 @@ if TYPE_CHECKING:
     from dragoman.values.usage import Prices as Prices
     from dragoman.values.usage import Usage as Usage
 
-_MODULES = ("context", "contracts", "errors", "events", "messages", "options", "record", "testing", "traces")
+_MODULES = ("context", "contracts", "errors", "events", "hooks", "messages", "options", "record", "testing", "traces")
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.loop.agent",
     "Allow": "dragoman.values.contracts",

@@ -527,7 +527,7 @@ def ended_by_itself(world: World, call_id: str) -> bool:
 def check_edit(world: World, call_id: str, text: str) -> None:
     """What a person changed is what runs, is on the record, and is told."""
     edited = world.plans[call_id].decision == "ask: edit" and world.happened("scheduled", call_id)
-    assert text.startswith("The user changed the arguments of this call to " + EDITED % call_id) == edited
+    assert text.startswith("The arguments of this call were changed before it ran, to " + EDITED % call_id) == edited
     if world.happened("began", call_id):
         assert world.arguments[call_id] == ({"id": call_id, "edited": True} if edited else {"id": call_id})
         assert world.starts.get(call_id, "") == (EDITED % call_id if edited else "")

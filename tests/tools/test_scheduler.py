@@ -236,7 +236,7 @@ def test_edited_arguments_run_and_are_recorded_and_told() -> None:
     (report,) = bench.run(call)
     assert tool.ran == [{"file_path": "b.py"}]
     assert bench.ledger.starts == {"1": edited}
-    assert text_of(report) == f"The user changed the arguments of this call to {edited}\n\ndone"
+    assert text_of(report) == f"The arguments of this call were changed before it ran, to {edited}\n\ndone"
     assert report.call is call
 
 
@@ -245,7 +245,7 @@ def test_edited_arguments_are_validated_again() -> None:
     bench = Bench([tool], lambda call: later(Allow(arguments='{"file": 1}')))
     (report,) = bench.run(ToolCall("1", "read_file", '{"file_path": "a.py"}'))
     assert tool.ran == []
-    assert text_of(report).startswith('The user changed the arguments of this call to {"file": 1}')
+    assert text_of(report).startswith('The arguments of this call were changed before it ran, to {"file": 1}')
     assert "file_path is required" in text_of(report)
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dragoman.loop.compression import Compression
     from dragoman.loop.typed_answer import Wanted
     from dragoman.sessions.store import Store
+    from dragoman.values.hooks import Hooks
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -104,15 +105,17 @@ class Agent(BetweenRuns, Generic[D, T]):
         fallback: Sequence[str | Provider] | FallbackOptions = (),
         budget: Budget | Account | None = None,
         deps: Any = None,
+        hooks: Hooks | Sequence[Hooks] = (),
     ) -> None:
         """`model` names one (`anthropic/claude-…`), or is a provider of your own; None: the one the resumed session used.
 
         `output` is what `result.output` becomes: a type, a JSON Schema, or a function that is called with the answer. None: the text.
-        `deps` is what your tools and hooks work with: they find it in their ToolContext.
+        `deps` is what your tools and hooks work with: they find it in their ToolContext. `hooks` are
+        called at fixed points of a run.
         """
         self._harness, self.notices = assemble(
             model, system=system, deps=deps, tools=tools, workspace=workspace, approval=approval, session=session, settings=settings,
-            limits=limits, context=context, fallback=fallback, budget=budget,
+            limits=limits, context=context, fallback=fallback, budget=budget, hooks=hooks,
         )  # fmt: skip
         self._checks: list[Callable[[Any], Any]] = []
         self._wanted = _wanted(output)

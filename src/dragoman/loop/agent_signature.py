@@ -26,6 +26,7 @@ from dragoman.loop.options import (
 from dragoman.policy.judge import Mode
 from dragoman.sessions.store import Store
 from dragoman.values.contracts import Provider, Tool
+from dragoman.values.hooks import Hooks
 from dragoman.values.messages import Settings
 
 
@@ -42,6 +43,7 @@ class AgentOptions(TypedDict, total=False, closed=True):
     context: ContextSettings | None
     fallback: Sequence[str | Provider] | FallbackOptions
     budget: Budget | Account | None
+    hooks: Hooks | Sequence[Hooks]
 
 
 class SyncRunOptions(TypedDict, total=False, closed=True):

@@ -20,6 +20,7 @@ from dragoman.loop.options import (
     WorkspaceOptions,
     approval_options,
     fallback_options,
+    hook_list,
     session_options,
     tool_options,
     workspace_options,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.context.settings import ContextSettings
     from dragoman.loop.budget import Account, Budget
     from dragoman.sessions.store import Store
+    from dragoman.values.hooks import Hooks
 
 
 def assemble(
@@ -49,6 +51,7 @@ def assemble(
     fallback: Sequence[str | Provider] | FallbackOptions = (),
     budget: Budget | Account | None = None,
     deps: Any = None,
+    hooks: Hooks | Sequence[Hooks] = (),
 ) -> tuple[Harness, tuple[str, ...]]:
     """The harness, and what the user should be told of the session that was opened. Raises InputError where an option is wrong."""
     tools, workspace, approval = tool_options(tools), workspace_options(workspace), approval_options(approval)
@@ -64,6 +67,7 @@ def assemble(
         context=context,
         fallback=fallback,
         budget=budget,
+        hooks=(hooks := hook_list(hooks)),
     )
     connector = model if isinstance(model, Connector) else None
     wanted = model.model if isinstance(model, Connector) else model
@@ -90,6 +94,10 @@ def assemble(
         fallback=fallback,
     )
     harness.deps = deps
+    if hooks:
+        from dragoman.loop.hooking import Hooking
+
+        harness.hooks = Hooking(hooks)
     if budget is not None:
         from dragoman.loop.charging import Purse, account_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.loop.compression import Compression
+from dragoman.loop.configuring import configure
 from dragoman.loop.harness import Harness
-from dragoman.loop.prepare import configure
 from dragoman.loop.watching import call_in
 from dragoman.values.events import TurnEvent
 

@@ -10,8 +10,8 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
+from dragoman.loop.configuring import configure
 from dragoman.loop.model import Model
-from dragoman.loop.prepare import configure
 from dragoman.providers.retry import keeps_refusing
 from dragoman.values.errors import DragomanError, ProviderError, RateLimited, Refused
 from dragoman.values.events import ModelSwitched, NoticeGiven

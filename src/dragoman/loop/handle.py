@@ -193,7 +193,11 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
                 from dragoman.loop.run_log import log_run
 
                 drive = log_run(self, drive)
-            self._task = asyncio.get_running_loop().create_task(drive)
+            self._task = asyncio.get_running_loop().create_task(self._watched(drive))
+
+    def _watched(self, drive: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+        """What carries the run out, with whoever is told of it besides."""
+        return drive
 
     def _emit(self, event: TurnEvent | None) -> None:
         self.chain.add(event)

@@ -35,6 +35,7 @@ from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account
     from dragoman.loop.upkeep import Upkeep
+    from dragoman.values.hooks import HookCaller
 
 Emit = Callable[[TurnEvent], None]
 
@@ -97,6 +98,7 @@ class Harness:
         """What the embedder's own tools work with."""
         self.account: Account | None = None
         """What all runs together may spend."""
+        self.hooks: HookCaller | None = None
         self.has_new_directories = False
         self.asked: Message | None = None
         """The last prompt that was taken."""
@@ -156,10 +158,14 @@ class Harness:
         return self._ledger
 
     def scheduler(self, emit: Emit) -> Scheduler:
-        purse, decide = self.session.purse, self.approvals.decide
+        purse, decide, hooks = self.session.purse, self.approvals.decide, self.hooks
+        decide = decide if hooks is None else hooks.decide(self.approvals, decide)
         decide = decide if purse is None else purse.watch(decide)
         make = Scheduler if contracts.tracing is None else contracts.tracing.scheduler
-        return make(self.registry, self.ledger, decide, emit, align=self._align, outputs=self.outputs)
+        scheduler = make(self.registry, self.ledger, decide, emit, align=self._align, outputs=self.outputs)
+        if hooks is not None:
+            scheduler.before, scheduler.around = hooks.before, hooks.around
+        return scheduler
 
     def add_directory(self, real: str) -> None:
         if real not in self.directories:

@@ -109,6 +109,13 @@ def builtin(name: str, value: object) -> None:
         each(text)(name, value)
 
 
+def hooks(name: str, value: object) -> None:
+    from dragoman.values.hooks import Hooks  # not loaded where there are none
+
+    if not isinstance(value, Hooks):
+        raise _refusal(name, value, say("loop.option_hooks"))
+
+
 def model(name: str, value: object) -> None:
     if not isinstance(value, str | Provider):
         raise _refusal(name, value, say("loop.option_model"))
@@ -242,6 +249,7 @@ _OPTIONS: dict[str, Check] = {
     "context": a(ContextSettings),
     "budget": budget,
     "fallback": a(FallbackOptions),
+    "hooks": each(hooks),
 }
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog
     from dragoman.sessions.store import Store
     from dragoman.text_tools.options import TextOptions
+    from dragoman.values.hooks import Hooks
 
 Path = str | os.PathLike[str]
 Connect = Callable[[str, BlobStore], Provider]
@@ -209,17 +210,23 @@ def tool_options(tools: Iterable[Tool | Callable[..., Any]] | ToolOptions) -> To
 
 def own_tools(options: ToolOptions) -> list[Tool]:
     """The embedder's tools; plain functions among them become tools."""
-    return [each if isinstance(each, Tool) else _as_tool(each) for each in options.own]
+    return [as_tool(each) for each in options.own]
 
 
-def _as_tool(function: Callable[..., Any]) -> Tool:
+def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
+    if isinstance(tool, Tool):
+        return tool
     from dragoman.tools.function import FunctionTool
 
-    return FunctionTool(function)
+    return FunctionTool(tool)
 
 
 def workspace_options(workspace: Path | WorkspaceOptions) -> WorkspaceOptions:
     return workspace if isinstance(workspace, WorkspaceOptions) else WorkspaceOptions(workspace)
+
+
+def hook_list(hooks: Hooks | Sequence[Hooks]) -> tuple[Hooks, ...]:
+    return tuple(hooks) if isinstance(hooks, Sequence) else (hooks,)
 
 
 def approval_options(approval: Mode | ApprovalOptions) -> ApprovalOptions:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.base.words import say
+from dragoman.loop.configuring import configure
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions
-from dragoman.loop.prepare import configure, is_short, take_prompt
+from dragoman.loop.prepare import is_short, take_prompt
 from dragoman.loop.result import Result, T, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer, unread_notice
 from dragoman.loop.turn import Turn
@@ -110,15 +111,20 @@ class Run(RunHandle[T]):
             answer = await self._ask()
             if answer is None:
                 continue  # it was broken off for repeating itself
+            words = await hooks.after_response(answer) if (hooks := self._harness.hooks) is not None else ""
             if not answer.message.calls:
                 if notice := unread_notice(self._session.model, self._asked, self._history.view):
                     self._emit(NoticeGiven("answer", notice))
                 _check_end(answer)
-                if self._typed is None or await self._typed.take_text(answer.message.text):
+                if words:
+                    self._history.say(user(words), "hook")
+                elif self._typed is None or await self._typed.take_text(answer.message.text):
                     return
                 continue
             reports = await self._carry_out(answer.message.calls)
-            if self._typed is not None and self._typed.take_reports(reports):
+            if words:
+                self._history.say(user(words), "hook")
+            elif self._typed is not None and self._typed.take_reports(reports):
                 return
             self._check_for_loops(reports)
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
@@ -172,6 +178,8 @@ class Run(RunHandle[T]):
             if self._typed.is_outdated:
                 configure(self._harness, self._options)
             watch = self._typed.watcher(self._emit)
+        if (hooks := self._harness.hooks) is not None:
+            await hooks.before_request(self._harness, self._options, self._turns, self._from_entry)
         model, policy = self._session.charged(self._session.model), self._harness.limits.answers
         turn = self._turn = Turn(model, self._history, policy, prompt_id=self._prompt_id, reminder=reminder, watch=watch)
         circling = ""
@@ -224,6 +232,9 @@ class Run(RunHandle[T]):
         self._from_entry = len(self._history.entries)
         self._side_requests_before = self._harness.side_requests
         self._prompt_id = f"{self._session.id}#{self._from_entry}"
+
+    def _watched(self, drive: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+        return drive if self._harness.hooks is None else self._harness.hooks.watch(self, drive)
 
     async def _drive(self) -> None:
         last: list[TurnEvent] = []

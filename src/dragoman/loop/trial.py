@@ -10,10 +10,11 @@ from copy import copy
 from itertools import dropwhile
 
 from dragoman.context.settings import ContextSettings
+from dragoman.loop.configuring import configure
 from dragoman.loop.harness import Emit, Harness
 from dragoman.loop.history import History
 from dragoman.loop.options import RunOptions
-from dragoman.loop.prepare import configure, is_repeated
+from dragoman.loop.prepare import is_repeated
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.room import Room
 from dragoman.loop.session import Session

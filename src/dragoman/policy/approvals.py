@@ -71,6 +71,14 @@ class Approvals:
             return verdict
         return Deny(NO_ONE_TO_ASK.format(name=call.name)) if self.ask is None else self._ask_person(self.ask, call, tool, verdict.view)
 
+    def forbids(self, call: ToolCall) -> Deny | None:
+        """Why the rules do not let it run at all, whoever would allow it."""
+        tool = self._find(call.name)
+        if tool is None:
+            return Deny(f"there is no tool called {call.name}")
+        verdict = judge(tool.spec, self.intend(tool, jsontext.decode_object(call.arguments) or {}), self.mode, self.grants.keys)
+        return verdict if isinstance(verdict, Deny) else None
+
     def intend(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
         """What a call would do, and whether it would do it to our own files."""
         intent = tool.intend(args)

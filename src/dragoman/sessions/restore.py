@@ -16,7 +16,7 @@ from dragoman.base.beneath import Directory, open_parent
 from dragoman.base.private import write_whole
 from dragoman.base.words import say
 from dragoman.sessions.file_state import NOTHING, FileState, read_file_state
-from dragoman.sessions.undo import PRIVATE, Conflict, Step, UndoPlan, obstacle, saved_bytes
+from dragoman.sessions.undo import PRIVATE, Conflict, UndoPlan, UndoStep, obstacle, saved_bytes
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.record import FileChange
 
@@ -87,7 +87,7 @@ def _failure_message(error: Exception, path: str, stuck: Sequence[str]) -> str:
 class _StepWork:
     """One step in progress."""
 
-    def __init__(self, step: Step, now: FileState) -> None:
+    def __init__(self, step: UndoStep, now: FileState) -> None:
         self.step = step
         self.now = now
         self.status: os.stat_result | None = None
@@ -117,7 +117,7 @@ class _Attempt:
 
     # --- nothing is visible yet
 
-    def prepare(self, step: Step, force: bool) -> None:
+    def prepare(self, step: UndoStep, force: bool) -> None:
         self.at = step.path
         now = read_file_state(step.path)
         if reason := obstacle(step, now, self._plan.blobs):

@@ -161,7 +161,7 @@ class Conflict(msgspec.Struct, frozen=True):
     """Whether it is there only because the file is guarded. Such files are always named."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class UndoStep(msgspec.Struct, frozen=True):
     """One file to restore."""
 
     path: str
@@ -178,7 +178,7 @@ class UndoPlan(msgspec.Struct, frozen=True):
 
     changes: tuple[FilesChanged, ...]
     """The changes it undoes, to be recorded afterwards."""
-    steps: tuple[Step, ...]
+    steps: tuple[UndoStep, ...]
     conflicts: tuple[Conflict, ...]
     blobs: BlobStore
 
@@ -195,13 +195,13 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore, bounds: UndoBou
     for change in changes:
         for file in change.files:
             chains.setdefault(file.path, []).append(file)
-    steps, conflicts = list[Step](), list[Conflict]()
+    steps, conflicts = list[UndoStep](), list[Conflict]()
     for path, chain in chains.items():
         if not bounds.holds(path):
             conflicts.append(Conflict(path, say("sessions.undo_outside"), can_force=False))
             continue
         now = read_file_state(path)
-        step = Step(path, chain[0].before, _mode(chain, now), FileState(now.content, now.mode))
+        step = UndoStep(path, chain[0].before, _mode(chain, now), FileState(now.content, now.mode))
         if _is_done(step, now):
             if reason := _inconsistency(chain):  # undoing only the later calls would restore it, undoing all of them loses it
                 conflicts.append(Conflict(path, reason))
@@ -226,13 +226,13 @@ def _mode(chain: Sequence[FileChange], now: FileState) -> int | None:
     return None if now.is_regular else chain[0].before_mode & 0o777 or PRIVATE
 
 
-def _is_done(step: Step, now: FileState) -> bool:
+def _is_done(step: UndoStep, now: FileState) -> bool:
     if step.content != now.content:
         return False
     return step.content == NOTHING or step.mode in (None, now.permissions)
 
 
-def obstacle(step: Step, now: FileState, blobs: BlobStore) -> str:
+def obstacle(step: UndoStep, now: FileState, blobs: BlobStore) -> str:
     """Why a step cannot be taken; empty if it can."""
     if now.content == BLOCKED:
         return say("sessions.undo_folder_replaced")

@@ -68,8 +68,8 @@ def add_repair_note(output: ToolOutput, repairs: tuple[str, ...]) -> ToolOutput:
 
 
 def add_edit_note(output: ToolOutput, arguments: str) -> ToolOutput:
-    """The model must know that the user changed the arguments."""
-    note = f"The user changed the arguments of this call to {truncate(jsontext.valid_unicode(arguments), MAX_NOTE_CHARS)}\n\n"
+    """The model must know that the arguments were changed, by a person or a hook."""
+    note = f"The arguments of this call were changed before it ran, to {truncate(jsontext.valid_unicode(arguments), MAX_NOTE_CHARS)}\n\n"
     return msgspec.structs.replace(output, content=tuple(_merge_texts((Text(note), *output.content))))
 
 

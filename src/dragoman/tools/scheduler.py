@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dragoman.base import jsontext
@@ -19,7 +20,7 @@ from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
 from dragoman.tools.job import CallReport, Job, finished_event, intent_or_end, read_call, refuse
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
-from dragoman.values.contracts import Align, Allow, Decide, Deny, Ledger, ToolOutput
+from dragoman.values.contracts import Align, Allow, Around, Decide, Deny, Ledger, ToolOutput
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import ToolCallConfirmation, ToolCallUpdated, ToolState, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult
@@ -63,6 +64,10 @@ class Scheduler:
         self._emit = emit
         self._align = align
         self._outputs = outputs
+        self.before: Callable[[ToolCall], Awaitable[None]] | None = None
+        """Awaited before a call is judged."""
+        self.around: Around | None = None
+        """Carries a call out; None: it is just run."""
         self._max_parallel = max(1, max_parallel)
         self._max_calls = max_calls
         self._max_argument_chars = max_argument_chars
@@ -179,11 +184,17 @@ class Scheduler:
             read_call(job, self._registry, self._align, self._max_argument_chars)
 
     def _foresee(self, job: Job) -> None:
-        """Find out what it would do: in a task of its own if that takes long, as a diff of a large file does."""
+        """Find out what it would do: in a task of its own if that takes long, as a diff of a large file or a hook does."""
         prepare = getattr(job.tool, "prepare_intent", None)
-        if prepare is None:
+        if prepare is None and self.before is None:
             return self._judge(job)
-        self._watch(job, prepare(job.args))
+        self._watch(job, self._prepare(job, prepare))
+
+    async def _prepare(self, job: Job, prepare: Callable[[Any], Awaitable[None]] | None) -> None:
+        if self.before is not None:
+            await self.before(job.meant)
+        if prepare is not None:
+            await prepare(job.args)
 
     def _judge(self, job: Job) -> None:
         intent = intent_or_end(job)
@@ -230,7 +241,8 @@ class Scheduler:
         self._update(job, "executing")
         job.began_s = time.monotonic()
         try:
-            output = await job.tool.run(job.args, lambda text: self._show(job, text))
+            run = partial(job.tool.run, job.args, lambda text: self._show(job, text))
+            output = await (run() if self.around is None else self.around(job.meant, run))
         except ToolBroken:
             raise
         except (Exception, SystemExit) as error:

@@ -268,6 +268,8 @@ Align = Callable[[ToolCall, Mapping[str, Any], Sequence[ToolSpec]], MeantCall | 
 """What a call with these decoded arguments was meant to be, given the tools there are; None if it is to be taken as it is."""
 
 
+Around = Callable[[ToolCall, Callable[[], Awaitable[ToolOutput]]], Awaitable[ToolOutput]]
+"""Carries a call out that may run, by calling what it is given."""
 Decide = Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny]]
 """Decides whether a call may run. Returns an awaitable if a person must be asked."""
 Ask = Callable[[ToolCall, Intent], Allow | Deny | Awaitable[Allow | Deny]]

@@ -16,6 +16,10 @@ TEXTS = {
     "loop.entries_lost": "entries that can never be written: {count}",
     "loop.no_entry": "there is no entry {seq}; the last one is {last}",
     "loop.otel_missing": "traces need one more package: run pip install '.[otel]' in your clone of Dragoman",
+    "loop.hook_tool_unknown": "a hook chose the tool {name}, which is not offered; offered are: {known}",
+    "loop.hook_call_unknown": "a hook pruned the result of {call}, and no call in view has that id",
+    "loop.hook_answer": "the hook {hook} returned {answer}; see dragoman.hooks.Hooks for what it may return",
+    "loop.hook_failed": "the hook {hook} failed",
     "loop.not_a_directory": "{path} is not a directory; name one that exists",
     # --- options of an agent
     "loop.option_wrong": "{name} must be {expected}, not {given}",
@@ -30,6 +34,7 @@ TEXTS = {
     "loop.option_kind": "a dragoman {kind}",
     "loop.option_list": "a list or tuple",
     "loop.option_folder": "the path of a folder",
+    "loop.option_hooks": "dragoman.hooks.Hooks or a list of them",
     "loop.option_tool": "a tool: a function with @dragoman.tool, or an object with spec, intend and run",
     "loop.option_model": "the name of a model, or a dragoman.Provider",
     "loop.option_store": "a folder for sessions, a History or SessionOptions",

@@ -1,0 +1,76 @@
+"""What a model is told before anything is said: system prompt, tools and settings. Where they change, that is an entry of the record."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import msgspec
+
+from dragoman.loop.harness import Harness
+from dragoman.loop.options import RunOptions
+from dragoman.loop.session import VERSIONS
+from dragoman.loop.small_model import choose_tools, wants_short_prompt
+from dragoman.loop.web import offer_search
+from dragoman.values.messages import Settings, ToolSpec
+
+_PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """What a model is told before anything is said."""
+
+    system: str
+    tools: tuple[ToolSpec, ...]
+    settings: Settings
+
+
+def configure(harness: Harness, options: RunOptions | None = None) -> None:
+    """Record system, tools and settings, if something changed."""
+    record(harness, compose(harness, options or RunOptions()))
+
+
+def compose(harness: Harness, options: RunOptions) -> Configuration:
+    model = harness.session.model
+    settings = options.settings or harness.settings
+    # As many characters as the window has tokens: a third of it at most. A file that fills a small window would end the run.
+    harness.outputs.max_chars = min(harness.limits.max_output_chars, max(model.profile.context_window, 1_000))
+    tools = harness.registry.specs
+    if harness.web is not None and harness.searcher is not None:
+        tools, settings = offer_search(options.search or harness.web.search, harness.searcher, tools, settings)
+    if options.ask_for is not None:
+        tools, settings = options.ask_for(tools, settings)
+    system = harness.system
+    if system is None:
+        system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")
+    if options.instructions:
+        system = f"{system}\n\n{options.instructions}" if system else options.instructions
+    return Configuration(system, choose_tools(model, tools, harness.unchosen), settings)
+
+
+def record(harness: Harness, wanted: Configuration) -> None:
+    """Where something changed, that is an entry: a request without one extends the cached prefix of the last."""
+    session, model, view = harness.session, harness.session.model, harness.session.history.view
+    now = (model.name, model.provider.name, model.profile.prompt_window, wanted.system, wanted.tools, wanted.settings)
+    if now == (view.model, view.deployment, view.window, view.system, view.tools, view.settings) and not harness.has_new_directories:
+        return
+    harness.has_new_directories = False
+    session.history.configure(
+        model.name,
+        wanted.system,
+        wanted.tools,
+        wanted.settings,
+        session_id=session.id,
+        # Fixed when the session starts: another later would change what was sent.
+        placeholder="" if view.model else harness.placeholder,
+        deployment=model.provider.name,
+        directories=harness.directories,
+        versions=VERSIONS,
+        window=model.profile.prompt_window,
+    )
+
+
+@cache
+def _read_prompt(name: str) -> str:
+    with open(os.path.join(_PROMPTS, name), encoding="utf-8") as file:
+        return file.read().strip()

@@ -1,0 +1,120 @@
+"""Hooks: functions of the embedder, or commands of the user, that are called at fixed points of a run. Each may be async or plain.
+
+What a hook changes is on the record before it is sent, so a resumed session sends the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from dragoman.values.contracts import Allow, Around, Decide, Deny, Tool, ToolOutput
+from dragoman.values.events import TurnEvent
+from dragoman.values.messages import Message, Response, Settings, ToolCall
+from dragoman.values.usage import Usage
+
+
+class Step:
+    """One request that is about to be sent. Assign to `system`, `tools`, `settings` or `messages` to change it.
+
+    The next step begins with what the agent was given, not with what was changed here: a hook that changes something does so each time.
+    Only `messages` stay as they were made. What is the same as before costs no entry, and the prompt cache holds.
+    """
+
+    def __init__(
+        self,
+        *,
+        deps: Any = None,
+        session_id: str = "",
+        turn: int = 1,
+        model: str = "",
+        system: str = "",
+        tools: Iterable[str] = (),
+        settings: Settings | None = None,
+        messages: Iterable[Message] = (),
+        usage: Usage | None = None,
+    ) -> None:
+        self.deps = deps
+        self.session_id = session_id
+        self.turn = turn
+        """1 for the first answer of a run."""
+        self.model = model
+        """Its full name."""
+        self.system = system
+        self.tools: list[str | Tool | Callable[..., Any]] = list(tools)
+        """The names of those that are offered. Take some away, or add tools and plain functions."""
+        self.settings = settings or Settings()
+        self.messages = tuple(messages)
+        """What the model is shown; put others in their place for a context policy of your own."""
+        self.usage = usage or Usage()
+        """Of the run so far."""
+        self.notes: list[str] = []
+        self.pruned: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Tell the model something, after all that was said so far."""
+        self.notes.append(text)
+
+    def prune(self, *call_ids: str) -> None:
+        """Have a placeholder stand for the results of these calls from now on."""
+        self.pruned += call_ids
+
+
+class RunEnd(msgspec.Struct, frozen=True):
+    """How a run ended."""
+
+    result: Any
+    """The Result, complete also where the run failed."""
+    error: BaseException | None = None
+
+
+Go = Callable[[], Awaitable[ToolOutput]]
+"""Carries a call out."""
+
+
+class Hooks(msgspec.Struct, frozen=True):
+    """What is called when; None: nothing.
+
+    What the first two raise ends the run. Where `before_call` raises, the call is refused; what `around_call` raises is the call's result,
+    as an error. What the last two raise is reported to the event loop's exception handler, and the run goes on.
+    """
+
+    before_request: Callable[[Step], Awaitable[None] | None] | None = None
+    """Before each request, a retry of the same one excepted."""
+    after_response: Callable[[Response], str | Awaitable[str | None] | None] | None = None
+    """After each answer that can be used. Words that it returns are told to the model, which is asked again: so a run goes on that would
+    have ended."""
+    before_call: Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny | None] | None] | None = None
+    """Before a call is judged. Allow runs it unasked, with other arguments where it has some, unless the rules forbid that. Deny refuses
+    it, and the model is told the reason. None leaves it to the rules and the person."""
+    around_call: Callable[[ToolCall, Go], Awaitable[ToolOutput]] | None = None
+    """In the place of the call, once it may run: `await go()` carries it out. What is returned is the call's result."""
+    on_event: Callable[[TurnEvent], Awaitable[None] | None] | None = None
+    """After each event was told, in their order."""
+    on_run_end: Callable[[RunEnd], Awaitable[None] | None] | None = None
+    """After the last event. Who awaits the run waits for this too."""
+
+
+class HookCaller(Protocol):
+    """Calls the hooks of an agent: see loop/hooking.py."""
+
+    @property
+    def configures(self) -> bool:
+        """Whether the configuration of a request is known only when its step begins."""
+        ...
+
+    async def before_request(self, harness: Any, options: Any, turn: int, from_entry: int) -> None: ...
+
+    async def after_response(self, response: Response) -> str: ...
+
+    def decide(self, approvals: Any, decide: Decide) -> Decide: ...
+
+    @property
+    def before(self) -> Callable[[ToolCall], Awaitable[None]] | None: ...
+
+    @property
+    def around(self) -> Around | None: ...
+
+    async def watch(self, run: Any, drive: Awaitable[None]) -> None: ...
