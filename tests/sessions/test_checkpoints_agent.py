@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.loop.agent import Agent
-from dragoman.loop.options import WorkspaceOptions
+from dragoman.loop.options import ToolOptions, WorkspaceOptions
 from dragoman.policy.judge import is_guarded
 from dragoman.sessions.bounds import UndoBounds
 from dragoman.sessions.restore import UndoRefused, restore
@@ -53,7 +53,7 @@ def agent_in(workspace: Path, script: str, *tools: Any) -> Undoable:
     made = Undoable(
         ScriptedProvider(script),
         workspace=WorkspaceOptions(workspace, describe=False),
-        tools=tools,
+        tools=ToolOptions(tools, builtin=True),
         approval="auto-edit",
         system="",
         limits=QUICK,
