@@ -12,8 +12,10 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -490,6 +492,27 @@ def test_an_account_is_exceeded_only_by_what_was_under_way(limit: int, steps: li
             sent -= 1
     assert account.spent.usage.total_tokens == spent
     assert account.spent.requests == sent
+
+
+# --- over a restart
+
+
+def test_what_a_session_spent_before_counts_when_it_is_opened_again(tmp_path: Path) -> None:
+    def open_agent(script: str) -> dm.Agent:
+        provider = ScriptedProvider(script, profile=PRICED)
+        session = dm.SessionOptions(tmp_path / "sessions", key="user-42")
+        return dm.Agent(provider, tools=[look], session=session, budget=Budget(requests=3, usd=1))
+
+    with open_agent(turns(1)) as agent:
+        agent.run_sync("Look once.")
+        assert agent.account is not None
+        before = agent.account.spent
+    with open_agent(turns(1)) as agent:
+        assert agent.account is not None
+        assert msgspec.structs.replace(agent.account.spent, seconds=before.seconds) == before
+        with pytest.raises(BudgetExceeded) as exceeded:
+            agent.run_sync("Look again.")
+    assert (exceeded.value.budget, exceeded.value.spent) == ("requests", 3)
 
 
 # --- what is refused

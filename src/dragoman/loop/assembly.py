@@ -99,8 +99,8 @@ def assemble(
 
         harness.hooks = Hooking(hooks)
     if budget is not None:
-        from dragoman.loop.charging import Purse, account_of
+        from dragoman.loop.charging import Purse, account_of_session
 
-        harness.account = account_of(budget)
+        harness.account = account_of_session(budget, opened.history, harness.bill.cost_usd)
         opened.purse = Purse([harness.account], opened.history)
     return harness, notices

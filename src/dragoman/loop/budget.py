@@ -63,13 +63,15 @@ class Account:
     agents = [Agent(model, budget=shared) for _ in range(10)]
     """
 
-    def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, budget: Budget, spent: Spending | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`spent` is what has been spent already; the clock starts anew."""
+        spent = spent or Spending()
         self.budget = budget
         self._clock = clock
         self._began_s: float | None = None
-        self._usage = Usage()
-        self._usd: float | None = 0.0
-        self._requests = self._tool_calls = 0
+        self._usage = spent.usage
+        self._usd = spent.usd
+        self._requests, self._tool_calls = spent.requests, spent.tool_calls
         self._under_way: list[LeastUse] = []
         self._lock = threading.Lock()
         # What a request took may be told by the garbage collector, when it ends an abandoned stream, in a thread that holds the lock. So it

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,12 +16,13 @@ import msgspec
 
 from dragoman.base.words import say
 from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE, estimate_tokens
-from dragoman.loop.budget import Account, Budget, LeastUse, account_of
+from dragoman.loop.budget import Account, Budget, LeastUse, Spending, account_of
 from dragoman.loop.model import Model
 from dragoman.values.contracts import Allow, Decide, Deny, Provider
 from dragoman.values.errors import BudgetExceeded, InputError
 from dragoman.values.events import FieldOmitted, RequestDelayed, ResponseFinished, Retrying, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response, ToolCall
+from dragoman.values.record import Entry, ToolFinished, usage_of
 from dragoman.values.usage import Usage, usage_told
 from dragoman.values.wrapping import WrappingProvider
 
@@ -50,6 +51,15 @@ async def run_within(session: Spender, budget: Budget | Account | None, run: Cal
         await purse.end_in_time(run)
     finally:
         session.purse = before
+
+
+def account_of_session(budget: Budget | Account, history: History, cost_usd: Callable[[Iterable[Entry]], float | None]) -> Account:
+    """The account of an agent: what its session has spent before counts, as far as the record tells."""
+    if isinstance(budget, Account) or not history.entries:
+        return account_of(budget)
+    requests = sum(usage_of(entry) is not None for entry in history.entries)
+    calls = sum(isinstance(entry, ToolFinished) and entry.outcome in ("finished", "failed") for entry in history.entries)
+    return Account(budget, Spending(history.usage, cost_usd(history.entries) if requests else 0.0, requests, calls))
 
 
 class Purse:
