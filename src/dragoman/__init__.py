@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dragoman.providers.retry_call import retry as retry
     from dragoman.text_tools.wrapper import TextTools as TextTools
     from dragoman.tools.function import tool as tool
+    from dragoman.tools.tool_context import ToolContext as ToolContext
     from dragoman.values.contracts import Allow as Allow
     from dragoman.values.contracts import Ask as Ask
     from dragoman.values.contracts import AskUser as AskUser
@@ -142,6 +143,7 @@ _EXPORTS: dict[str, str] = {
     "ToolCall": "dragoman.values.messages",
     "ToolCallFinished": "dragoman.values.events",
     "ToolCallRequested": "dragoman.values.events",
+    "ToolContext": "dragoman.tools.tool_context",
     "ToolOptions": "dragoman.loop.options",
     "ToolOutput": "dragoman.values.contracts",
     "ToolResult": "dragoman.values.messages",

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
+from msgspec import UNSET
+
 from dragoman.base.words import say
 from dragoman.loop.assembly import assemble
 from dragoman.loop.conversation import BetweenRuns
@@ -126,19 +128,22 @@ class Agent(BetweenRuns, Generic[D, T]):
     # --- asking it
 
     @overload
-    def run(self, prompt: Prompt = None, *, output: None = None, **options: Unpack[RunArguments]) -> Run[T]: ...
+    def run(self, prompt: Prompt = None, *, deps: D = ..., output: None = None, **options: Unpack[RunArguments]) -> Run[T]: ...
     @overload
-    def run(self, prompt: Prompt = None, *, output: type[U], **options: Unpack[RunArguments]) -> Run[U]: ...
+    def run(self, prompt: Prompt = None, *, deps: D = ..., output: type[U], **options: Unpack[RunArguments]) -> Run[U]: ...
     @overload
-    def run(self, prompt: Prompt = None, *, output: Callable[..., Awaitable[U]], **options: Unpack[RunArguments]) -> Run[U]: ...
+    def run(
+        self, prompt: Prompt = None, *, deps: D = ..., output: Callable[..., Awaitable[U]], **options: Unpack[RunArguments]
+    ) -> Run[U]: ...
     @overload
-    def run(self, prompt: Prompt = None, *, output: Callable[..., U], **options: Unpack[RunArguments]) -> Run[U]: ...
+    def run(self, prompt: Prompt = None, *, deps: D = ..., output: Callable[..., U], **options: Unpack[RunArguments]) -> Run[U]: ...
     @overload
-    def run(self, prompt: Prompt = None, *, output: Any, **options: Unpack[RunArguments]) -> Run[Any]: ...
+    def run(self, prompt: Prompt = None, *, deps: D = ..., output: Any, **options: Unpack[RunArguments]) -> Run[Any]: ...
     def run(
         self,
         prompt: Prompt = None,
         *,
+        deps: Any = UNSET,
         output: Any = None,
         search: SearchMode | None = None,
         settings: Settings | None = None,
@@ -147,38 +152,44 @@ class Agent(BetweenRuns, Generic[D, T]):
     ) -> Run[Any]:
         """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure.
 
-        For this run alone: `output` is what `result.output` becomes (as for the agent), `search` says how the web is searched (see
-        `WebAccess.search`), `settings` how answers are generated, `budget` what it may spend, in the place of `limits.budget` and beside
-        the budget of the agent, and `instructions` are added to the system prompt.
+        For this run alone: `deps` is what your tools work with, `output` what `result.output` becomes (both as for the agent), `search`
+        says how the web is searched (see `WebAccess.search`), `settings` how answers are generated, `budget` what it may spend, in the
+        place of `limits.budget` and beside the budget of the agent, and `instructions` are added to the system prompt.
         """
         check_options(budget=budget, instructions=instructions)
+        deps = self._harness.deps if deps is UNSET else deps
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
         if message is not None:
             self._session.keep_bytes(message.parts)
         if output is None and self._wanted is None and not self._checks:
-            return Run(self._harness, message, RunOptions(search, settings, budget, instructions))
+            return Run(self._harness, message, RunOptions(search, settings, budget, instructions, deps=deps))
         from dragoman.loop.typed_answer import TypedAnswer
 
         checks = self._checks if output is None or self._wanted is None else ()
         typed = TypedAnswer(self._harness, _wanted(output) or self._wanted, checks)
-        return Run(self._harness, message, RunOptions(search, settings, budget, instructions, typed.ask), typed)
+        return Run(self._harness, message, RunOptions(search, settings, budget, instructions, typed.ask, deps), typed)
 
     @overload
-    def run_sync(self, prompt: Prompt = None, *, output: None = None, **options: Unpack[SyncRunOptions]) -> Result[T]: ...
+    def run_sync(self, prompt: Prompt = None, *, deps: D = ..., output: None = None, **options: Unpack[SyncRunOptions]) -> Result[T]: ...
     @overload
-    def run_sync(self, prompt: Prompt = None, *, output: type[U], **options: Unpack[SyncRunOptions]) -> Result[U]: ...
+    def run_sync(self, prompt: Prompt = None, *, deps: D = ..., output: type[U], **options: Unpack[SyncRunOptions]) -> Result[U]: ...
     @overload
-    def run_sync(self, prompt: Prompt = None, *, output: Callable[..., Awaitable[U]], **options: Unpack[SyncRunOptions]) -> Result[U]: ...
+    def run_sync(
+        self, prompt: Prompt = None, *, deps: D = ..., output: Callable[..., Awaitable[U]], **options: Unpack[SyncRunOptions]
+    ) -> Result[U]: ...
     @overload
-    def run_sync(self, prompt: Prompt = None, *, output: Callable[..., U], **options: Unpack[SyncRunOptions]) -> Result[U]: ...
+    def run_sync(
+        self, prompt: Prompt = None, *, deps: D = ..., output: Callable[..., U], **options: Unpack[SyncRunOptions]
+    ) -> Result[U]: ...
     @overload
-    def run_sync(self, prompt: Prompt = None, *, output: Any, **options: Unpack[SyncRunOptions]) -> Result[Any]: ...
+    def run_sync(self, prompt: Prompt = None, *, deps: D = ..., output: Any, **options: Unpack[SyncRunOptions]) -> Result[Any]: ...
     def run_sync(
         self,
         prompt: Prompt = None,
         *,
+        deps: Any = UNSET,
         output: Any = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
@@ -188,20 +199,21 @@ class Agent(BetweenRuns, Generic[D, T]):
 
         `cancel()` from another thread ends it, with Cancelled; so does Ctrl-C, with KeyboardInterrupt.
         """
-        options: Any = {"output": output, "settings": settings, "budget": budget, "instructions": instructions}
+        options: Any = {"deps": deps, "output": output, "settings": settings, "budget": budget, "instructions": instructions}
         return self._in_background().result_of(lambda: self.run(prompt, **options))
 
     def stream_sync(
         self,
         prompt: Prompt = None,
         *,
+        deps: D = UNSET,  # type: ignore[assignment]
         output: Any = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
         instructions: str = "",
     ) -> Iterator[TurnEvent]:
         """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
-        options: Any = {"output": output, "settings": settings, "budget": budget, "instructions": instructions}
+        options: Any = {"deps": deps, "output": output, "settings": settings, "budget": budget, "instructions": instructions}
         return self._in_background().events_of(lambda: self.run(prompt, **options))
 
     def cancel(self) -> bool:

@@ -7,12 +7,16 @@ import logging
 from abc import abstractmethod
 from collections.abc import Coroutine, Generator
 from types import TracebackType
-from typing import Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
 from dragoman.values import contracts
+from dragoman.values.contracts import BlobStore
 from dragoman.values.events import TurnEvent
+
+if TYPE_CHECKING:
+    from dragoman.loop.session import Session
 
 _log = logging.getLogger("dragoman.runs")
 
@@ -27,7 +31,10 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
     it, it is cancelled.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, session: Session, deps: Any = None) -> None:
+        self.deps = deps
+        """What the embedder's own tools work with, in this run."""
+        self._session = session
         self.chain = EventChain()
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
@@ -44,6 +51,15 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
     @abstractmethod
     def result(self) -> Result[T]:
         """How things stand; complete once the run has ended."""
+
+    @property
+    def session_id(self) -> str:
+        return self._session.id
+
+    @property
+    def blobs(self) -> BlobStore:
+        """Where the session keeps the bytes of images and files."""
+        return self._session.blobs
 
     @abstractmethod
     def _prepare_start(self) -> None: ...

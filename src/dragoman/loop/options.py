@@ -180,6 +180,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     """Added to the system prompt."""
     ask_for: AskFor | None = None
     """Adds what asks the model for a value of a type; None: it is asked for text."""
+    deps: Any = None
+    """What the embedder's own tools work with."""
 
 
 class Limits(msgspec.Struct, frozen=True):

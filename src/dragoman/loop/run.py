@@ -13,13 +13,14 @@ from dragoman.loop.configuring import configure
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
+from dragoman.loop.history import sum_usage
 from dragoman.loop.options import RunOptions
 from dragoman.loop.prepare import is_short, take_prompt
 from dragoman.loop.result import Result, T, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer, unread_notice
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
-from dragoman.values.contracts import prompt_at_work
+from dragoman.values.contracts import prompt_at_work, run_at_work
 from dragoman.values.errors import (
     BudgetExceeded,
     Cancelled,
@@ -49,6 +50,7 @@ from dragoman.values.events import (
 from dragoman.values.messages import FinishReason, Message, Response, ToolCall, user
 from dragoman.values.notes import LOOP_NOTE
 from dragoman.values.record import Entry
+from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.loop.typed_answer import TypedAnswer
@@ -58,15 +60,14 @@ class Run(RunHandle[T]):
     """What `agent.run()` returns: see RunHandle for how to watch it."""
 
     def __init__(self, harness: Harness, prompt: Message | None, options: RunOptions, typed: TypedAnswer[T] | None = None) -> None:
-        super().__init__()
+        super().__init__(harness.session, options.deps)
         self._harness = harness
-        self._session = harness.session
         self._history = harness.session.history
         self._prompt = prompt
         self._options = options
         self._typed = typed
         self._asked = prompt.text if prompt is not None else ""
-        self._prompt_id = ""
+        self.prompt_id = ""
         self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None
         self._guard = LoopGuard(harness.limits.loop)
@@ -78,7 +79,7 @@ class Run(RunHandle[T]):
         """What stood before the prompt."""
         self._requested: set[str] = set()
         """Ids of the calls that were told; those of an answer that was stopped were not."""
-        self._turns = 0
+        self.turn = 0
         self._requests = 0
         self._side_requests_before = harness.side_requests
         self._reports: list[CallReport] = []
@@ -142,7 +143,7 @@ class Run(RunHandle[T]):
 
     async def _ask(self) -> Response | None:
         """The next answer. Where the service keeps refusing, another model goes on, if there is a fallback."""
-        chain, turns = None, self._turns
+        chain, turns = None, self.turn
         while True:
             try:
                 await self._fit_context()
@@ -154,7 +155,7 @@ class Run(RunHandle[T]):
 
                 chain = chain or Chain(self._harness, self._emit, self._options)
                 await chain.go_on(error)
-                self._turns = turns
+                self.turn = turns
 
     async def _ask_model(self) -> Response | None:
         """One turn. Where the service finds the request too long after all, it is made shorter and asked once more."""
@@ -163,13 +164,13 @@ class Run(RunHandle[T]):
         except ContextOverflow as error:
             if not await self._harness.upkeep.after_overflow(error, self._emit):
                 raise
-        self._turns -= 1
+        self.turn -= 1
         return await self._take_turn()
 
     async def _take_turn(self) -> Response | None:
-        self._turns += 1
+        self.turn += 1
         self._requests += 1
-        self._emit(TurnStarted(self._turns, self._session.model.full_name))
+        self._emit(TurnStarted(self.turn, self._session.model.full_name))
         self._guard.start_answer()
         reminder = watch = None
         if self._typed is None:
@@ -179,9 +180,9 @@ class Run(RunHandle[T]):
                 configure(self._harness, self._options)
             watch = self._typed.watcher(self._emit)
         if (hooks := self._harness.hooks) is not None:
-            await hooks.before_request(self._harness, self._options, self._turns, self._from_entry)
+            await hooks.before_request(self._harness, self._options, self.turn, self._from_entry)
         model, policy = self._session.charged(self._session.model), self._harness.limits.answers
-        turn = self._turn = Turn(model, self._history, policy, prompt_id=self._prompt_id, reminder=reminder, watch=watch)
+        turn = self._turn = Turn(model, self._history, policy, prompt_id=self.prompt_id, reminder=reminder, watch=watch)
         circling = ""
         async with aclosing(turn.run()) as events:
             async for event in events:
@@ -231,14 +232,15 @@ class Run(RunHandle[T]):
         self._began_s = time.monotonic()
         self._from_entry = len(self._history.entries)
         self._side_requests_before = self._harness.side_requests
-        self._prompt_id = f"{self._session.id}#{self._from_entry}"
+        self.prompt_id = f"{self._session.id}#{self._from_entry}"
 
     def _watched(self, drive: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
         return drive if self._harness.hooks is None else self._harness.hooks.watch(self, drive)
 
     async def _drive(self) -> None:
         last: list[TurnEvent] = []
-        prompt_at_work.set(self._prompt_id)  # of this task alone
+        prompt_at_work.set(self.prompt_id)  # of this task alone
+        run_at_work.set(self)
         self._underway = True
         try:
             await self._session.work.begin_after(self)
@@ -277,7 +279,7 @@ class Run(RunHandle[T]):
 
         if isinstance(error, Cancelled | BudgetExceeded) and self._turn is not None:
             record_stopped(self._history, self._turn.arrived)
-        is_refused = isinstance(error, Refused) and self._turns == 1
+        is_refused = isinstance(error, Refused) and self.turn == 1
         told = take_back(self._history, self._before) if is_refused else []
         if not self._begun:  # open calls are another run's
             return told
@@ -290,11 +292,16 @@ class Run(RunHandle[T]):
         return self._scheduler is not None and self._scheduler.cancel(call_id)
 
     @property
+    def usage(self) -> Usage:
+        """What it has used so far. From any thread: a tool may ask."""
+        return sum_usage([*self._history.entries[self._from_entry :], *self._under_way()])
+
+    @property
     def result(self) -> Result[T]:
         """How things stand; complete once the run has ended."""
         made = self._harness.bill.result_of(
             [*self._history.entries[self._from_entry :], *self._under_way()],
-            turns=self._turns,
+            turns=self.turn,
             requests=self._requests + self._harness.side_requests - self._side_requests_before,
             changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
             duration_ms=int((time.monotonic() - self._began_s) * 1000),

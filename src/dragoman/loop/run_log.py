@@ -20,7 +20,7 @@ _log = logging.getLogger("dragoman.runs")
 
 async def log_run(run: Any, drive: Awaitable[None]) -> None:
     """Carry a Run out and log it."""
-    label, emit = run._prompt_id, run._emit
+    label, emit = run.prompt_id, run._emit
     lines = _Lines(label)
     lines.clean.know(run._session.model.provider)
 

@@ -13,11 +13,11 @@ from dragoman.tools.description import load_description
 from dragoman.tools.names import escape_name, escape_relative_path, format_size, truncate_path
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.pathglob import find_files, is_pattern
-from dragoman.tools.reading import MAX_MEDIA_BYTES, Media, read_path, with_notes
+from dragoman.tools.reading import MAX_MEDIA_BYTES, read_path, with_notes
 from dragoman.tools.seen import SeenFiles
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace, file_kind
-from dragoman.values.contracts import BlobStore, Intent, Show, ToolOutput
+from dragoman.values.contracts import BlobStore, Intent, Media, Show, ToolOutput
 from dragoman.values.messages import Blob, Text, ToolSpec
 
 MAX_LINES = 2_000

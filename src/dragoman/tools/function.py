@@ -5,7 +5,8 @@
         "The weather in a city."
         return look_up(city)
 
-The schema comes from the annotations, the description from the docstring. Whatever the function returns becomes the result.
+The schema comes from the annotations, the description from the docstring. Whatever the function returns becomes the result. A parameter
+annotated `ToolContext` receives what it may know of its call.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.docstring import read_docstring
 from dragoman.tools.registry import check_name
+from dragoman.tools.returned import to_output
+from dragoman.tools.tool_context import ToolContext, is_context
 from dragoman.values.contracts import Intent, Show, ToolOutput
 from dragoman.values.errors import InputError, ToolBroken
-from dragoman.values.messages import Blob, FileRef, Text, ToolKind, ToolSpec
+from dragoman.values.messages import ToolKind, ToolSpec
 
 if TYPE_CHECKING:
     from inspect import Parameter
@@ -43,13 +46,24 @@ SHOW = "show"
 MAX_TITLE_CHARS = 120
 
 
+def _show_nobody(text: str) -> None:
+    return
+
+
 @overload
 def tool(
-    function: Callable[P, R], /, *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other"
+    function: Callable[P, R],
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    read_only: bool = False,
+    kind: ToolKind = "other",
+    timeout_s: float | None = None,
 ) -> FunctionTool[P, R]: ...
 @overload
 def tool(
-    *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other"
+    *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other", timeout_s: float | None = None
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -59,14 +73,17 @@ def tool(
     description: str = "",
     read_only: bool = False,
     kind: ToolKind = "other",
+    timeout_s: float | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """A function, sync or async, as a Tool: `@tool`, `@tool(read_only=True)` or `tool(function, name=…)`.
 
-    read_only: it changes nothing, so it may run in parallel and without approval. Raises InputError if the signature has no JSON schema.
+    read_only: it changes nothing, so it may run in parallel and without approval. timeout_s: after so many seconds it is cancelled, and the
+    model is told so. Raises InputError if the signature has no JSON schema.
     """
+    options: Any = {"name": name, "description": description, "read_only": read_only, "kind": kind, "timeout_s": timeout_s}
     if function is None:
-        return lambda function: FunctionTool(function, name=name, description=description, read_only=read_only, kind=kind)
-    return FunctionTool(function, name=name, description=description, read_only=read_only, kind=kind)
+        return lambda function: FunctionTool(function, **options)
+    return FunctionTool(function, **options)
 
 
 class FunctionTool(Generic[P, R]):
@@ -80,6 +97,7 @@ class FunctionTool(Generic[P, R]):
         description: str = "",
         read_only: bool = False,
         kind: ToolKind = "other",
+        timeout_s: float | None = None,
     ) -> None:
         name = name or getattr(function, "__name__", "")
         if not name.isidentifier() and name == getattr(function, "__name__", ""):
@@ -89,12 +107,16 @@ class FunctionTool(Generic[P, R]):
         parameters = _parameters(function, name)
         self._function: Callable[..., Any] = function
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
-        self._takes_show = SHOW in parameters
-        self._positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY and key != SHOW]
+        self._positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
+        self._takes_show = parameters.pop(SHOW, None) is not None
         hints = _hints(function, name)
+        self._context_key = _context_parameter(name, hints, parameters)
+        parameters.pop(self._context_key, None)
         self._models = _pydantic_types(hints, parameters)
         self._arguments = _arguments_type(name, hints | dict.fromkeys(self._models, Any), parameters, parameter_texts)
         schema = _schema(self._arguments, name, parameters, self._models)
+        self.timeout_s = _check_timeout(name, timeout_s)
+        """How long it may run; 0: as long as it takes."""
         self.spec = ToolSpec.of(name, description or about, schema, kind=kind, read_only=read_only)
         self.__name__ = name
         self.__doc__ = function.__doc__
@@ -117,10 +139,8 @@ class FunctionTool(Generic[P, R]):
             given = self.convert(args)
         except msgspec.ValidationError as error:
             return results.error_output(f"{self.spec.name} was not run: its arguments do not fit ({error})", "invalid_arguments")
-        if self._takes_show:
-            given[SHOW] = show
         try:
-            return _to_output(await self.call(given), self.spec.name)
+            return await to_output(await self.call(given, show), self.spec.name)
         except ToolBroken:
             raise
         except (Exception, SystemExit) as error:
@@ -137,12 +157,24 @@ class FunctionTool(Generic[P, R]):
                 raise msgspec.ValidationError(f"{key}: {error}") from None
         return given
 
-    async def call(self, given: dict[str, Any]) -> object:
+    async def call(self, given: dict[str, Any], show: Show = _show_nobody) -> object:
         """Call the function with converted arguments; a plain one in a thread of its own."""
+        if self._takes_show:
+            given[SHOW] = show
+        if not self._context_key:
+            return await self._call(given, None)
+        context = given[self._context_key] = ToolContext.of(show)
+        try:
+            return await self._call(given, context)
+        except asyncio.CancelledError:
+            context.cancel()  # a thread that the function has started may look
+            raise
+
+    async def _call(self, given: dict[str, Any], context: ToolContext[Any] | None) -> object:
         first = [given.pop(key) for key in self._positional if key in given]
         if self._is_async:
             return await self._function(*first, **given)
-        returned = await _in_own_thread(lambda: self._function(*first, **given))
+        returned = await _in_own_thread(lambda: self._function(*first, **given), context)
         return await returned if isinstance(returned, Awaitable) else returned
 
 
@@ -166,7 +198,23 @@ def _pydantic_types(hints: Mapping[str, Any], parameters: Mapping[str, Parameter
         return {}
     from dragoman.values.typed import is_of_pydantic, typed
 
-    return {key: typed(hints[key]) for key in parameters if key in hints and key != SHOW and is_of_pydantic(hints[key])}
+    return {key: typed(hints[key]) for key in parameters if key in hints and is_of_pydantic(hints[key])}
+
+
+def _context_parameter(name: str, hints: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> str:
+    """The one that receives the ToolContext; empty if none does."""
+    found = [key for key in parameters if is_context(hints.get(key))]
+    if len(found) > 1:
+        raise InputError(say("tools.function_contexts", name=name, parameters=", ".join(found)))
+    return found[0] if found else ""
+
+
+def _check_timeout(name: str, timeout_s: object) -> float:
+    if timeout_s is None:
+        return 0.0
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not timeout_s > 0:
+        raise InputError(say("tools.function_timeout", name=name, given=timeout_s))
+    return float(timeout_s)
 
 
 def _arguments_type(
@@ -176,8 +224,6 @@ def _arguments_type(
     try:
         fields: list[Any] = []
         for key, parameter in parameters.items():
-            if key == SHOW:
-                continue
             hint = _annotate(hints.get(key, Any), parameter_texts.get(key, ""))
             optional = parameter.default is not parameter.empty
             fields.append((key, hint | msgspec.UnsetType, msgspec.UNSET) if optional else (key, hint))
@@ -235,50 +281,16 @@ def _as_default(default: object) -> Any:
         return None
 
 
-# --- results ---------------------------------------------------------------------------------------------------------------------
-
-
-def _to_output(value: object, name: str) -> ToolOutput:
-    match value:
-        case ToolOutput():
-            return value
-        case None:
-            return ToolOutput()
-        case str():
-            return ToolOutput((Text(value),))
-        case Text() | Blob() | FileRef():
-            return ToolOutput((value,))
-        case list() | tuple() if any(isinstance(item, Text | Blob | FileRef) for item in value):
-            return ToolOutput(tuple(item if isinstance(item, Text | Blob | FileRef) else Text(_text(item)) for item in value))
-    try:
-        return ToolOutput((Text(_text(value)),))
-    except (TypeError, ValueError, RecursionError) as error:
-        words = f"{name} returned a {type(value).__name__}, which cannot be written as JSON ({error}): let it return a str"
-        return results.error_output(words, "exception")
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else jsontext.dumps(msgspec.to_builtins(value, enc_hook=_plain_model, str_keys=True))
-
-
-def _plain_model(value: object) -> object:
-    """A pydantic model as what JSON can write."""
-    if isinstance(value, str):
-        return str(value)
-    if (dump := getattr(value, "model_dump", None)) is not None:
-        return dump(mode="json")
-    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
-
-
 def _json(value: object, indent: int = -1) -> str:
     data = jsontext.encode(value)
     return (msgspec.json.format(data, indent=indent) if indent >= 0 else data).decode()
 
 
-async def _in_own_thread(function: Callable[[], object]) -> object:
+async def _in_own_thread(function: Callable[[], object], context_of_call: ToolContext[Any] | None) -> object:
     """Run it in a daemon thread, which does not keep the program from exiting.
 
-    A function cannot be interrupted. When cancelled, we wait for it, so that the caller knows whether it stopped.
+    A function cannot be interrupted. When cancelled, we wait for it, so that the caller knows whether it stopped; one that takes a
+    ToolContext sees there that it should.
     """
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     done: asyncio.Future[object] = loop.create_future()
@@ -307,6 +319,8 @@ async def _in_own_thread(function: Callable[[], object]) -> object:
     try:
         await asyncio.wait([done])
     except asyncio.CancelledError:
+        if context_of_call is not None:
+            context_of_call.cancel()
         done.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait([done])
         raise

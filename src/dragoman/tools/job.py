@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import msgspec
@@ -15,6 +17,11 @@ from dragoman.values.events import ToolCallFinished, ToolState
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import text_of
 from dragoman.values.record import ToolOutcome
+
+ShowMore = Callable[..., None]
+"""The Show of a call. Beside the text it takes progress: `show("", "reading page 3", 3, 10)`."""
+call_at_work: ContextVar[tuple[ToolCall, ShowMore] | None] = ContextVar("call_at_work", default=None)
+"""The call that the current task carries out, as it was meant, and what shows its output. A tuple: nothing else is made for a call."""
 
 
 class CallReport(msgspec.Struct, frozen=True):
@@ -65,6 +72,7 @@ class Job:
         self.duration_ms = 0
         self.stopping = ""
         """Why it is being stopped; empty if it is not."""
+        self.is_timed_out = False
         self.timer: asyncio.TimerHandle | None = None
         self.is_abandoned = False
         self.output: ToolOutput | None = None
@@ -102,6 +110,8 @@ class Job:
         words = results.stopped_output(
             self.stopping, began=began, read_only=self.read_only, abandoned=self.is_abandoned, returned=returned if began else None
         )
+        if self.is_timed_out:
+            return self.end(msgspec.structs.replace(words, error_type="timeout"), "failed")
         self.end(words, "cancelled")
 
     def salvage(self) -> None:
@@ -126,6 +136,23 @@ class Job:
         self.is_abandoned = True
         _abandoned.add(task)
         task.add_done_callback(_forget)
+
+
+def make_jobs(calls: Sequence[ToolCall], registry: Registry, max_calls: int) -> list[Job]:
+    """A job for each call; those that will not be run have ended."""
+    jobs, seen = list[Job](), set[str]()
+    for position, call in enumerate(calls):
+        job = Job(call, registry.get(call.name))
+        if call.id in seen:
+            # Ids are made unique when an answer is read. Record and events identify calls by id, so a duplicate gets no result.
+            job.is_duplicate = True
+            job.end(results.error_output(f"not run: another call has the id {call.id!r} already", "duplicate_id"), "not_run")
+        elif position >= max_calls:
+            words = f"not run: at most {max_calls} calls are run at a time. Make the rest of them later"
+            job.end(results.error_output(words, "too_many_calls"), "not_run")
+        seen.add(call.id)
+        jobs.append(job)
+    return jobs
 
 
 def read_call(job: Job, registry: Registry, align: Align | None, max_chars: int) -> None:
@@ -173,6 +200,13 @@ def refuse(job: Job, error: BaseException) -> None:
     """Where no answer can be had, the answer is no."""
     failure = results.exception_output(error, job.call.name)
     job.end(results.denied_output(f"whether it may run could not be decided ({type(error).__name__}: {error})", failure.extras), "refused")
+
+
+def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(function, *args)
+    except RuntimeError:
+        pass  # the loop is closed: no one is listening
 
 
 _abandoned: set[asyncio.Future[Any]] = set()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import msgspec
-
 from dragoman.tools.names import format_size, truncate_path
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.seen import SeenFiles, state_of
@@ -13,15 +11,9 @@ from dragoman.tools.textfile import binary_refusal, media_type
 from dragoman.tools.window import CHUNK_BYTES, FileReading, read_head, read_window
 from dragoman.tools.worker import Stop
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
+from dragoman.values.contracts import Media
 
 MAX_MEDIA_BYTES = 20_000_000
-
-
-class Media(msgspec.Struct, frozen=True):
-    """A whole image or PDF."""
-
-    mime: str
-    data: bytes
 
 
 def read_path(
@@ -40,7 +32,7 @@ def read_path(
                         f"{shown} is too large to look at ({mime}, {size}): make it smaller than 20 MB with run_shell", "too_large"
                     )
                 seen.note(path, state_of(data))
-                return Media(mime, data)
+                return Media(data, mime)
             reading = read_window(descriptor, status, first_line, max_lines, max_chars, stop)
     except PathRefusal as refused:
         if refused.error_type == "not_found":

@@ -17,7 +17,7 @@ from typing import Any
 from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
-from dragoman.tools.job import CallReport, Job, finished_event, intent_or_end, read_call, refuse
+from dragoman.tools.job import CallReport, Job, call_at_work, call_in_loop, finished_event, intent_or_end, make_jobs, read_call, refuse
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
 from dragoman.values.contracts import Align, Allow, Around, Decide, Deny, Ledger, ToolOutput
@@ -91,7 +91,7 @@ class Scheduler:
         self.started.clear()
         self._jobs = []
         try:
-            self._jobs = self._make_jobs(calls)
+            self._jobs = make_jobs(calls, self._registry, self._max_calls)
             await self._drive()
         except (Exception, asyncio.CancelledError):
             await self._stop_all()
@@ -163,21 +163,6 @@ class Scheduler:
 
     # --- the stages of one call
 
-    def _make_jobs(self, calls: Sequence[ToolCall]) -> list[Job]:
-        jobs, seen = list[Job](), set[str]()
-        for position, call in enumerate(calls):
-            job = Job(call, self._registry.get(call.name))
-            if call.id in seen:
-                # Ids are made unique when an answer is read. Record and events identify calls by id, so a duplicate gets no result.
-                job.is_duplicate = True
-                job.end(results.error_output(f"not run: another call has the id {call.id!r} already", "duplicate_id"), "not_run")
-            elif position >= self._max_calls:
-                words = f"not run: at most {self._max_calls} calls are run at a time. Make the rest of them later"
-                job.end(results.error_output(words, "too_many_calls"), "not_run")
-            seen.add(call.id)
-            jobs.append(job)
-        return jobs
-
     def _validate(self, job: Job) -> None:
         self._update(job, "validating")
         if job.is_open:
@@ -240,8 +225,12 @@ class Scheduler:
         self.started.add(job.call.id)
         self._update(job, "executing")
         job.began_s = time.monotonic()
+        if timeout_s := getattr(job.tool, "timeout_s", 0):
+            job.timer = self._loop.call_later(timeout_s, self._time_out, job, timeout_s)
+        show = partial(self._show, job)
+        call_at_work.set((job.meant, show))  # of this task alone
         try:
-            run = partial(job.tool.run, job.args, lambda text: self._show(job, text))
+            run = partial(job.tool.run, job.args, show)
             output = await (run() if self.around is None else self.around(job.meant, run))
         except ToolBroken:
             raise
@@ -277,11 +266,12 @@ class Scheduler:
             raise error  # not the tool's error but the ledger's or the event consumer's
         job.end(task.result())
 
-    def _show(self, job: Job, text: str) -> None:
+    def _show(self, job: Job, text: str, progress: str = "", done: float | None = None, total: float | None = None) -> None:
         if threading.get_ident() != self._thread_id:
-            return _call_in_loop(self._loop, self._show, job, text)
-        if text and job.is_open and not job.is_abandoned:
-            self._emit(ToolCallUpdated(job.call.id, "executing", jsontext.valid_unicode(str(text))))
+            return call_in_loop(self._loop, self._show, job, text, progress, done, total)
+        if (text or progress or done is not None) and job.is_open and not job.is_abandoned:
+            text, progress = jsontext.valid_unicode(str(text)), jsontext.valid_unicode(str(progress))
+            self._emit(ToolCallUpdated(job.call.id, "executing", text, progress, done, total))
 
     # --- ending
 
@@ -312,6 +302,11 @@ class Scheduler:
             job.task.cancel()
             job.timer = self._loop.call_later(STOP_S, self._abandon, job)
         self._wake()
+
+    def _time_out(self, job: Job, timeout_s: float) -> None:
+        if job.is_open and not job.stopping and not job.has_run:
+            job.is_timed_out = True
+            self._stop(job, f"{job.call.name} was ended: it took longer than {timeout_s:g} s.")
 
     def _abandon(self, job: Job) -> None:
         if job.is_open and job.task is not None and not job.task.done():
@@ -366,10 +361,3 @@ class Scheduler:
         job.state = state
         if not job.is_duplicate:
             self._emit(ToolCallUpdated(job.call.id, state))
-
-
-def _call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
-    try:
-        loop.call_soon_threadsafe(function, *args)
-    except RuntimeError:
-        pass  # the loop is closed: no one is listening

@@ -16,6 +16,7 @@ from dragoman.values.events import ResponseFinished, StreamEvent
 from dragoman.values.messages import Blob, FileRef, Request, Response, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.record import Entry, ToolOutcome
+from dragoman.values.usage import Usage
 
 prompt_at_work = ContextVar("prompt_at_work", default="")
 """The id of the prompt that the current task works on; empty outside a run. For logs: so it need not pass through every call."""
@@ -182,6 +183,14 @@ class Ledger(Protocol):
     async def sync(self) -> None: ...
 
 
+class Media(msgspec.Struct, frozen=True):
+    """Bytes for the model, as a function that is a tool returns them: an image, a PDF, a sound. The session keeps them."""
+
+    data: bytes
+    mime: str = ""
+    """Empty: told by the bytes, for the images and PDFs that models accept."""
+
+
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool's result, separately for its three readers."""
 
@@ -238,10 +247,50 @@ class Tool(Protocol):
         ...
 
     # A tool whose `intend` may take long also has `async def prepare_intent(self, args)`. It is awaited first; `intend` is quick after it.
+    # One that may run only so long has `timeout_s`: after that it is cancelled, and the model is told so.
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         """Do it. When cancelled, it leaves nothing running behind and lets CancelledError through."""
         ...
+
+
+class RunAtWork(Protocol):
+    """The run that a tool works for. All of it may be used from any thread."""
+
+    @property
+    def prompt_id(self) -> str: ...
+
+    @property
+    def turn(self) -> int:
+        """How often the model was asked in this run, from 1; an answer that was asked for again counts once."""
+        ...
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def deps(self) -> Any:
+        """What the embedder's own tools work with."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """What the run has used so far."""
+        ...
+
+    @property
+    def blobs(self) -> BlobStore:
+        """Where the session keeps the bytes of images and files."""
+        ...
+
+    def cancel(self) -> None:
+        """End the run, with everything it does. Returns at once."""
+        ...
+
+
+run_at_work: ContextVar[RunAtWork | None] = ContextVar("run_at_work", default=None)
+"""The run that the current task works for; None outside. So a tool finds its run through every wrapper, and agents that run side by side
+find each its own."""
 
 
 class Allow(msgspec.Struct, frozen=True):

@@ -162,6 +162,13 @@ class ToolCallUpdated(msgspec.Struct, frozen=True, tag="tool_call_updated"):
     call_id: str
     state: ToolState
     output_delta: str = ""
+    """What the tool has put out since the last update."""
+    progress: str = ""
+    """What it is doing now, in words, in the place of what it said before."""
+    done: float | None = None
+    """How far it is, where it tells."""
+    total: float | None = None
+    """How much there is to do, where that is known."""
 
 
 class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):

@@ -75,6 +75,10 @@ class WrappingTool:
     def spec(self) -> ToolSpec:
         return self.tool.spec
 
+    @property
+    def timeout_s(self) -> float:
+        return getattr(self.tool, "timeout_s", 0.0)
+
     def intend(self, args: Mapping[str, Any]) -> Intent:
         return self.tool.intend(args)
 

@@ -18,6 +18,10 @@ TEXTS = {
     "tools.function_variadic": "{name} takes *{parameter}, but a model needs each parameter by name; wrap it in a function of your own",
     "tools.function_parameters": "the parameters of {name} cannot be described to a model: {reason}",
     "tools.function_annotations": "the annotations of {name} cannot be read: {reason}",
+    "tools.function_timeout": "timeout_s of {name} is {given!r}; give the seconds it may take, more than 0",
+    "tools.function_contexts": "{name} takes a ToolContext twice ({parameters}); one is enough",
+    "tools.media_unknown": 'what these bytes are is not told by how they begin; give their type: Media(data, "audio/wav")',
+    "tools.media_outside": "it returned an image or a file, and outside a run there is no session that could keep it",
     # --- tools of another program
     "tools.discovery_two_commands": "discovering tools needs two commands: one that lists them and one that calls them",
     "tools.discovery_not_run": "the tool discovery command {command!r} cannot be run: {reason}",
