@@ -176,10 +176,12 @@ def test_a_call_is_one_line_when_it_has_ended(eyes: Eyes) -> None:
         ToolCallRequested(CALL),
         ToolCallUpdated("c1", "executing"),
         ToolCallUpdated("c1", "executing", "half way\nnearly"),
+        ToolCallUpdated("c1", "executing", progress="line 3", done=3, total=12),
         ToolCallFinished("c1", (), display="12 lines\nand more"),
     )
     assert shown.splitlines()[-1] == "● read_file a.txt ✓ 12 lines"
     assert "… nearly" in shown
+    assert "… 3/12 line 3" in shown
 
 
 def test_a_command_that_failed_says_how_it_ended(eyes: Eyes) -> None:

@@ -67,7 +67,11 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     (ToolCallRequested(CALL), {"type": "tool_use", "id": "c1", "name": "read_file", "args": {"file_path": "a"}}),
     (ToolCallRequested(ToolCall("c1", "x", "[1")), {"type": "tool_use", "id": "c1", "name": "x", "args": "[1"}),
     (ToolCallConfirmation(CALL), None),
-    (ToolCallUpdated("c1", "executing", "…"), None),
+    (
+        ToolCallUpdated("c1", "executing", progress="page 3", done=3, total=10),
+        {"type": "tool_progress", "id": "c1", "text": "page 3"} | {"done": 3, "total": 10},
+    ),
+    (ToolCallUpdated("c1", "executing", progress="looking"), {"type": "tool_progress", "id": "c1", "text": "looking"}),
     (
         ToolCallFinished("c1", (tool_result(CALL, "text", Blob("image/png", "0", 9)),), "shown"),
         {
@@ -160,6 +164,11 @@ def test_each_event_is_told(event: TurnEvent, told: dict[str, Any] | None) -> No
     assert stream_json.event_data(event) == told
 
 
+@pytest.mark.parametrize("event", [ToolCallUpdated("c1", "executing", "…"), ToolCallUpdated("c1", "success")])
+def test_states_and_output_as_it_comes_are_not_told(event: TurnEvent) -> None:
+    assert stream_json.event_data(event) is None
+
+
 def test_the_documented_table_is_what_happens() -> None:
     rows = dict(re.findall(r"^\| `([A-Z]\w+)` \| (.*) \|$", DOCS, re.MULTILINE))
     assert set(rows) == {kind.__name__ for kind in typing.get_args(TurnEvent)} == {type(event).__name__ for event, _ in EXAMPLES}
@@ -187,7 +196,7 @@ def test_the_documented_fields_are_those_that_are_sent() -> None:
     for told in lines:
         sent.setdefault(told["type"], set()).update(set(told) - {"type"})
     assert set(rows) == set(sent)
-    for kind in ("init", "thought", "tool_use", "tool_result", "result"):
+    for kind in ("init", "thought", "tool_use", "tool_progress", "tool_result", "result"):
         assert rows[kind] == sent[kind], kind
     assert rows["message"] == sent["message"] - {"citation"}
 

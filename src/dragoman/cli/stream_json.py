@@ -89,7 +89,9 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "tool_use", "id": call.id, "name": call.name, "args": call.arguments if args is None else args}
         case ToolCallFinished():
             return _result_data(event)
-        case ResponseStarted() | PromptAccepted() | ToolCallConfirmation() | ToolCallUpdated():
+        case ToolCallUpdated():
+            return _progress_data(event)
+        case ResponseStarted() | PromptAccepted() | ToolCallConfirmation():
             return None
         case SavingChanged():
             return _warning("saving", event.reason) | {"saved": event.saved}
@@ -140,6 +142,16 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
 
 def _warning(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "severity": "warning", "error_type": kind, "message": message}
+
+
+def _progress_data(event: ToolCallUpdated) -> dict[str, Any] | None:
+    """How far a call is, where its tool tells. Changes of state are not told, nor output as it comes: the result has it."""
+    if not event.progress and event.done is None:
+        return None
+    count = {"done": event.done, "total": event.total}
+    return {"type": "tool_progress", "id": event.call_id, "text": event.progress} | {
+        key: value for key, value in count.items() if value is not None
+    }
 
 
 def _result_data(event: ToolCallFinished) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class TerminalReport:
         call = self._calls.get(event.call_id)
         if call is None or event.state != "executing":
             return
-        output = event.output_delta.strip().rpartition("\n")[2]
+        output = event.progress_line or event.output_delta.strip().rpartition("\n")[2]
         self._screen.transient_line(say("call_running", title=call_lines.title(call), output=output))
 
     def _show_result(self, event: ToolCallFinished) -> None:

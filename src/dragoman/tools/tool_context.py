@@ -18,6 +18,7 @@ from dragoman.tools.textfile import media_type
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore, Media, RunAtWork, Show, run_at_work
 from dragoman.values.errors import InputError
+from dragoman.values.events import ToolCallUpdated
 from dragoman.values.messages import Blob
 from dragoman.values.usage import Usage
 
@@ -77,7 +78,7 @@ class ToolContext(Generic[D]):
         if self._report is not None:
             self._report("", text, done, total)
         elif self._show is not None:  # somebody put a Show of their own in its place, which takes text
-            self._show(_in_words(text, done, total))
+            self._show(ToolCallUpdated(self.call_id, "executing", "", text, done, total).progress_line + "\n")
 
     # --- ending
 
@@ -131,11 +132,6 @@ def is_context(hint: object) -> bool:
     if hint is ToolContext or origin is ToolContext:
         return True
     return origin in (Annotated, Union, UnionType) and any(is_context(each) for each in get_args(hint))
-
-
-def _in_words(text: str, done: float | None, total: float | None) -> str:
-    count = "" if done is None else f"{done:g}" if total is None else f"{done:g}/{total:g}"
-    return " ".join(each for each in (count, text) if each) + "\n"
 
 
 class _NoRun:

@@ -170,6 +170,12 @@ class ToolCallUpdated(msgspec.Struct, frozen=True, tag="tool_call_updated"):
     total: float | None = None
     """How much there is to do, where that is known."""
 
+    @property
+    def progress_line(self) -> str:
+        """The progress in one line: `3/10 page 3`. Empty where none is told."""
+        count = "" if self.done is None else f"{self.done:g}" if self.total is None else f"{self.done:g}/{self.total:g}"
+        return " ".join(each for each in (count, self.progress) if each)
+
 
 class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     call_id: str
