@@ -20,6 +20,7 @@ SAYS = {
     "05_own_tool.py": ["High water in Muscat", "[2 calls, 0 failures]"],
     "06_events.py": ["~ **Plan**", "+We reached the harbour.", "? $ git push --force", "no pushing today", "\nWe reached the harbour.\n"],
     "07_typed_output.py": ["Muscat, berth 3: 13.5 m", "[3 turns]"],
+    "08_dependencies.py": ["2/3 berth 2", "the model is shown image/png", "13.5 m.", "2.0 m today", "2.0 m, measured for Hasan"],
 }
 
 

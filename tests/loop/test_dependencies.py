@@ -7,7 +7,7 @@ import base64
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 
@@ -85,6 +85,23 @@ def test_an_output_function_finds_them_too() -> None:
     provider = ScriptedProvider('call: final_answer {"harbour": "Muscat"}')
     with dm.Agent(provider, deps=Almanac("1842"), output=chosen) as agent:
         assert agent.run_sync("Which?").output == "Muscat by 1842, turn 1"
+
+
+def test_type_checkers_know_them() -> None:
+    def name_of(context: dm.ToolContext[Almanac]) -> str:
+        assert_type(context.deps, Almanac)
+        return context.deps.name
+
+    def use(agent: dm.Agent[Almanac]) -> None:
+        assert_type(agent, dm.Agent[Almanac, str])
+
+    assert_type(dm.tool(name_of)(dm.ToolContext(Almanac("1842"))), str)
+    with dm.Agent(ScriptedProvider(""), deps=Almanac("1842"), tools=[name_of]) as agent:
+        use(agent)
+    with dm.Agent[Almanac](ScriptedProvider(""), tools=[name_of]) as later:
+        use(later)
+    with dm.Agent(ScriptedProvider("")) as without:
+        assert_type(without, dm.Agent[None, str])
 
 
 # --- the run

@@ -57,6 +57,8 @@ else:
     from typing import TypeVar
 
     D, Deps, U = TypeVar("D"), TypeVar("Deps"), TypeVar("U")
+_AGENTS: Any = UNSET
+"""In the place of dependencies that were not given: those of the agent."""
 Named = str | Provider | Connector | None
 Prompt = Content | Iterable[Content] | None
 
@@ -76,21 +78,17 @@ class Agent(BetweenRuns, Generic[D, T]):
         return GenericAlias(cls, types)  # `Agent[Deps]` too: defaults of type variables came with Python 3.13
 
     @overload
-    def __init__(
-        self: Agent[Deps, str], model: Named, *, deps: Deps = ..., output: None = None, **options: Unpack[AgentOptions]
-    ) -> None: ...
+    def __init__(self, model: Named, *, deps: D = ..., output: None = None, **options: Unpack[AgentOptions]) -> None: ...
     @overload
-    def __init__(self: Agent[Deps, U], model: Named, *, deps: Deps = ..., output: type[U], **options: Unpack[AgentOptions]) -> None: ...
+    def __init__(self, model: Named, *, deps: D = ..., output: type[T], **options: Unpack[AgentOptions]) -> None: ...
     @overload
-    def __init__(
-        self: Agent[Deps, U], model: Named, *, deps: Deps = ..., output: Callable[..., Awaitable[U]], **options: Unpack[AgentOptions]
-    ) -> None: ...
+    def __init__(self, model: Named, *, deps: D = ..., output: Callable[..., Awaitable[T]], **options: Unpack[AgentOptions]) -> None: ...
     @overload
-    def __init__(
-        self: Agent[Deps, U], model: Named, *, deps: Deps = ..., output: Callable[..., U], **options: Unpack[AgentOptions]
-    ) -> None: ...
+    def __init__(self, model: Named, *, deps: D = ..., output: Callable[..., T], **options: Unpack[AgentOptions]) -> None: ...
     @overload
-    def __init__(self: Agent[Deps, Any], model: Named, *, deps: Deps = ..., output: Any, **options: Unpack[AgentOptions]) -> None: ...
+    def __init__(self: Agent[None, Any], model: Named, *, output: Any, **options: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(self: Agent[Deps, Any], model: Named, *, deps: Deps, output: Any, **options: Unpack[AgentOptions]) -> None: ...
     def __init__(
         self,
         model: Named,
@@ -143,7 +141,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         self,
         prompt: Prompt = None,
         *,
-        deps: Any = UNSET,
+        deps: Any = _AGENTS,
         output: Any = None,
         search: SearchMode | None = None,
         settings: Settings | None = None,
@@ -157,7 +155,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         place of `limits.budget` and beside the budget of the agent, and `instructions` are added to the system prompt.
         """
         check_options(budget=budget, instructions=instructions)
-        deps = self._harness.deps if deps is UNSET else deps
+        deps = self._harness.deps if deps is _AGENTS else deps
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
@@ -189,7 +187,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         self,
         prompt: Prompt = None,
         *,
-        deps: Any = UNSET,
+        deps: Any = _AGENTS,
         output: Any = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
@@ -206,7 +204,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         self,
         prompt: Prompt = None,
         *,
-        deps: D = UNSET,  # type: ignore[assignment]
+        deps: D = _AGENTS,
         output: Any = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
