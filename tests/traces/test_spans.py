@@ -472,6 +472,19 @@ def test_a_cancel_of_one_call(collected: Collected) -> None:
     assert collected.one("invoke_agent").status.status_code is StatusCode.UNSET
 
 
+def test_a_tool_that_takes_too_long_and_knows_its_call(collected: Collected) -> None:
+    seen: list[str] = []
+
+    @dm.tool(timeout_s=0.05)
+    async def look(context: dm.ToolContext, what: str) -> None:
+        seen.append(context.call_id)
+        await asyncio.sleep(30)
+
+    ask("gemini", ONE_CALL, look)
+    assert failed(collected.one("execute_tool")) == "timeout"
+    assert [attributes(collected.one("execute_tool"))["gen_ai.tool.call.id"]] == seen
+
+
 def test_a_refused_answer(collected: Collected) -> None:
     with pytest.raises(dm.errors.Refused):
         ask("anthropic", "text: I\nfinish: refusal")

@@ -128,7 +128,7 @@ class TracedScheduler(Scheduler):
 
     def _start(self, job: Job) -> None:
         assert job.tool is not None
-        job.tool = _TracedTool(job.tool, job.call, self._instruments)
+        job.tool = _TracedTool(job.tool, job, self._instruments)
         super()._start(job)
 
     def _record(self, job: Job, output: ToolOutput) -> CallReport:
@@ -143,20 +143,20 @@ class TracedScheduler(Scheduler):
 class _TracedTool(WrappingTool):
     """One call's tool, with the span around its run."""
 
-    def __init__(self, tool: Tool, call: ToolCall, instruments: Instruments) -> None:
+    def __init__(self, tool: Tool, job: Job, instruments: Instruments) -> None:
         super().__init__(tool)
-        self._call = call
+        self._job = job
         self._instruments = instruments
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
-        span = _start_call(self._instruments, self._call, self.spec, args)
+        span = _start_call(self._instruments, self._job.call, self.spec, args)
         token = otel_context.attach(trace.set_span_in_context(span))
         try:
             output = await self.tool.run(args, show)
             _describe_output(self._instruments, span, output)
             return output
         except BaseException as error:
-            _fail_call(self._instruments, span, error_type(error), str(error))
+            _fail_call(self._instruments, span, "timeout" if self._job.is_timed_out else error_type(error), str(error))
             raise
         finally:
             otel_context.detach(token)
