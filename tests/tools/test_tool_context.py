@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
 import dragoman as dm
 from dragoman.tools.function import FunctionTool
+from dragoman.tools.output import CappedText, Outputs
 from dragoman.tools.scheduler import STOP_S
 from dragoman.values.contracts import Media, Show, ToolOutput
 from dragoman.values.errors import InputError
@@ -295,6 +298,42 @@ def test_any_tool_may_have_a_timeout() -> None:
     tool.timeout_s = 0.01  # type: ignore[attr-defined]
     (report,) = Bench([tool]).run(CALL)
     assert report.output.error_type == "timeout"
+
+
+def test_once_it_has_returned_it_is_in_time(tmp_path: Path) -> None:
+    """Its output is still to be written to a file, which takes as long as the disk does."""
+
+    class Slow(Outputs):
+        def cap(self, text: str, label: str) -> CappedText:
+            time.sleep(0.3)
+            return super().cap(text, label)
+
+    @dm.tool(timeout_s=0.2, read_only=True)
+    async def look(place: str) -> str:
+        return "x" * 2_000_000
+
+    (report,) = Bench([look], outputs=Slow(str(tmp_path), 1000)).run(CALL)
+    assert report.outcome == "finished"
+
+
+def test_a_call_that_was_cancelled_leaves_no_timer_behind() -> None:
+    async def go() -> list[object]:
+        began = asyncio.Event()
+
+        @dm.tool(timeout_s=3600, read_only=True)
+        async def look(place: str) -> None:
+            began.set()
+            await asyncio.sleep(30)
+
+        bench = Bench([look])
+        run = asyncio.create_task(bench.scheduler.run([CALL]))
+        await began.wait()
+        bench.scheduler.cancel("c1")
+        (report,) = await run
+        assert (report.outcome, report.output.error_type) == ("cancelled", "cancelled")
+        return [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
+
+    assert asyncio.run(go()) == []
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, "30", float("nan")])

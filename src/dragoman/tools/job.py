@@ -105,6 +105,11 @@ class Job:
         if self.timer is not None:
             self.timer.cancel()
 
+    def end_timeout(self) -> None:
+        """It has returned, or is being stopped: it can no longer take too long. A timer that waits for it to stop goes on."""
+        if self.timer is not None and not self.stopping:
+            self.timer.cancel()
+
     def end_stopped(self, returned: ToolOutput | None = None) -> None:
         began = self.began_s is not None
         words = results.stopped_output(

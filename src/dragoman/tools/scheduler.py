@@ -238,6 +238,7 @@ class Scheduler:
             output = results.exception_output(error, job.call.name)
         finally:
             job.duration_ms = int((time.monotonic() - job.began_s) * 1000)
+            job.end_timeout()
         return await results.prepare_to_send(output, job.call.name, None if job.is_abandoned else self._outputs)
 
     def _collect_result(self, job: Job) -> None:
@@ -295,6 +296,7 @@ class Scheduler:
                 self._emit(finished_event(report, job.repairs))
 
     def _stop(self, job: Job, why: str) -> None:
+        job.end_timeout()
         job.stopping = why
         if job.task is None:
             job.end_stopped()
