@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
@@ -21,6 +21,9 @@ from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallUpdated
 from dragoman.values.messages import Blob, Text, ToolCall
 from scheduling import Bench, PlainTool, text_of
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 CALL = ToolCall("c1", "look", '{"place": "Muscat"}')
@@ -67,6 +70,25 @@ def test_it_is_found_by_its_type_and_is_not_in_the_schema(function: Callable[...
     assert tool.spec.schema["required"] == ["place"]
     (report,) = Bench([tool]).run(CALL)
     assert text_of(report) == "look c1 Muscat"
+
+
+def test_dependencies_may_be_known_to_type_checkers_alone() -> None:
+    class Local:
+        pass
+
+    def of_local(context: dm.ToolContext[Local], place: str) -> str:
+        return place
+
+    def of_the_unseen(context: dm.ToolContext[Fraction | Local], place: str) -> str:
+        return place
+
+    def unknown_elsewhere(context: dm.ToolContext[Local], place: Local) -> str:
+        return "never made"
+
+    for function in (of_local, of_the_unseen):
+        assert list(FunctionTool(function).spec.schema["properties"]) == ["place"]
+    with pytest.raises(InputError, match="the annotations of unknown_elsewhere cannot be read: name 'Local' is not defined"):
+        dm.tool(unknown_elsewhere)
 
 
 def test_the_docstring_still_describes_the_other_parameters() -> None:

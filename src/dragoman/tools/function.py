@@ -15,6 +15,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,6 +45,7 @@ R = TypeVar("R")
 SHOW = "show"
 """A parameter of this name receives the Show callable; it is not part of the schema."""
 MAX_TITLE_CHARS = 120
+_CONTEXT_OF = re.compile(r"\bToolContext\[")
 
 
 def _show_nobody(text: str) -> None:
@@ -236,10 +238,22 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     while isinstance(function, functools.partial):
         function = function.func
     target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    try:
-        return get_type_hints(target, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
-        raise InputError(say("tools.function_annotations", name=name, reason=error)) from error
+    unknown: dict[str, Any] = {}
+    while True:
+        try:
+            return get_type_hints(target, None, unknown, include_extras=True)
+        except (NameError, TypeError, AttributeError) as error:
+            missing = getattr(error, "name", "")
+            if not isinstance(error, NameError) or missing in unknown or not _is_of_context(target, missing):
+                raise InputError(say("tools.function_annotations", name=name, reason=error)) from error
+            unknown[missing] = Any
+
+
+def _is_of_context(target: object, name: str) -> bool:
+    """Whether a name that is not known stands for dependencies alone, as in `ToolContext[Deps]`: that may be for type checkers only."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    uses = [hint for hint in getattr(target, "__annotations__", {}).values() if isinstance(hint, str) and word.search(hint)]
+    return bool(uses) and all(_CONTEXT_OF.search(hint) for hint in uses)
 
 
 def _annotate(hint: Any, description: str) -> Any:
