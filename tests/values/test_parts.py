@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dragoman import (
     Blob,
-    Citation,
     FileRef,
     InputError,
     Message,
@@ -25,6 +24,7 @@ from dragoman import (
     user,
 )
 from dragoman.messages import (
+    Citation,
     Opaque,
     append_to_last_text,
     check_roles,

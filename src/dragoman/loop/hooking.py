@@ -58,7 +58,7 @@ class Hooking:
         base = compose(harness, options)
         view = history.view
         step = Step(
-            deps=harness.deps,
+            deps=options.deps,
             session_id=harness.session.id,
             turn=turn,
             model=model.full_name,
