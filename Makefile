@@ -32,7 +32,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-quick recorded check check-fast system-parts install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-local crash many lock clean
+.PHONY: help run test test-quick recorded check check-fast types system-parts install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -55,12 +55,15 @@ test-quick: $(DEV) ## The tests that start hardly any process, in under a minute
 recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'
 	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(RECORDINGS)') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)
 
-check: check-fast test ## Everything that must pass before a commit: format, lint, types, tests
+check: check-fast types test ## Everything that must pass before a commit: format, lint, types, tests
 
 check-fast: $(DEV) ## The same without the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyrefly check
+
+types: $(DEV) ## Check the examples and typed use of the whole API with mypy and pyright, and that both refuse what is wrong
+	$(BIN)/python -m checks.types
 
 # Programs that tests drive. Without them those tests are skipped, on a build machine they fail.
 PARTS := bash tmux zsh fish
@@ -116,7 +119,7 @@ lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE
 	$(COMPILE) --group setup --output-file requirements/uv.txt
 
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) $(VENV)-checks build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-checks build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests benchmarks checks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BASE): requirements/uv.txt

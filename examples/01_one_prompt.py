@@ -24,6 +24,8 @@ async def ask(model: dm.Connection, prompt: str) -> None:
                     print(f"\n[trying again in {wait:.0f} s: {reason}]")
                 case dm.ResponseFinished(response=response):
                     report(model, response)
+                case _:
+                    pass
 
 
 def report(model: dm.Connection, response: dm.Response) -> None:

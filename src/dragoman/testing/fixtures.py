@@ -8,9 +8,9 @@ None of them needs an event loop: they serve plain tests, pytest-asyncio and any
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -21,6 +21,7 @@ from dragoman.testing.script import Source
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.testing.validity import Validated
 from dragoman.values.contracts import Provider
+from dragoman.values.profile import Profile
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,7 +30,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class MakeScripted(Protocol):
-    def __call__(self, script: Source, **options: Any) -> ScriptedProvider: ...
+    def __call__(
+        self,
+        script: Source,
+        /,
+        *,
+        name: str = "scripted",
+        model: str = "",
+        profile: Profile | None = None,
+        profiles: Mapping[str, Profile] | None = None,
+    ) -> ScriptedProvider: ...
 
 
 class MakeValidated(Protocol):
