@@ -119,7 +119,7 @@ lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE
 	$(COMPILE) --group setup --output-file requirements/uv.txt
 
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) $(VENV)-checks build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-checks $(VENV)-beside build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests benchmarks checks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BASE): requirements/uv.txt

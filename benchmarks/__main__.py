@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.table import Table, machine
 
 SUBJECTS = {
+    "beside": "the same 200 tool turns beside pydantic-ai and openai-agents, each in an environment of its own",
     "imports": "what importing costs, and `dragoman --version`",
     "first_byte": "from the start of a process to the first byte of its request",
     "decode": "reading a long stream: without a network, and over loopback HTTP",
