@@ -1,7 +1,7 @@
 """The same tool turns with Dragoman, pydantic-ai and openai-agents: CPU for each turn, memory and import, side by side in one run.
 
-Each library lives in an environment of its own (`.venv-beside/`, made from the package registry, the newest versions; `REFRESH=1` makes them
-anew), and Dragoman is installed there as anybody would install it. All of them ask one loopback service, which is another process.
+Each library lives in an environment of its own (`.venv-beside/`, made from the package registry, the newest versions; `REFRESH=1` makes
+them anew), and Dragoman is installed there as anybody would install it. All of them ask one loopback service, which is another process.
 `python -m benchmarks.beside serve TURNS` is the service.
 """
 
@@ -78,7 +78,8 @@ def run(quick: bool) -> list[Table]:
         table.rows.append([case, median(cpu), best(cpu), median(cpu) / ours, memory, median(taken["import", name]) - nothing])
     table.notes = [
         f"{', '.join(f'{name} {version_of(python, name)}' for name, python in pythons.items())}; {_pythons(pythons)}.",
-        f"A turn: the model calls a tool that returns a kilobyte, {turns} times one after the other in one run, over OpenAI's Chat protocol.",
+        f"A turn: the model calls a tool that returns a kilobyte, {turns} times one after the other in one run, over OpenAI's Chat "
+        "protocol.",
         "CPU is the client's process alone, from the prompt to the answer: median and least of the rounds, which take turns; the first is "
         "thrown away. Memory is the process's peak. Import is less what an empty program takes.",
         "`saved`: every step is synced to a log. `streamed`: with events as they come, which Dragoman always has; the other two ask for "

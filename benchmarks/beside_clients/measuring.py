@@ -1,4 +1,7 @@
-"""What all clients share: the prompt, what the tool returns, and the meter. It stands alone: each client runs in an environment of its own."""
+"""What all clients share: the prompt, what the tool returns, and the meter.
+
+It needs the standard library alone: each client runs in an environment of its own.
+"""
 
 import json
 import time

@@ -1,4 +1,7 @@
-"""openai-agents, as its pages show it. `openai_agents_client.py URL TURNS MODE`; MODE is `plain`, or `streamed`: with events, as ours always has."""
+"""openai-agents, as its pages show it. `openai_agents_client.py URL TURNS MODE`
+
+MODE is `plain`, or `streamed`: with events, as ours always has.
+"""
 
 import asyncio
 import sys

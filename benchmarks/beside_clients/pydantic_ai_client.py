@@ -1,4 +1,7 @@
-"""pydantic-ai, as its pages show it. `pydantic_ai_client.py URL TURNS MODE`; MODE is `plain`, or `streamed`: with events, as ours always has."""
+"""pydantic-ai, as its pages show it. `pydantic_ai_client.py URL TURNS MODE`
+
+MODE is `plain`, or `streamed`: with events, as ours always has.
+"""
 
 import asyncio
 import sys
