@@ -131,9 +131,10 @@ class Decider:
     def _facts_of(self, view: View) -> list[_Fact]:
         known, facts = self._facts, list[_Fact]()
         for outcome in view.outcomes:
-            fact = known.get(outcome.result.call_id)
-            if fact is None or fact.result is not outcome.result:  # an id may be reused after a rewind
-                fact = known[outcome.result.call_id] = _fact(outcome.result, self.settings.prune.rule)
+            result = outcome.result
+            fact = known.get(result.call_id)
+            if fact is None or fact.result is not result:  # an id may be reused after a rewind
+                fact = known[result.call_id] = _fact(result, self.settings.prune.rule)
             facts.append(fact)
         if len(known) > 4 * len(facts) + 4096:
             self._facts = {fact.result.call_id: fact for fact in facts}

@@ -420,4 +420,5 @@ def _answer_in(body: bytes, status: int, wire: Wire) -> Response | None:
 
 
 def _used_ids(request: Request) -> set[str]:
-    return {part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
+    answers = [message for message in request.messages if message.role == "assistant"]  # nobody else calls
+    return {part.id for message in answers for part in message.parts if isinstance(part, ToolCall)}

@@ -179,7 +179,7 @@ def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destinati
     system = [text for text in (request.system, format_instruction(request.settings, to.profile)) if text.strip()]
     if system:
         yield _system_message("\n\n".join(system), to)
-    after_tool = False
+    after_tool, uses_blocks = False, _uses_blocks(to)  # asked once: there may be thousands of messages
     items = list(_merge_runs(rendered, to)) if _merges_runs(to) else rendered
     for item in _mark_items(items) if _is_marked(to) else items:
         if item.results:
@@ -193,7 +193,7 @@ def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destinati
             if after_tool and to.profile.strict_template:
                 yield _assistant_message(_bridge(to), to)
             after_tool = False
-            yield b'{"role":"user","content":' + (b"[" + item.content + b"]" if _uses_blocks(to) else b'"' + item.content + b'"') + b"}"
+            yield b'{"role":"user","content":' + (b"[" + item.content + b"]" if uses_blocks else b'"' + item.content + b'"') + b"}"
 
 
 def _system_message(text: str, to: Destination) -> bytes:
@@ -217,6 +217,8 @@ def _mark_items(items: Sequence[Rendered]) -> list[Rendered]:
 
 
 def _assistant_message(item: Rendered, to: Destination) -> bytes:
+    if item.calls and item.reasoning is None and not (item.content or item.details):  # a call alone: most answers of a long run
+        return b'{"role":"assistant","content":null,"tool_calls":[' + item.calls + b"]}"
     pieces = [b'{"role":"assistant"']
     if item.details:
         pieces.append(b',"reasoning_details":[' + item.details + b"]")
