@@ -32,7 +32,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-quick recorded check check-fast types system-parts install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-local crash many lock clean
+.PHONY: help run test test-quick recorded check check-fast types system-parts install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -101,6 +101,10 @@ bench-context: $(DEV) ## What pruning costs and saves on real sessions, and how 
 
 bench-text-tools: $(DEV) ## Calls read out of text: what is right, by format, and how fast
 	$(BIN)/python -m benchmarks.text_tools $(ARGS)
+
+bench-beside: $(DEV) ## The same tool turns, and the same apps, beside pydantic-ai and openai-agents in environments of their own: needs the registry
+	$(BIN)/python -m benchmarks beside $(ARGS)
+	$(BIN)/python -m benchmarks.twins
 
 bench-local: $(DEV) ## How often a small model on this machine does small tasks: make bench-local ARGS='--tries 5 --show'
 	$(BIN)/python -m benchmarks.local $(ARGS)

@@ -28,7 +28,7 @@ TURNS = 200
 
 
 class Peer(NamedTuple):
-    package: str
+    packages: tuple[str, ...]
     """What is installed."""
     client: str
     imports: str
@@ -36,15 +36,15 @@ class Peer(NamedTuple):
 
 
 PEERS = {
-    "dragoman": Peer(str(ROOT), "dragoman_client.py", "from dragoman import Agent, connect, tool"),
+    "dragoman": Peer((str(ROOT),), "dragoman_client.py", "from dragoman import Agent, connect, tool"),
     "pydantic-ai": Peer(
-        "pydantic-ai-slim[openai]",
+        ("pydantic-ai-slim[openai]",),
         "pydantic_ai_client.py",
         "from pydantic_ai import Agent; from pydantic_ai.models.openai import OpenAIChatModel; "
         "from pydantic_ai.providers.openai import OpenAIProvider",
     ),
     "openai-agents": Peer(
-        "openai-agents", "openai_agents_client.py", "from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool"
+        ("openai-agents",), "openai_agents_client.py", "from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool"
     ),
 }
 CASES = {
@@ -111,7 +111,7 @@ def make_environment(name: str, peer: Peer) -> Path:
     if not ready.exists():
         _uv("venv", "--clear", "--python", sys.executable, str(folder))
     if not ready.exists() or name == "dragoman":
-        _uv("pip", "install", "--python", str(python), "--reinstall-package", name, "--refresh-package", name, peer.package)
+        _uv("pip", "install", "--python", str(python), "--reinstall-package", name, "--refresh-package", name, *peer.packages)
         subprocess.run([str(python), "-m", "compileall", "-q", str(folder / "lib")], check=False, stdout=subprocess.DEVNULL)
         ready.touch()
     return python

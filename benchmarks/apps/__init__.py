@@ -1,0 +1,4 @@
+"""Three apps written with pydantic-ai: twins of those in `examples/apps/`, with the same features.
+
+`python -m benchmarks.twins` runs them.
+"""
