@@ -100,6 +100,10 @@ def drive_service(serve: Sequence[str], folder: Path) -> None:
             _drive_cancel(port)
             events = _post(port, "/users/eve/messages", {"prompt": "Something dear"})
             assert events[-1][0] == "budget", events
+            asked = len(loopback.requests)
+            again = _post(port, "/users/eve/messages", {"prompt": "Do you remember?"})
+            assert again[-1][0] == "budget", again  # what was spent is spent
+            assert len(loopback.requests) == asked, "nothing more is asked"
 
 
 def _drive_cancel(port: int) -> None:

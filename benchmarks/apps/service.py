@@ -4,7 +4,8 @@ Features: the answer streams as server-sent events (text, calls, results, calls 
 approval, the end with its cost); one session per user, kept on disk, which survives a restart and
 holds what a cancelled run did; a run under way is refused a second one (409); an endpoint cancels
 the run; booking needs approval, given by a second endpoint, also after a restart, which streams
-the rest; a budget in USD and in requests for each user's session, told as an event when exceeded.
+the rest; a budget in USD and in requests for each user's session, told as an event when exceeded,
+and what was spent by runs that were cancelled or exceeded it counts.
 
     POST /users/{user}/messages   {"prompt": "..."}
     POST /users/{user}/approvals  {"<call id>": true, "<call id>": "why not"}
@@ -122,15 +123,13 @@ async def stream(
                         yield sse("done", {"cost_usd": float(conversation.usage.cost or 0)})
                     case _:
                         pass
-    except RunCancelled as error:
+    except (RunCancelled, UsageLimitExceeded) as error:
         conversation = Conversation(
-            messages=error.all_messages(),
-            usage=error.usage,
+            messages=events.all_messages(),
+            usage=events.usage,
             conversation_id=conversation.conversation_id,
         )
-        yield sse("cancelled", {})
-    except UsageLimitExceeded as error:
-        yield sse("budget", str(error))
+        yield sse("cancelled" if isinstance(error, RunCancelled) else "budget", str(error))
     finally:
         save(user, conversation)
         del running[user]
