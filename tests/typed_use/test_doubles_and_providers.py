@@ -51,8 +51,8 @@ class Echo(dm.Provider):
     def profile(self, model: str) -> dm.Profile:
         return dm.Profile(context_window=1000)
 
-    def prepare(self, request: dm.Request) -> dm.HttpRequest:
-        return dm.HttpRequest("POST", "memory:echo", {}, request.messages[-1].text.encode())
+    def prepare(self, request: dm.Request) -> dm.contracts.HttpRequest:
+        return dm.contracts.HttpRequest("POST", "memory:echo", {}, request.messages[-1].text.encode())
 
     async def stream(self, request: dm.Request) -> AsyncGenerator[dm.StreamEvent, None]:
         said = request.messages[-1].text

@@ -61,7 +61,7 @@ NAMED = '{"name": "Oban"}'
 
 def test_an_agent_without_output_has_text() -> None:
     with dm.Agent(dm.testing.ScriptedProvider("text: Oban")) as agent:
-        assert_type(agent, dm.Agent[str])
+        assert_type(agent, dm.Agent[None, str])
         result = agent.run_sync("Where?")
         assert_type(result, dm.Result[str])
         assert_type(result.output, str)
@@ -70,22 +70,22 @@ def test_an_agent_without_output_has_text() -> None:
 
 def test_an_agent_has_the_type_that_it_was_given() -> None:
     with dm.Agent(answering(NAMED), output=Struct) as structs:
-        assert_type(structs, dm.Agent[Struct])
+        assert_type(structs, dm.Agent[None, Struct])
         assert assert_type(structs.run_sync("Where?").output, Struct) == Struct("Oban")
     with dm.Agent(answering(NAMED), output=Data) as datas:
-        assert_type(datas, dm.Agent[Data])
+        assert_type(datas, dm.Agent[None, Data])
         assert assert_type(datas.run_sync("Where?").output, Data) == Data("Oban")
     with dm.Agent(answering(NAMED), output=Table) as tables:
-        assert_type(tables, dm.Agent[Table])
+        assert_type(tables, dm.Agent[None, Table])
         assert assert_type(tables.run_sync("Where?").output, Table) == {"name": "Oban"}
     with dm.Agent(answering(NAMED), output=Model) as models:
-        assert_type(models, dm.Agent[Model])
+        assert_type(models, dm.Agent[None, Model])
         assert assert_type(models.run_sync("Where?").output, Model) == Model(name="Oban")
     with dm.Agent(answering(NAMED), output=shout) as numbers:
-        assert_type(numbers, dm.Agent[int])
+        assert_type(numbers, dm.Agent[None, int])
         assert assert_type(numbers.run_sync("Where?").output, int) == 4
     with dm.Agent(answering(NAMED), output=shout_later) as floats:
-        assert_type(floats, dm.Agent[float])
+        assert_type(floats, dm.Agent[None, float])
         assert assert_type(floats.run_sync("Where?").output, float) == 4.0
 
 
@@ -98,7 +98,7 @@ def test_a_union_and_a_schema_are_what_they_are_declared_to_be() -> None:
         either: dm.Result[Struct | Data] = agent.run_sync("Where?", output=Struct | Data)
         assert either.output.name == "Oban"
     with dm.Agent(answering(NAMED), output=SCHEMA) as anything:
-        assert_type(anything, dm.Agent[Any])
+        assert_type(anything, dm.Agent[None, Any])
 
 
 def test_a_run_has_an_output_of_its_own() -> None:

@@ -133,7 +133,7 @@ def test_everything_an_agent_can_be_set_up_with(tmp_path: Path) -> None:
         budget=Budget(requests=2),
     )
     with agent:
-        assert_type(agent, dm.Agent[str])
+        assert_type(agent, dm.Agent[None, str])
         assert_type(agent.limits, dm.Limits)
         assert_type(agent.model, str)
         assert_type(agent.provider, dm.Provider)

@@ -87,7 +87,7 @@ def test_tools_of_every_kind_run_and_are_approved() -> None:
     own: dm.Tool = Own()
     approval = dm.ApprovalOptions("default", ask)
     with dm.Agent(dm.testing.ScriptedProvider(SCRIPT), tools=[depth, tides, plain, sink, own], approval=approval) as agent:
-        assert_type(agent, dm.Agent[str])
+        assert_type(agent, dm.Agent[None, str])
         assert agent.run_sync("Go").tool_failures == 0
     called = dm.testing.calls(agent)
     assert_type(called, list[dm.testing.Called])

@@ -38,7 +38,7 @@ def names() -> None:
     dm.import_module("os")  # wrong: what we import is not ours to give
 
 
-def agents(agent: dm.Agent[Harbour]) -> None:
+def agents(agent: dm.Agent[None, Harbour]) -> None:
     dm.Agent()  # wrong: no model
     dm.Agent(1)  # wrong: not a model
     dm.Agent("gemini", sistem="Be brief.")  # wrong: misspelt
@@ -48,14 +48,14 @@ def agents(agent: dm.Agent[Harbour]) -> None:
     dm.Agent("gemini", limits=Budget(usd=1))  # wrong: not limits
     dm.Agent("gemini", budget=1)  # wrong: not a budget
     dm.Agent("gemini", output=Harbour).run_sync("Where?").output.depth_m  # wrong: no such field
-    wrong: dm.Agent[int] = agent  # wrong: another type
-    right: dm.Agent[Harbour] = dm.Agent("gemini", output=Harbour)
+    wrong: dm.Agent[None, int] = agent  # wrong: another type
+    right: dm.Agent[None, Harbour] = dm.Agent("gemini", output=Harbour)
     agent.settings = None  # wrong: settings are never None
     agent.model = "other"  # wrong: change_model changes it
     print(wrong, right)
 
 
-async def runs(agent: dm.Agent[Harbour]) -> None:
+async def runs(agent: dm.Agent[None, Harbour]) -> None:
     (await agent.run("Where?")).output.upper()  # wrong: not a text
     (await agent.run("Where?", output=int)).output.name  # wrong: an int
     number: int = agent.run_sync("Where?").output  # wrong: not an int
@@ -75,7 +75,7 @@ async def runs(agent: dm.Agent[Harbour]) -> None:
 def is_long(value: str) -> None: ...
 
 
-def checks(agent: dm.Agent[Harbour]) -> None:
+def checks(agent: dm.Agent[None, Harbour]) -> None:
     agent.check(is_long)  # wrong: a Harbour comes
 
 
