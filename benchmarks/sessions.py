@@ -109,9 +109,9 @@ def _list_table(folder: Path, sessions: int, repetitions: int) -> list[Table]:
 
 
 def _make_sessions(folder: Path, sessions: int) -> int:
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
 
-    store, size = Store(folder / "sessions"), 0
+    store, size = FileStore(folder / "sessions"), 0
     for number in range(sessions):
         session_id = f"20261115-{number // 3600:02}{number // 60 % 60:02}{number % 60:02}-{number:08x}"
         size += os.path.getsize(store.add(folder, session(session_id, 20, str(folder))))
@@ -121,11 +121,11 @@ def _make_sessions(folder: Path, sessions: int) -> int:
 def _list(who: str, folder: str) -> Callable[[], object]:
     from dragoman.sessions.log import read_log
     from dragoman.sessions.projects import project_name
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
 
     root = Path(folder) / "sessions"
     logs = root / project_name(folder)
-    store = Store(root)
+    store = FileStore(root)
     match who:
         case "scandir":
             return lambda: [entry.stat() for entry in os.scandir(logs)]
@@ -198,13 +198,13 @@ def _append_table(folder: Path, messages: int, repetitions: int) -> Table:
 
 def _append(who: str, folder: str, messages: str) -> Callable[[], dict[str, float]]:
     from dragoman.sessions.log import encode_line
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
 
     made = list(session("20261115-120102-1a2b3c4d", int(messages), folder))
     made = made[:SYNCED] if "sync" in who else made
     path = os.path.join(folder, f"{os.urandom(8).hex()}")
     if "journal" in who:
-        opened = Store(path).create(folder)
+        opened = FileStore(path).create(folder)
         journal, rest = opened.journal, made[1:]
         path = opened.path
 
@@ -258,9 +258,9 @@ RESUMING = {
 
 
 def _resume_table(folder: Path, messages: int, repetitions: int) -> Table:
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
 
-    path = Store(folder / "sessions").add(folder, session("20261115-120102-1a2b3c4d", messages, str(folder)))
+    path = FileStore(folder / "sessions").add(folder, session("20261115-120102-1a2b3c4d", messages, str(folder)))
     taken = _interleaved("resume", RESUMING, repetitions, folder)
     floor = best([each["wall_ms"] for each in taken["json"]])
     columns = ["case", "wall ms, best", "wall median", "CPU ms, best", "wall × floor", "peak RSS MiB", "RSS over an idle process"]
@@ -282,9 +282,9 @@ def _resume(who: str, folder: str) -> Callable[[], object]:
     from dragoman.context.view import View
     from dragoman.loop.history import History
     from dragoman.sessions.log import read_log
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
 
-    store = Store(Path(folder) / "sessions")
+    store = FileStore(Path(folder) / "sessions")
     path = store.find("latest", folder).path
     provider: Any = ours.provider(PROTOCOL, "http://127.0.0.1:1").provider
     if who == "cold":

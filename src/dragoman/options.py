@@ -22,7 +22,6 @@ from dragoman.loop.options import WebAccess as WebAccess
 from dragoman.loop.options import WorkspaceOptions as WorkspaceOptions
 from dragoman.providers.pace import RateLimit as RateLimit
 from dragoman.providers.retry import RetryPolicy as RetryPolicy
-from dragoman.sessions.store import Store as Store
 from dragoman.text_tools.options import TextOptions as TextOptions
 from dragoman.tools.web_settings import HostRules as HostRules
 from dragoman.values.profile import Deployment as Deployment

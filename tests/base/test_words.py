@@ -27,7 +27,7 @@ from dragoman.base.wrapping import lay_out
 from dragoman.cli.arguments import COMMANDS
 from dragoman.cli.help_texts import ENGLISH_HELP, help_for
 from dragoman.providers.catalog import builtin_catalog
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.values import errors
 
 SOURCE = Path(dm.__file__).parent
@@ -291,7 +291,7 @@ def test_a_bad_configuration_carries_its_key(tmp_path: Path) -> None:
 
 def test_a_missing_session_carries_its_key(tmp_path: Path) -> None:
     with pytest.raises(dm.InputError) as caught:
-        Store(tmp_path).find("20261115", tmp_path)
+        FileStore(tmp_path).find("20261115", tmp_path)
     assert caught.value.key == "sessions.not_found"
     assert caught.value.values["session"] == "'20261115'"
 

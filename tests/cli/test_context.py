@@ -20,7 +20,7 @@ from dragoman.cli.context_command import ContextCommand
 from dragoman.context.plan import Plan
 from dragoman.loop.history import History
 from dragoman.sessions.log import read_log
-from dragoman.sessions.store import Store, StoredSession
+from dragoman.sessions.store import FileStore, StoredSession
 from dragoman.values.messages import FinishReason, Response, Thought, ToolCall, ToolSpec, assistant, tool_result, user
 from dragoman.values.record import Compressed, Pruned, Said
 from dragoman.values.usage import Usage
@@ -35,7 +35,7 @@ class Kept:
     """A session in the making, with a clock that is set by hand: it ends now."""
 
     def __init__(self, place: Place, *, minutes: int = 60, model: str = "claude-opus-5", deployment: str = "anthropic") -> None:
-        self.store = Store(place.home / "dragoman" / "data" / "sessions")
+        self.store = FileStore(place.home / "dragoman" / "data" / "sessions")
         self.session = self.store.create(place.work, versions=("dragoman test",))
         self.now_ms = time.time_ns() // 1_000_000 - minutes * MINUTE_MS
         self.history = History(self.session.journal, entries=self.session.loaded.entries, now_ms=lambda: self.now_ms)
@@ -155,7 +155,7 @@ def test_an_imported_session_without_a_deployment_can_be_looked_at(place: Place)
 
 def command_for(place: Place, session: StoredSession, **options: Any) -> ContextCommand:
     setup = set_up(Options(command="context", directory=str(place.work), **options), place.env)
-    store = Store(setup.places.sessions)
+    store = FileStore(setup.places.sessions)
     return ContextCommand(setup, store, store.find(session.session_id, setup.workspace), catalog_of(setup))
 
 
@@ -200,7 +200,7 @@ def test_request_is_what_the_live_session_sent(protocol: str, place: Place, serv
     assert place.ask("Look at 它", model=PROTOCOLS[protocol]).code == 0
     sent = list(service.server.requests)
     assert len(sent) == 3
-    [session] = Store(place.home / "dragoman" / "data" / "sessions").list(place.work)
+    [session] = FileStore(place.home / "dragoman" / "data" / "sessions").list(place.work)
     answers = [entry.seq for entry in read_log(session.path).entries if isinstance(entry, Said) and entry.message.role == "assistant"]
     for seq, exchange in zip(answers, sent, strict=True):
         process = place.start("context", "--request", "--at", str(seq - 1), env=dict.fromkeys(("GEMINI_API_KEY", "OPENAI_API_KEY"), ""))
@@ -436,7 +436,7 @@ def test_a_session_says_what_stands_for_a_pruned_result(place: Place, serve: Cal
     config.write_text('[context.prune]\nplaceholder = "(gone)"\n', encoding="utf-8")
     assert place.ask("more", "--resume", model="anthropic/claude-sonnet-5-5").code == 0
     assert place.ask("another").code == 0
-    store = Store(place.home / "dragoman" / "data" / "sessions")
+    store = FileStore(place.home / "dragoman" / "data" / "sessions")
     new, old = (History(entries=read_log(each.path).entries).view.placeholder for each in store.list(place.work))
     assert (old, new) == ("(outdated output, removed to save room)", "(gone)")
 
@@ -444,5 +444,5 @@ def test_a_session_says_what_stands_for_a_pruned_result(place: Place, serve: Cal
 def test_in_chinese_the_words_are_the_librarys(place: Place, serve: Callable[..., Service]) -> None:
     serve("text: one")
     assert place.ask("hi", "--lang", "zh").code == 0
-    [found] = Store(place.home / "dragoman" / "data" / "sessions").list(place.work)
+    [found] = FileStore(place.home / "dragoman" / "data" / "sessions").list(place.work)
     assert History(entries=read_log(found.path).entries).view.placeholder == "此命令返回内容已过时"

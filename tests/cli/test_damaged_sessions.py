@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.sessions.log import encode_line, read_log
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.values.record import Configured, Started
 from program import Place, Service
 
@@ -68,7 +68,7 @@ def test_a_log_that_holds_only_its_head_is_not_the_latest_session(place: Place, 
     done = place.run("--resume", "-p", "are you sure?")
     assert (done.code, done.out) == (0, "Yes, a parser.\n"), done
     assert "It is a parser." in str(asked.requests[-1])
-    assert Store(log.parent.parent).find("latest", place.work).path == str(log)
+    assert FileStore(log.parent.parent).find("latest", place.work).path == str(log)
 
 
 # --- listed and read as far as they go

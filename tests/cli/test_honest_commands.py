@@ -18,7 +18,7 @@ from dragoman.cli.context import ACTIONS as CONTEXT
 from dragoman.cli.sessions import ACTIONS as SESSIONS
 from dragoman.loop.history import History
 from dragoman.sessions.log import read_log
-from dragoman.sessions.store import Store, StoredSession
+from dragoman.sessions.store import FileStore, StoredSession
 from dragoman.sessions.summary import Summary
 from dragoman.values.messages import FinishReason, Response, ToolCall, assistant, tool_result, user
 from dragoman.values.record import FileChange, NotCompressed, Pruned
@@ -37,7 +37,7 @@ class Desk:
     def __init__(self, place: Place, serve: Callable[..., Service]) -> None:
         self.place = place
         self.serve = serve
-        self.store = Store(place.home / "dragoman" / "data" / "sessions")
+        self.store = FileStore(place.home / "dragoman" / "data" / "sessions")
         self.take(self.made())
 
     def take(self, session: StoredSession) -> None:

@@ -17,7 +17,7 @@ from dragoman.base.ids import short_ids
 from dragoman.cli.session_list import age, as_table
 from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
-from dragoman.sessions.store import Store, StoredSession
+from dragoman.sessions.store import FileStore, StoredSession
 from dragoman.sessions.summary import Summary
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, tool_result, user
@@ -34,7 +34,7 @@ class Kept:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.store = Store(place.home / "dragoman" / "data" / "sessions")
+        self.store = FileStore(place.home / "dragoman" / "data" / "sessions")
 
     def session(
         self, prompt: str = "Read the file", answer: str = "It says hello.", *, at_ms: int = NOW_MS, work: Path | None = None

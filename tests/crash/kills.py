@@ -1,4 +1,4 @@
-"""Kills a session's writer at random moments, over and over, and looks at what is left: `python kills.py FOLDER KILLS [SEED]`.
+"""Kills a session's writer at random moments, over and over, and looks at what is left: `python kills.py FOLDER KILLS [SEED [KIND]]`.
 
 Each round forks a child that opens the log (or makes it) and appends entries of very different sizes, synced after every few; after
 each sync it tells its parent the last number that is safe. It is killed without warning: by its parent, whatever it is doing, or by a
@@ -22,14 +22,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from dragoman.sessions import journal as journal_room
-from dragoman.sessions.journal import SessionJournal
-from dragoman.sessions.log import LoadedLog, read_log
-from dragoman.sessions.opening import create, open_for_writing
+from crash.logs import LOGS, SYNCING, WRITING, Log
+from dragoman.sessions.journal import SharedSync
 from dragoman.values.record import Entry
 from sessions.entries import entry, started
 
-IDLE, OPENING, WRITING, SYNCING = range(4)
+IDLE, OPENING = range(2)
 ANYWHERE = IDLE
 DOING = ("idle", "opening", "writing", "syncing")
 LOG_LASTS_KILLS = 10
@@ -37,24 +35,24 @@ LOG_LASTS_KILLS = 10
 LARGE = 1_000_000
 
 
-def main(folder: str, kills: int, seed: int) -> dict[str, int]:
+def main(folder: str, kills: int, seed: int, kind: str = "files") -> dict[str, int]:
     chance = random.Random(seed)
     seen = {"kills": 0, "lost": 0, "wrong": 0, "refused": 0, "acknowledged": 0, "torn": 0, "logs": 0, **dict.fromkeys(DOING, 0)}
     doing = mmap.mmap(-1, 1)
-    path = Path()
+    log: Log | None = None
     safe = 0
     while seen["kills"] < kills:
-        if seen["kills"] % LOG_LASTS_KILLS == 0:
-            if path.name:
-                path.unlink(missing_ok=True)
-            path, safe = Path(folder) / f"log-{seen['logs']}" / "20261115-120102-1a2b3c4d.jsonl", 0
+        if log is None or seen["kills"] % LOG_LASTS_KILLS == 0:
+            if log is not None:
+                log.remove()
+            log, safe = LOGS[kind](Path(folder) / f"log-{seen['logs']}"), 0
             seen["logs"] += 1
         doing[0] = OPENING
         aim = chance.choice((ANYWHERE, SYNCING, WRITING, WRITING, WRITING, WRITING))
         told, tell = os.pipe()
         child = os.fork()
         if not child:
-            live(path, tell, doing, aim, random.Random(chance.random()))
+            live(log, tell, doing, aim, random.Random(chance.random()))
         os.close(tell)
         if aim == ANYWHERE:
             time.sleep(chance.uniform(0, 0.06))
@@ -69,15 +67,15 @@ def main(folder: str, kills: int, seed: int) -> dict[str, int]:
             numbers = pipe.read().split(b"\n")[:-1]
         seen["acknowledged"] += len(numbers)
         safe = max(safe, *map(int, numbers)) if numbers else safe
-        look(path, safe, seen)
+        look(log, safe, seen)
     return seen
 
 
-def look(path: Path, safe: int, seen: dict[str, int]) -> None:
-    if not path.exists():
+def look(log: Log, safe: int, seen: dict[str, int]) -> None:
+    loaded = log.read()
+    if loaded is None:
         seen["lost"] += safe
         return
-    loaded = read_log(path)
     seen["torn"] += bool(loaded.torn)
     seen["lost"] += max(0, safe - len(loaded.entries))
     seen["wrong"] += bool(loaded.damage) + sum(each != expected(number) for number, each in enumerate(loaded.entries, 1))
@@ -122,22 +120,12 @@ class Trap:
         self.doing[0] = IDLE
 
 
-def live(path: Path, tell: int, doing: mmap.mmap, aim: int, chance: random.Random) -> NoReturn:
+def live(log: Log, tell: int, doing: mmap.mmap, aim: int, chance: random.Random) -> NoReturn:
     """The child. It ends by being killed; if it ends otherwise, something is wrong."""
     trap = Trap(doing, aim, chance)
-    write, sync = journal_room.write_whole, journal_room.sync_file
+    log.watch(trap.within)
 
-    def watched_write(descriptor: int, data: bytes) -> None:
-        with trap.within(WRITING, len(data)):
-            write(descriptor, data)
-
-    def watched_sync(descriptor: int) -> None:
-        with trap.within(SYNCING):
-            sync(descriptor)
-
-    journal_room.write_whole, journal_room.sync_file = watched_write, watched_sync
-
-    async def append_for_ever(journal: SessionJournal, seq: int) -> None:
+    async def append_for_ever(journal: SharedSync, seq: int) -> None:
         while True:
             for _ in range(chance.randint(1, 3)):
                 seq += 1
@@ -148,20 +136,12 @@ def live(path: Path, tell: int, doing: mmap.mmap, aim: int, chance: random.Rando
             os.write(tell, b"%d\n" % seq)
 
     try:
-        journal, loaded = open_or_create(path)
+        journal, loaded = log.open_or_create()
         asyncio.run(append_for_ever(journal, len(loaded.entries)))
     except BaseException as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
     os._exit(2)
 
 
-def open_or_create(path: Path) -> tuple[SessionJournal, LoadedLog]:
-    if path.exists() and read_log(path).entries:
-        return open_for_writing(path)
-    # Killed before its head was written, so nothing was ever acknowledged: it is made anew.
-    path.unlink(missing_ok=True)
-    return create(path, started()), LoadedLog((started(),))
-
-
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)))
+    print(json.dumps(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0, *sys.argv[4:5])))

@@ -83,7 +83,7 @@ def test_a_service_that_could_have_some_asks_for_the_model() -> None:
 def test_the_sessions_of_a_folder_are_listed_and_resumed(tmp_path: Path) -> None:
     with dm.Agent(ScriptedProvider("text: Hello."), session=tmp_path / "sessions", workspace=tmp_path) as agent:
         agent.run_sync("Hello?")
-    (summary,) = dm.options.Store(tmp_path / "sessions").list()
+    (summary,) = dm.stores.FileStore(tmp_path / "sessions").list()
     resumed = dm.SessionOptions(tmp_path / "sessions", resume=summary.session_id)
     with dm.Agent(ScriptedProvider("text: Again."), session=resumed, workspace=tmp_path) as agent:
         assert len(agent.history.view.messages) >= 2

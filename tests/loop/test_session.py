@@ -10,7 +10,7 @@ import pytest
 from agents import make_agent
 from dragoman.loop.agent import Agent
 from dragoman.sessions.opening import open_read_only
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import Allow, Intent
 from dragoman.values.errors import InputError
@@ -182,7 +182,7 @@ def test_long_output_is_found_again_after_a_resume_and_goes_with_the_session(tmp
         async with keeping(script, tmp_path, "latest") as second:
             result = await second.run("read it")
             assert (result.text, result.tool_failures) == ("There.", 0)
-        store = Store(tmp_path / "sessions")
+        store = FileStore(tmp_path / "sessions")
         store.delete(store.find("latest", tmp_path / "work").path)
         assert not spilled.exists()
 

@@ -29,7 +29,7 @@ from dragoman.loop.coding import coding_agent
 from dragoman.loop.history import History
 from dragoman.loop.options import WorkspaceOptions
 from dragoman.loop.surroundings import MAX_ENTRIES, MAX_INNER, MAX_SCANNED, folder_tree, folder_trees, gather_surroundings, today
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.errors import InputError, ServerError
 from dragoman.values.messages import FinishReason, Response, assistant, user
@@ -364,7 +364,7 @@ def test_what_the_program_told_counts_as_no_message_of_a_session(tmp_path: Path)
             assert user_texts(second)[2].startswith(CHANGED_BEGINS)
 
     play(go)
-    (listed,) = Store(tmp_path / "kept").list()
+    (listed,) = FileStore(tmp_path / "kept").list()
     assert (listed.messages, listed.title) == (4, "one")
 
 

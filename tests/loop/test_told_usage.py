@@ -23,7 +23,7 @@ from dragoman.cli.session_show import as_json as shown_json
 from dragoman.cli.session_show import as_text
 from dragoman.cli.stream_json import event_data, result_data
 from dragoman.cli.terminal_report import spent_words
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.sessions.transcript import read_transcript
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.events import Retrying, TextDelta, TurnFinished
@@ -91,7 +91,7 @@ async def test_every_place_shows_what_was_told(protocol: str, case: str, tmp_pat
     agent, result = await play(protocol, script, tmp_path, cancel="stall" in script)
     assert result.exit_code, result
     await agent.aclose()
-    entries, store = agent.history.entries, Store(tmp_path)
+    entries, store = agent.history.entries, FileStore(tmp_path)
     is_told = has_begun and protocol in TELLS_EARLY
     transcript, plan = read_transcript(entries), agent.plan()
     listed = store.list()
@@ -133,7 +133,7 @@ async def test_what_was_told_counts_though_nothing_was_said(ending: str, tmp_pat
     agent, result = await play("anthropic", USED + ending, tmp_path, cancel=ending == "stall")
     assert result.usage == agent.history.usage == Usage(1200, output_tokens=1, incomplete=1)
     await agent.aclose()
-    assert Store(tmp_path).list()[0].usage == result.usage
+    assert FileStore(tmp_path).list()[0].usage == result.usage
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -21,7 +21,7 @@ from dragoman.providers.catalog import Catalog, builtin_catalog, profile_for
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.sessions.importers import import_session
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.mock.wire import ModelRequest
 from dragoman.testing.script_steps import CallStep, CutStep, Fail, Finish, ScriptedAnswer, Stall, answer
@@ -180,7 +180,7 @@ def test_a_session_of_300_messages_is_summed_up_once_and_goes_on(protocol: str, 
             before = [encode_entry(entry) for entry in agent.history.entries]
             check_record(agent.history)
             await agent.aclose()
-            store = Store(tmp_path / "sessions")
+            store = FileStore(tmp_path / "sessions")
             kept = store.open(store.find(agent.session_id, str(tmp_path)).path, no_fault)
             kept.journal.close()
             assert [encode_entry(entry) for entry in kept.loaded.entries] == before

@@ -11,7 +11,9 @@ import pytest
 from dragoman.sessions import summary
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.projects import project_hash
-from dragoman.sessions.store import Store
+from dragoman.sessions.sqlite_store import SqliteStore
+from dragoman.sessions.store import FileStore
+from dragoman.sessions.stores import Store
 from dragoman.values.messages import Message, assistant, user
 from dragoman.values.notes import GREETING
 from dragoman.values.record import Configured, Entry, Said, Started, Titled
@@ -50,7 +52,7 @@ def entries(number: int, workspace: Path, *said: str, title: str = "", started_m
     return made
 
 
-def add(store: Store, workspace: Path, number: int, *said: str, title: str = "", started_ms: int = NOW_MS) -> Path:
+def add(store: FileStore, workspace: Path, number: int, *said: str, title: str = "", started_ms: int = NOW_MS) -> Path:
     return Path(store.add(workspace, entries(number, workspace, *said, title=title, started_ms=started_ms)))
 
 
@@ -67,8 +69,39 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "data" / "sessions")
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path / "data" / "sessions")
+
+
+KINDS = ("files", "sqlite")
+
+
+def store_in(kind: str, folder: Path) -> FileStore | SqliteStore:
+    """The same folder and kind: the same sessions."""
+    return FileStore(folder / "sessions") if kind == "files" else SqliteStore(folder / "chats.db")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def any_store(kind: str, tmp_path: Path) -> FileStore | SqliteStore:
+    """Whatever holds of it holds of both stores."""
+    return store_in(kind, tmp_path / "data")
+
+
+def add_to(store: Store, workspace: Path, number: int, *said: str, started_ms: int = NOW_MS) -> str:
+    return store.add(workspace, entries(number, workspace, *said, started_ms=started_ms))
+
+
+def append_to(store: Store, path: str, *more: Entry) -> None:
+    opened = store.open(path)
+    for entry in more:
+        opened.journal.append(entry)
+    opened.journal.close()
+    assert opened.journal.is_saved
 
 
 @pytest.fixture

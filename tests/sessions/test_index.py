@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dragoman.base.graphemes import clusters, width_of
 from dragoman.sessions.log import read_log
 from dragoman.sessions.search_text import excerpt, fold, words_of
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.sessions.transcript import read_transcript
 from dragoman.values.messages import Text, ToolResult, assistant, user
 from dragoman.values.notes import GREETING
@@ -29,18 +29,18 @@ from sessions.stores import NOW_MS, add, append, entries, opened, session_id, st
 __all__ = ["opened", "store", "workspace"]
 
 
-def index_file(store: Store) -> Path:
+def index_file(store: FileStore) -> Path:
     return Path(store.root) / "index.sqlite"
 
 
-def titles(store: Store, workspace: Path | None = None) -> list[str]:
+def titles(store: FileStore, workspace: Path | None = None) -> list[str]:
     return [each.title for each in store.list(workspace)]
 
 
 # Listing
 
 
-def test_a_summary_tells_what_a_list_shows(store: Store, workspace: Path) -> None:
+def test_a_summary_tells_what_a_list_shows(store: FileStore, workspace: Path) -> None:
     path = add(store, workspace, 7, f"{GREETING} Today is Sunday.", "hm", "Fix  the\nparser", "Done.")
     append(
         path, ToolFinished(7, NOW_MS, ToolResult("c", "read_file", (Text("result"),))), ModelChanged(8, NOW_MS + 9_000_000, "model-three")
@@ -55,7 +55,7 @@ def test_a_summary_tells_what_a_list_shows(store: Store, workspace: Path) -> Non
 
 
 @pytest.mark.parametrize("title", ["重构解析器", "إصلاح المحلل", "🚀 Ship it 👩🏽‍💻", "Исправить"])
-def test_a_given_title_goes_before_the_prompt_in_any_script(store: Store, workspace: Path, title: str) -> None:
+def test_a_given_title_goes_before_the_prompt_in_any_script(store: FileStore, workspace: Path, title: str) -> None:
     path = add(store, workspace, 1, "some prompt", title=title)
     assert titles(store, workspace) == [title]
     append(path, Titled(9, NOW_MS, "another"))
@@ -64,14 +64,14 @@ def test_a_given_title_goes_before_the_prompt_in_any_script(store: Store, worksp
     assert titles(store, workspace) == ["some prompt"]
 
 
-def test_the_session_used_last_comes_first(store: Store, workspace: Path) -> None:
+def test_the_session_used_last_comes_first(store: FileStore, workspace: Path) -> None:
     paths = [add(store, workspace, number) for number in (1, 2, 3)]
     assert titles(store, workspace) == ["Question 3", "Question 2", "Question 1"]
     append(paths[0], Said(5, NOW_MS + 99_000_000, user("back again"), by="person"))
     assert titles(store, workspace) == ["Question 1", "Question 3", "Question 2"]
 
 
-def test_folders_have_lists_of_their_own_and_one_together(store: Store, workspace: Path, tmp_path: Path) -> None:
+def test_folders_have_lists_of_their_own_and_one_together(store: FileStore, workspace: Path, tmp_path: Path) -> None:
     other = tmp_path / "my project2"
     other.mkdir()
     add(store, workspace, 1)
@@ -81,12 +81,12 @@ def test_folders_have_lists_of_their_own_and_one_together(store: Store, workspac
     assert titles(store) == ["Question 2", "Question 1"]
 
 
-def test_an_empty_store_has_no_sessions_and_makes_no_files(store: Store, workspace: Path) -> None:
+def test_an_empty_store_has_no_sessions_and_makes_no_files(store: FileStore, workspace: Path) -> None:
     assert list(store.list()) == list(store.list(workspace)) == list(store.search("x")) == []
     assert not os.path.exists(store.root)
 
 
-def test_a_second_list_of_a_thousand_sessions_opens_no_log(store: Store, workspace: Path, opened: list[str]) -> None:
+def test_a_second_list_of_a_thousand_sessions_opens_no_log(store: FileStore, workspace: Path, opened: list[str]) -> None:
     add(store, workspace, 0)
     first = Path(store.list(workspace)[0].path)
     lines = first.read_bytes()
@@ -96,12 +96,12 @@ def test_a_second_list_of_a_thousand_sessions_opens_no_log(store: Store, workspa
     assert len(store.list(workspace)) == 1000
     assert len(opened) == 999
     opened.clear()
-    assert len(Store(store.root).list(workspace)) == 1000
+    assert len(FileStore(store.root).list(workspace)) == 1000
     assert opened == []
 
 
 def test_only_what_changed_is_opened_and_only_its_new_lines_are_read(
-    store: Store, workspace: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+    store: FileStore, workspace: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [add(store, workspace, number) for number in range(5)]
     store.list(workspace)
@@ -118,7 +118,7 @@ def test_only_what_changed_is_opened_and_only_its_new_lines_are_read(
     assert (told.messages, told.entries, told.usage, told.title) == (4, 6, Usage(11, 5, 0, 3), "Question 3")
 
 
-def test_a_line_that_is_being_written_counts_once_it_is_whole(store: Store, workspace: Path) -> None:
+def test_a_line_that_is_being_written_counts_once_it_is_whole(store: FileStore, workspace: Path) -> None:
     path = add(store, workspace, 1)
     append(path, Said(5, NOW_MS, user("third"), by="person"))
     whole = path.read_bytes()
@@ -129,18 +129,18 @@ def test_a_line_that_is_being_written_counts_once_it_is_whole(store: Store, work
     assert (told.messages, told.damaged) == (3, 0)
 
 
-def test_a_log_that_was_replaced_is_read_anew(store: Store, workspace: Path) -> None:
+def test_a_log_that_was_replaced_is_read_anew(store: FileStore, workspace: Path) -> None:
     path = add(store, workspace, 1, "old words", "old answer")
     assert store.search("old")
     assert titles(store, workspace) == ["old words"]
-    again = add(Store(str(store.root) + "2"), workspace, 1, "new words and many more of them", "new answer")
+    again = add(FileStore(str(store.root) + "2"), workspace, 1, "new words and many more of them", "new answer")
     path.write_bytes(again.read_bytes())  # same inode
     assert titles(store, workspace) == ["new words and many more of them"]
     assert store.search("old") == []
     assert len(store.search("new")) == 1
 
 
-def test_a_deleted_log_leaves_the_list(store: Store, workspace: Path) -> None:
+def test_a_deleted_log_leaves_the_list(store: FileStore, workspace: Path) -> None:
     paths = [add(store, workspace, number) for number in range(3)]
     store.list(workspace)
     paths[1].unlink()
@@ -151,7 +151,7 @@ def test_a_deleted_log_leaves_the_list(store: Store, workspace: Path) -> None:
 # Whatever else lies there
 
 
-def test_foreign_and_damaged_files_do_not_break_the_list(store: Store, workspace: Path) -> None:
+def test_foreign_and_damaged_files_do_not_break_the_list(store: FileStore, workspace: Path) -> None:
     good = add(store, workspace, 1, "the good one")
     folder = good.parent
     (folder / "notes.txt").write_text("hello")
@@ -171,7 +171,7 @@ def test_foreign_and_damaged_files_do_not_break_the_list(store: Store, workspace
         assert [hit.summary.title for hit in store.search("good")] == ["the good one"]
 
 
-def test_a_session_that_lost_lines_is_listed_and_says_so(store: Store, workspace: Path) -> None:
+def test_a_session_that_lost_lines_is_listed_and_says_so(store: FileStore, workspace: Path) -> None:
     path = add(store, workspace, 1, "prompt", "answer", "second", "third")
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([b"garbage\n", *lines[1:4], lines[4].replace(b"second", b"secomd"), *lines[5:]]))
@@ -180,14 +180,14 @@ def test_a_session_that_lost_lines_is_listed_and_says_so(store: Store, workspace
     assert not told.is_understood
 
 
-def test_a_line_in_the_wrong_place_counts_as_damage_as_it_does_for_readers(store: Store, workspace: Path) -> None:
+def test_a_line_in_the_wrong_place_counts_as_damage_as_it_does_for_readers(store: FileStore, workspace: Path) -> None:
     path = add(store, workspace, 1)
     append(path, Said(2, NOW_MS, user("from another writer"), by="person"), Said(5, NOW_MS, user("third"), by="person"))
     (told,) = store.list(workspace)
     assert (told.damaged, told.messages) == (len(store.read(path).damage), 3) == (1, 3)
 
 
-def test_a_file_that_cannot_be_opened_is_left_out(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_left_out(store: FileStore, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(store, workspace, 1)
     bad = add(store, workspace, 2)
     from dragoman.sessions import summary
@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_opened_is_left_out(store: Store, workspace: Path,
 @given(junk=st.lists(st.binary(max_size=80), max_size=6))
 def test_any_bytes_among_the_lines_leave_the_rest(junk: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("any")
-    store = Store(folder / "sessions")
+    store = FileStore(folder / "sessions")
     path = add(store, folder, 1, "the prompt", "the answer")
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(piece.replace(b"\n", b"") + b"\n" + line for piece, line in zip([*junk, b"", b"", b""], lines, strict=False)))
@@ -219,7 +219,7 @@ def test_any_bytes_among_the_lines_leave_the_rest(junk: list[bytes], tmp_path_fa
 
 
 @pytest.mark.parametrize("harm", ["missing", "garbage", "empty", "cut", "other version", "no tables", "bad rows", "a folder", "a link"])
-def test_whatever_happened_to_the_index_the_list_is_true(store: Store, workspace: Path, tmp_path: Path, harm: str) -> None:
+def test_whatever_happened_to_the_index_the_list_is_true(store: FileStore, workspace: Path, tmp_path: Path, harm: str) -> None:
     for number in range(30):
         add(store, workspace, number, f"prompt {number} " + "x" * 2000)
     before = list(store.list(workspace))
@@ -260,7 +260,9 @@ def test_whatever_happened_to_the_index_the_list_is_true(store: Store, workspace
         assert (tmp_path / "elsewhere").read_bytes() == b""
 
 
-def test_while_another_process_writes_the_index_the_list_is_true(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_another_process_writes_the_index_the_list_is_true(
+    store: FileStore, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add(store, workspace, 1)
     store.list(workspace)
     add(store, workspace, 2)
@@ -275,7 +277,7 @@ def test_while_another_process_writes_the_index_the_list_is_true(store: Store, w
     assert index_file(store).stat().st_ino == before
 
 
-def test_without_trigrams_search_still_finds(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_trigrams_search_still_finds(store: FileStore, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(store, workspace, 1, "修复解析器中的错误", "the answer")
     connect = sqlite3.connect
 
@@ -291,7 +293,7 @@ def test_without_trigrams_search_still_finds(store: Store, workspace: Path, monk
     store.delete(store.list(workspace)[0].path)
 
 
-def test_the_index_is_for_the_user_alone(store: Store, workspace: Path) -> None:
+def test_the_index_is_for_the_user_alone(store: FileStore, workspace: Path) -> None:
     """SE02: whatever the umask."""
     before = os.umask(0)
     try:
@@ -365,19 +367,19 @@ SAID = {
         ("full width", "wide"),
     ],
 )
-def test_search_finds_in_any_script(store: Store, workspace: Path, query: str, found: str) -> None:
+def test_search_finds_in_any_script(store: FileStore, workspace: Path, query: str, found: str) -> None:
     for number, text in enumerate(SAID.values()):
         add(store, workspace, number, text, "…")
     assert [hit.summary.session_id for hit in store.search(query, workspace)] == [session_id(list(SAID).index(found))]
 
 
 @pytest.mark.parametrize("query", ["", "  ", "\0", "nowhere", "解释器", "🛸", '"', "'; DROP TABLE sessions; --", "\ud800", "x" * 10_000])
-def test_a_search_without_a_match_finds_nothing(store: Store, workspace: Path, query: str) -> None:
+def test_a_search_without_a_match_finds_nothing(store: FileStore, workspace: Path, query: str) -> None:
     add(store, workspace, 1, "hello", "world")
     assert store.search(query) == []
 
 
-def test_search_looks_at_prompts_answers_and_titles_and_nowhere_else(store: Store, workspace: Path) -> None:
+def test_search_looks_at_prompts_answers_and_titles_and_nowhere_else(store: FileStore, workspace: Path) -> None:
     path = add(store, workspace, 1, f"{GREETING} environment-word", "answer-word", "prompt-word", title="title-word")
     append(path, ToolFinished(9, NOW_MS, ToolResult("c", "read_file", (Text("result-word"),))))
     roles = {word: [hit.role for hit in store.search(f"{word}-word")] for word in ("prompt", "answer", "title", "environment", "result")}
@@ -385,7 +387,7 @@ def test_search_looks_at_prompts_answers_and_titles_and_nowhere_else(store: Stor
 
 
 @pytest.mark.parametrize("about", [about for about in get_args(About) if about])
-def test_a_note_of_the_program_is_no_prompt(store: Store, workspace: Path, about: About) -> None:
+def test_a_note_of_the_program_is_no_prompt(store: FileStore, workspace: Path, about: About) -> None:
     """It was found, counted, and could become the title."""
     path = add(store, workspace, 1, "Question", "Answer")
     [before] = store.list(workspace)
@@ -395,7 +397,7 @@ def test_a_note_of_the_program_is_no_prompt(store: Store, workspace: Path, about
     assert (after.title, after.messages) == (before.title, before.messages)
 
 
-def test_an_imported_session_is_searched_and_named_by_the_persons_own_words(store: Store, workspace: Path) -> None:
+def test_an_imported_session_is_searched_and_named_by_the_persons_own_words(store: FileStore, workspace: Path) -> None:
     surroundings = "<environment_context>\n<cwd>/hidden-word</cwd>\n</environment_context>"
     head, *rest = entries(1, workspace, surroundings, "Hm.", f"{surroundings}\nFix the parser", "Done.")
     path = Path(store.add(workspace, [msgspec.structs.replace(head, imported_from="codex /x"), *rest]))
@@ -409,7 +411,7 @@ def test_an_imported_session_is_searched_and_named_by_the_persons_own_words(stor
     assert read_transcript(read_log(path).entries).first_prompt == "Fix the parser"
 
 
-def test_a_hit_says_where_and_how_often(store: Store, workspace: Path) -> None:
+def test_a_hit_says_where_and_how_often(store: FileStore, workspace: Path) -> None:
     add(store, workspace, 1, "the needle", "no", "needle again", "a long answer " * 30 + "with the NEEDLE inside " + "and more " * 30)
     (hit,) = store.search("needle")
     assert (hit.matches, hit.seq, hit.role) == (3, 6, "assistant")
@@ -418,13 +420,13 @@ def test_a_hit_says_where_and_how_often(store: Store, workspace: Path) -> None:
     assert "with the NEEDLE inside" in hit.excerpt
 
 
-def test_words_may_stand_apart_but_in_one_message(store: Store, workspace: Path) -> None:
+def test_words_may_stand_apart_but_in_one_message(store: FileStore, workspace: Path) -> None:
     add(store, workspace, 1, "alpha then beta", "gamma")
     assert len(store.search("beta alpha")) == 1
     assert store.search("alpha gamma") == []
 
 
-def test_what_was_said_since_the_last_search_is_found(store: Store, workspace: Path) -> None:
+def test_what_was_said_since_the_last_search_is_found(store: FileStore, workspace: Path) -> None:
     path = add(store, workspace, 1)
     assert store.search("later") == []
     append(path, Said(5, NOW_MS, user("said later"), by="person"))
@@ -435,7 +437,7 @@ def test_what_was_said_since_the_last_search_is_found(store: Store, workspace: P
     assert [(hit.seq, hit.matches) for hit in store.search("later")] == [(6, 2)]
 
 
-def test_search_keeps_to_a_folder_and_to_a_limit(store: Store, workspace: Path, tmp_path: Path) -> None:
+def test_search_keeps_to_a_folder_and_to_a_limit(store: FileStore, workspace: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     add(store, tmp_path / "other", 1, "needle")
     for number in range(2, 6):
@@ -444,7 +446,7 @@ def test_search_keeps_to_a_folder_and_to_a_limit(store: Store, workspace: Path, 
     assert [hit.summary.title for hit in store.search("needle", workspace, limit=2)] == ["needle 5", "needle 4"]
 
 
-def test_deleting_a_session_leaves_nothing_of_it_in_the_index(store: Store, workspace: Path) -> None:
+def test_deleting_a_session_leaves_nothing_of_it_in_the_index(store: FileStore, workspace: Path) -> None:
     """Also while another process has the index open, which keeps the files beside it there."""
     path = add(store, workspace, 1, "my password is xyzzy-plugh-1234 " + "filler " * 3000)
     add(store, workspace, 2, "something else")
@@ -459,7 +461,7 @@ def test_deleting_a_session_leaves_nothing_of_it_in_the_index(store: Store, work
     assert len(store.search("something")) == 1
 
 
-def _bytes_of_the_index(store: Store) -> bytes:
+def _bytes_of_the_index(store: FileStore) -> bytes:
     return b"".join(file.read_bytes() for file in Path(store.root).glob("index.sqlite*"))
 
 

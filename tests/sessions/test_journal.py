@@ -14,18 +14,31 @@ from pathlib import Path
 
 import pytest
 
+from crash.logs import LOGS, Log
 from crash.shim import FAULTS, Acknowledge, Disk, Sync, Write
 from dragoman.base import private
 from dragoman.sessions.journal import SessionJournal
 from dragoman.sessions.log import read_log
 from dragoman.sessions.opening import create
-from dragoman.values.record import Titled
+from dragoman.values.record import Entry, Titled
 from sessions.entries import SESSION, entry, some, started
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "project" / f"{SESSION}.jsonl"
+
+
+@pytest.fixture(params=LOGS)
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
+    """Whatever holds of it holds of the journals of both stores."""
+    return LOGS[request.param](tmp_path / "project")
+
+
+def entries_in(log: Log) -> tuple[Entry, ...]:
+    loaded = log.read()
+    assert loaded is not None
+    return loaded.entries
 
 
 def test_an_entry_is_one_write_of_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +163,9 @@ def test_a_loop_that_ended_in_the_middle_does_not_hold_up_the_next(path: Path, m
     assert read_log(path).entries == some(2)
 
 
-def test_closing_twice_is_closing_once_and_what_comes_after_is_told(path: Path) -> None:
+def test_closing_twice_is_closing_once_and_what_comes_after_is_told(log: Log) -> None:
     told: list[str] = []
-    journal = create(path, started(), told.append)
+    journal = log.open_or_create(told.append)[0]
     journal.close()
     journal.close()
     assert journal.is_saved
@@ -300,12 +313,12 @@ def test_an_interrupt_in_the_middle_of_a_write_does_not_double_or_lose_a_line(pa
     assert read_log(path).entries == some(3)
 
 
-def test_a_removed_file_is_told_at_the_next_sync(path: Path) -> None:
+def test_a_removed_file_is_told_at_the_next_sync(log: Log) -> None:
     """SS04: file removed during the run. Nothing is promised from then on."""
     told: list[str] = []
-    journal = create(path, started(), told.append)
+    journal = log.open_or_create(told.append)[0]
     asyncio.run(journal.sync())
-    path.unlink()
+    log.path.unlink()
     journal.append(entry(2))
     asyncio.run(journal.sync())
     journal.append(entry(3))
@@ -315,12 +328,12 @@ def test_a_removed_file_is_told_at_the_next_sync(path: Path) -> None:
     assert not journal.is_saved
     journal.close()
     assert not journal.is_saved
-    assert not path.exists()
+    assert not log.path.exists()
 
 
-def test_an_entry_that_cannot_be_written_is_a_stated_gap(path: Path) -> None:
+def test_an_entry_that_cannot_be_written_is_a_stated_gap(log: Log) -> None:
     told: list[str] = []
-    journal = create(path, started(), told.append)
+    journal = log.open_or_create(told.append)[0]
     journal.append(Titled(2, 2, object()))  # type: ignore[arg-type]
     journal.append(entry(3))
     asyncio.run(journal.sync())
@@ -328,15 +341,15 @@ def test_an_entry_that_cannot_be_written_is_a_stated_gap(path: Path) -> None:
     assert journal.lost == 1
     assert not journal.is_saved
     journal.close()
-    assert [each.seq for each in read_log(path).entries] == [1, 3]
+    assert [each.seq for each in entries_in(log)] == [1, 3]
 
 
-def test_lone_surrogates_do_not_stop_an_entry(path: Path) -> None:
-    journal = create(path, started())
+def test_lone_surrogates_do_not_stop_an_entry(log: Log) -> None:
+    journal = log.open_or_create()[0]
     journal.append(Titled(2, 2, "half \ud800 a pair"))
     assert journal.is_saved
     journal.close()
-    assert read_log(path).entries[1] == Titled(2, 2, "half \ufffd a pair")
+    assert entries_in(log)[1] == Titled(2, 2, "half \ufffd a pair")
 
 
 def test_whoever_listens_badly_does_not_stop_the_journal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

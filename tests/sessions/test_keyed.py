@@ -14,59 +14,63 @@ import pytest
 import dragoman as dm
 from dragoman.errors import InUse, NoSession
 from dragoman.options import SessionOptions
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
+from dragoman.sessions.stores import Store
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.record import Started
+from sessions.stores import any_store, kind, store_in
+
+__all__ = ["any_store", "kind"]
 
 KEY = "user-42"
 
 
-def agent_with(store: Path, key: str = KEY, script: str = "text: Good.", **options: str) -> dm.Agent:
+def agent_with(store: Store | Path, key: str = KEY, script: str = "text: Good.", **options: str) -> dm.Agent:
     return dm.Agent(ScriptedProvider(script), tools=dm.ToolOptions(builtin=False), session=SessionOptions(store, key=key, **options))
 
 
-def test_the_same_key_is_the_same_conversation(tmp_path: Path) -> None:
-    with agent_with(tmp_path) as first:
+def test_the_same_key_is_the_same_conversation(any_store: Store) -> None:
+    with agent_with(any_store) as first:
         first.run_sync("My name is Ada.")
         head = first.history.entries[0]
         assert isinstance(head, Started)
         assert head.key == KEY
-    with agent_with(tmp_path) as again, agent_with(tmp_path, "user-43") as other:
+    with agent_with(any_store) as again, agent_with(any_store, "user-43") as other:
         assert again.session_id == first.session_id != other.session_id
         assert "My name is Ada." in [message.text for message in again.history.request.messages]
         assert other.history.request.messages == ()
-    assert sorted(each.key for each in Store(tmp_path).list()) == [KEY, "user-43"]
+    assert sorted(each.key for each in any_store.list()) == [KEY, "user-43"]
 
 
 def test_it_is_found_from_any_workspace_and_without_the_index(tmp_path: Path) -> None:
     store, here, there = tmp_path / "sessions", tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    opened = Store(store).open_or_create(KEY, here)
+    opened = FileStore(store).open_or_create(KEY, here)
     opened.journal.close()
     (store / "index.sqlite").unlink(missing_ok=True)
-    again = Store(store).open_or_create(KEY, there)
+    again = FileStore(store).open_or_create(KEY, there)
     again.journal.close()
     assert again.path == opened.path
 
 
-def test_one_that_is_held_is_in_use_and_not_forked(tmp_path: Path) -> None:
-    with agent_with(tmp_path) as agent:
+def test_one_that_is_held_is_in_use_and_not_forked(any_store: Store) -> None:
+    with agent_with(any_store) as agent:
         with pytest.raises(InUse) as caught:
-            agent_with(tmp_path)
+            agent_with(any_store)
         assert caught.value.session_id == agent.session_id
         assert caught.value.pid == os.getpid()
-    assert len(Store(tmp_path).list()) == 1
+    assert len(any_store.list()) == 1
 
 
-def test_in_use_and_no_session_are_told_apart(tmp_path: Path) -> None:
+def test_in_use_and_no_session_are_told_apart(any_store: Store) -> None:
     def resume(which: str) -> dm.Agent:
-        return dm.Agent(ScriptedProvider("text: Good."), session=SessionOptions(tmp_path, resume=which))
+        return dm.Agent(ScriptedProvider("text: Good."), session=SessionOptions(any_store, resume=which))
 
     for which in ("latest", "1a2b3c4d"):
         with pytest.raises(NoSession):
             resume(which)
-    with agent_with(tmp_path) as agent:
+    with agent_with(any_store) as agent:
         agent.run_sync("hi")
         for which in ("latest", agent.session_id):
             with pytest.raises(InUse):
@@ -76,24 +80,24 @@ def test_in_use_and_no_session_are_told_apart(tmp_path: Path) -> None:
     assert issubclass(InUse, dm.InputError)
 
 
-def test_an_agent_that_cannot_be_made_does_not_hold_the_session(tmp_path: Path) -> None:
+def test_an_agent_that_cannot_be_made_does_not_hold_the_session(any_store: Store) -> None:
     with pytest.raises(dm.DragomanError):
-        dm.Agent("nobody/knows-this", session=SessionOptions(tmp_path, key=KEY))
-    with agent_with(tmp_path) as agent:
+        dm.Agent("nobody/knows-this", session=SessionOptions(any_store, key=KEY))
+    with agent_with(any_store) as agent:
         assert agent.run_sync("hi").text == "Good."
 
 
-def test_a_copy_does_not_have_the_key(tmp_path: Path) -> None:
-    with agent_with(tmp_path) as agent:
+def test_a_copy_does_not_have_the_key(any_store: Store, kind: str, tmp_path: Path) -> None:
+    with agent_with(any_store) as agent:
         agent.run_sync("hi")
-    store = Store(tmp_path)
+    store = any_store
     path = store.list()[0].path
     fork = store.fork(path)
     entries = store.read(fork).entries
     assert isinstance(entries[0], Started)
     assert entries[0].key == ""
     assert [each.key for each in store.list() if each.path == path] == [KEY]
-    other = Store(tmp_path / "other")
+    other = store_in(kind, tmp_path / "other")
     head = store.read(path).entries[0]
     assert isinstance(head, Started)
     assert [each.key for each in other.list()] == []
@@ -101,8 +105,8 @@ def test_a_copy_does_not_have_the_key(tmp_path: Path) -> None:
     assert [each.key for each in other.list()] == [""]
 
 
-def test_a_deleted_one_is_created_again(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+def test_a_deleted_one_is_created_again(any_store: Store, tmp_path: Path) -> None:
+    store = any_store
     first = store.open_or_create(KEY, tmp_path)
     first.journal.close()
     store.delete(first.path)
@@ -123,7 +127,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         agent_with(tmp_path / "sessions")
 
 
-def test_threads_that_ask_at_once_make_one(tmp_path: Path) -> None:
+def test_threads_that_ask_at_once_make_one(any_store: Store) -> None:
     won: list[dm.Agent] = []
     lost: list[InUse] = []
     start = threading.Barrier(8)
@@ -131,7 +135,7 @@ def test_threads_that_ask_at_once_make_one(tmp_path: Path) -> None:
     def ask() -> None:
         start.wait()
         try:
-            won.append(agent_with(tmp_path))
+            won.append(agent_with(any_store))
         except InUse as error:
             lost.append(error)
 
@@ -142,19 +146,20 @@ def test_threads_that_ask_at_once_make_one(tmp_path: Path) -> None:
         thread.join()
     assert (len(won), len(lost)) == (1, 7)
     won[0].close()
-    assert len(Store(tmp_path).list()) == 1
+    assert len(any_store.list()) == 1
 
 
-def test_processes_that_ask_at_once_make_one(tmp_path: Path) -> None:
+def test_processes_that_ask_at_once_make_one(kind: str, tmp_path: Path) -> None:
     program = """
 import sys
 import time
 from dragoman.errors import InUse
-from dragoman.sessions.store import Store
+from pathlib import Path
+from sessions.stores import store_in
 while time.time() < float(sys.argv[2]):
     pass
 try:
-    opened = Store(sys.argv[1]).open_or_create("user-42", ".")
+    opened = store_in(sys.argv[3], Path(sys.argv[1])).open_or_create("user-42", ".")
 except InUse:
     print("in use", flush=True)
 else:
@@ -163,9 +168,16 @@ else:
     opened.journal.close()
 """
 
+    tests = str(Path(__file__).parent.parent)
     begin = str(time.time() + 1.5)
     racers = [
-        subprocess.Popen([sys.executable, "-c", program, str(tmp_path), begin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path), begin, kind],
+            env={**os.environ, "PYTHONPATH": tests},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for _ in range(4)
     ]
     said = []
@@ -175,4 +187,4 @@ else:
     for racer in racers:
         racer.communicate(timeout=20)
     assert sorted(said) == ["in use", "in use", "in use", "won"]
-    assert len(Store(tmp_path).list()) == 1
+    assert len(store_in(kind, tmp_path).list()) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.base.atomic import process_mark, temporary_name
 from dragoman.sessions.leftovers import WritingNote
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 
 KILLED = """
 import asyncio, os, signal, sys
@@ -56,7 +56,7 @@ def kill(tmp_path: Path, way: str) -> Path:
 def test_what_a_killed_process_left_is_gone_when_the_next_session_begins(tmp_path: Path, way: str) -> None:
     work = kill(tmp_path, way)
     (work / "sub" / ".dragoman-mine.tmp").write_text("a file of the user's")
-    Store(tmp_path / "kept").create(work).journal.close()
+    FileStore(tmp_path / "kept").create(work).journal.close()
     assert temporary_files(work) == ["sub/.dragoman-mine.tmp"]
     assert list((tmp_path / "kept").glob("*/writing")) == [], "nothing is left to look at"
 
@@ -64,15 +64,15 @@ def test_what_a_killed_process_left_is_gone_when_the_next_session_begins(tmp_pat
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_gone_when_the_session_itself_is_opened(tmp_path: Path, way: str) -> None:
     work = kill(tmp_path, way)
-    store = Store(tmp_path / "kept")
+    store = FileStore(tmp_path / "kept")
     store.open(store.find("latest", work).path).journal.close()
     assert temporary_files(work) == []
 
 
 def test_a_temporary_file_of_a_living_process_stays(tmp_path: Path) -> None:
-    store = Store(tmp_path / "kept")
+    store = FileStore(tmp_path / "kept")
     living = store.create(tmp_path)
-    note = WritingNote(living.path)
+    note = WritingNote(living.note)
     note.add([str(tmp_path)])
     temporary = tmp_path / temporary_name()
     temporary.write_text("half")
@@ -87,13 +87,13 @@ def test_a_dead_process_does_not_take_those_of_a_living_one_in_the_same_folder_a
     work = kill(tmp_path, WAYS[0])
     mine = work / "sub" / temporary_name()
     mine.write_text("half")
-    Store(tmp_path / "kept").create(work).journal.close()
+    FileStore(tmp_path / "kept").create(work).journal.close()
     assert mine.exists()
 
 
 @pytest.mark.parametrize("note", [b"", b"\xff\n[1]\n", b'["", "/tmp"]\n', b'["*", "/"]\n', b'["0123abcd", "relative"]\n', b"[" * 100_000])
 def test_a_note_that_is_not_ours_does_no_harm(tmp_path: Path, note: bytes) -> None:
-    store = Store(tmp_path / "kept")
+    store = FileStore(tmp_path / "kept")
     session = store.create(tmp_path)
     session.journal.close()
     writing = Path(session.path).parent / "writing"

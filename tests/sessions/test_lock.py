@@ -10,19 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from crash.logs import LOGS, Log
 from dragoman.base.lock import holder_of
 from dragoman.sessions.lock import InUse, hold_lock, lock
-from dragoman.sessions.log import read_log
-from dragoman.sessions.opening import create, open_for_writing, open_read_only
+from dragoman.sessions.opening import create, open_for_writing
 from dragoman.values.errors import InputError
+from dragoman.values.record import Entry
 from sessions.entries import SESSION, entry, some, started
 
 HOLDER = """
-import sys, time
-from dragoman.sessions.opening import open_for_writing
+import asyncio, sys, time
+from pathlib import Path
+from crash.logs import LOGS
 from sessions.entries import entry
-journal, loaded = open_for_writing(sys.argv[1])
+journal, loaded = LOGS[sys.argv[2]](Path(sys.argv[1])).open_or_create()
 journal.append(entry(len(loaded.entries) + 1))
+asyncio.run(journal.sync())
 print("holding", flush=True)
 time.sleep(1000)
 """
@@ -35,10 +38,32 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def start_holder(path: Path) -> subprocess.Popen[bytes]:
+@pytest.fixture(params=LOGS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def log(kind: str, path: Path) -> Log:
+    """Whatever holds of it holds of both stores."""
+    log = LOGS[kind](path.parent)
+    log.open_or_create()[0].close()
+    return log
+
+
+def entries_in(log: Log) -> tuple[Entry, ...]:
+    loaded = log.read()
+    assert loaded is not None
+    return loaded.entries
+
+
+def start_holder(log: Log, kind: str) -> subprocess.Popen[bytes]:
     tests = Path(__file__).parent.parent
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(tests)}, cwd=tests
+        [sys.executable, "-c", HOLDER, str(log.path.parent), kind],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(tests)},
+        cwd=tests,
     )
     assert holder.stdout
     assert holder.stdout.readline() == b"holding\n"
@@ -52,50 +77,50 @@ def stop(holder: subprocess.Popen[bytes]) -> None:
     holder.stdout.close()
 
 
-def test_the_second_process_is_told_who_holds_it_and_what_to_do(path: Path) -> None:
+def test_the_second_process_is_told_who_holds_it_and_what_to_do(log: Log, kind: str) -> None:
     """SS05."""
-    holder = start_holder(path)
+    holder = start_holder(log, kind)
     try:
         with pytest.raises(InUse) as caught:
-            open_for_writing(path)
+            log.open_or_create()
         assert caught.value.pid == holder.pid
         assert caught.value.exit_code == 42
         assert f"in use by another process (pid {holder.pid})" in str(caught.value)
         assert "Store.read" in str(caught.value)
         assert "Store.fork" in str(caught.value)
-        assert open_read_only(path).entries == some(2), "reading is free"
+        assert entries_in(log) == some(2), "reading is free"
     finally:
         stop(holder)
 
 
-def test_a_killed_holder_does_not_block(path: Path) -> None:
+def test_a_killed_holder_does_not_block(log: Log, kind: str) -> None:
     """SS05: and what it wrote is there."""
-    holder = start_holder(path)
+    holder = start_holder(log, kind)
     os.kill(holder.pid, signal.SIGKILL)
     stop(holder)
-    journal, loaded = open_for_writing(path)
+    journal, loaded = log.open_or_create()
     assert loaded.entries == some(2)
     journal.close()
 
 
-def test_the_lock_lasts_as_long_as_the_journal_and_no_longer(path: Path) -> None:
-    journal, _ = open_for_writing(path)
+def test_the_lock_lasts_as_long_as_the_journal_and_no_longer(log: Log) -> None:
+    journal, _ = log.open_or_create()
     with pytest.raises(InUse) as caught:
-        open_for_writing(path)
+        log.open_or_create()
     assert caught.value.pid == os.getpid()
     journal.append(entry(2))
     journal.close()
-    again, loaded = open_for_writing(path)
+    again, loaded = log.open_or_create()
     assert loaded.entries == some(2)
     again.close()
 
 
-def test_a_command_that_outlives_its_holder_does_not_keep_the_lock(path: Path) -> None:
-    journal, _ = open_for_writing(path)
+def test_a_command_that_outlives_its_holder_does_not_keep_the_lock(log: Log, kind: str) -> None:
+    journal, _ = log.open_or_create()
     sleeper = subprocess.Popen(["sleep", "1000"])
     try:
         journal.close()
-        again, _ = open_for_writing(path)
+        again, _ = log.open_or_create()
         again.close()
     finally:
         sleeper.kill()
@@ -109,17 +134,18 @@ def test_a_new_session_is_locked_from_the_start(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_processes_racing_for_a_session_never_interleave(path: Path) -> None:
+def test_processes_racing_for_a_session_never_interleave(log: Log, kind: str) -> None:
     """SS05: of eight who open it over and over, one at a time writes, and each goes on where the one before stopped."""
     program = """
 import sys
+from pathlib import Path
+from crash.logs import LOGS
 from dragoman.sessions.lock import InUse
-from dragoman.sessions.opening import open_for_writing
 from sessions.entries import entry
 wins = 0
-while wins < 5:
+while wins < int(sys.argv[3]):
     try:
-        journal, loaded = open_for_writing(sys.argv[1])
+        journal, loaded = LOGS[sys.argv[2]](Path(sys.argv[1])).open_or_create()
     except InUse:
         continue
     wins += 1
@@ -128,14 +154,18 @@ while wins < 5:
         journal.append(entry(seq))
     journal.close()
 """
+    count, wins = (8, 5) if kind == "files" else (4, 3)
     tests = Path(__file__).parent.parent
     racers = [
-        subprocess.Popen([sys.executable, "-c", program, str(path)], env={**os.environ, "PYTHONPATH": str(tests)}, cwd=tests)
-        for _ in range(8)
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(log.path.parent), kind, str(wins)], env={**os.environ, "PYTHONPATH": str(tests)}, cwd=tests
+        )
+        for _ in range(count)
     ]
-    assert [racer.wait(60) for racer in racers] == [0] * 8
-    loaded = read_log(path)
-    assert loaded.entries == some(1 + 8 * 5 * 3)
+    assert [racer.wait(60) for racer in racers] == [0] * count
+    loaded = log.read()
+    assert loaded is not None
+    assert loaded.entries == some(1 + count * wins * 3)
     assert not loaded.damage
 
 

@@ -9,13 +9,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from destinations import MAIN, connection
 from dragoman.loop.history import History
 from dragoman.sessions.importers import import_session
+from dragoman.sessions.journal import SharedSync
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
+from dragoman.sessions.sqlite_database import database_at
+from dragoman.sessions.sqlite_journal import SqliteJournal
+from dragoman.sessions.sqlite_lock import SessionLock
+from dragoman.sessions.sqlite_store import SqliteStore
 from dragoman.values.messages import user
 from dragoman.values.record import Started
 from property.test_fold import lived
@@ -27,9 +32,15 @@ def no_fault(message: str) -> None:
     raise AssertionError(message)
 
 
-def kept(live: History, path: Path) -> None:
+def kept(live: History, path: Path, kind: str = "files") -> None:
     """The session as it would lie on disk, had it been kept from the start."""
-    journal = create(str(path), Started(0, 0, ID), no_fault)
+    if kind == "files":
+        journal: SharedSync = create(str(path), Started(0, 0, ID), no_fault)
+    else:
+        database = database_at(str(path))
+        database.hold()
+        journal = SqliteJournal(database, SessionLock(database.files, ID), ID, "project", on_fault=no_fault)
+        journal.append(Started(0, 0, ID))
     for entry in live.entries:
         journal.append(entry)
     asyncio.run(journal.sync())
@@ -37,8 +48,12 @@ def kept(live: History, path: Path) -> None:
 
 
 @contextmanager
-def resumed(path: Path) -> Iterator[History]:
-    journal, loaded = open_for_writing(str(path), no_fault)
+def resumed(path: Path, kind: str = "files") -> Iterator[History]:
+    if kind == "files":
+        journal, loaded = open_for_writing(str(path), no_fault)
+    else:
+        opened = SqliteStore(path).open(ID, no_fault)
+        journal, loaded = opened.journal, opened.loaded
     assert not loaded.damage
     yield History(journal, entries=loaded.entries)
     journal.close()
@@ -48,18 +63,29 @@ def resumed(path: Path) -> Iterator[History]:
 @given(data=st.data())
 def test_a_resumed_session_sends_the_same_bytes(where: str, data: st.DataObject) -> None:
     """Pruned, compressed, switched, cancelled, rejected and rewound entries included."""
+    check_resumed(where, "files", data)
+
+
+@settings(max_examples=12)
+@given(data=st.data())
+def test_one_resumed_from_a_database_sends_the_same_bytes(data: st.DataObject) -> None:
+    check_resumed("anthropic", "sqlite", data)
+
+
+def check_resumed(where: str, kind: str, data: st.DataObject) -> None:
     live = lived(data).history
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{ID}.jsonl")
-        kept(live, path)
+        kept(live, path, kind)
         provider = connection(where)
-        with resumed(path) as again:
+        with resumed(path, kind) as again:
             for history in (live, again):
                 history.say(user("next"))
             assert provider.prepare(again.request).body == provider.prepare(live.request).body
             assert again.transcript() == live.transcript()
             assert again.usage == live.usage
-        third = History(entries=open_read_only(str(path)).entries)
+        read = open_read_only(str(path)) if kind == "files" else SqliteStore(path).read(ID)
+        third = History(entries=read.entries)
         assert third.request == live.request, "what was said after the resume is in the same file"
 
 

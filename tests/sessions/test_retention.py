@@ -14,71 +14,76 @@ from dragoman.sessions import store as store_module
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.retention import believe_clock
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
+from dragoman.sessions.stores import Store
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, user
 from dragoman.values.record import Said, Unknown
-from sessions.stores import add, append, session_id, store, workspace
+from sessions.stores import add, add_to, any_store, append, append_to, kind, session_id, store, workspace
 
-__all__ = ["store", "workspace"]
+__all__ = ["any_store", "kind", "store", "workspace"]
 
 DAY_MS = 24 * 60 * 60 * 1000
 
 
-def add_old(store: Store, workspace: Path, number: int, days: float) -> Path:
+def add_old(store: FileStore, workspace: Path, number: int, days: float) -> Path:
     """A session that was used last so many days ago."""
     return add(store, workspace, number, started_ms=int(time.time() * 1000 - days * DAY_MS) - number * 1_000_000 - 4000)
+
+
+def add_old_to(store: Store, workspace: Path, number: int, days: float) -> str:
+    return add_to(store, workspace, number, started_ms=int(time.time() * 1000 - days * DAY_MS) - number * 1_000_000 - 4000)
 
 
 def left(store: Store) -> set[str]:
     return {each.session_id for each in store.list()}
 
 
-def test_without_a_rule_everything_stays(store: Store, workspace: Path) -> None:
-    add_old(store, workspace, 1, 10_000)
-    assert store.delete_expired().session_ids == ()
-    assert left(store) == {session_id(1)}
+def test_without_a_rule_everything_stays(any_store: Store, workspace: Path) -> None:
+    add_old_to(any_store, workspace, 1, 10_000)
+    assert any_store.delete_expired().session_ids == ()
+    assert left(any_store) == {session_id(1)}
 
 
-def test_what_was_not_used_for_so_long_goes(store: Store, workspace: Path) -> None:
+def test_what_was_not_used_for_so_long_goes(any_store: Store, workspace: Path) -> None:
     for number, days in enumerate((0.5, 29.9, 30.1, 400)):
-        add_old(store, workspace, number, days)
-    removed = store.delete_expired(age_days=30)
+        add_old_to(any_store, workspace, number, days)
+    removed = any_store.delete_expired(age_days=30)
     assert set(removed.session_ids) == {session_id(2), session_id(3)}
-    assert left(store) == {session_id(0), session_id(1)}
+    assert left(any_store) == {session_id(0), session_id(1)}
     assert removed.freed_bytes > 0
 
 
-def test_the_newest_so_many_stay_in_each_folder(store: Store, workspace: Path, tmp_path: Path) -> None:
+def test_the_newest_so_many_stay_in_each_folder(any_store: Store, workspace: Path, tmp_path: Path) -> None:
     for number, days in enumerate((5, 1, 3, 2, 4)):
-        add_old(store, workspace, number, days)
-    add_old(store, tmp_path, 9, 100)
-    store.delete_expired(count=2)
-    assert left(store) == {session_id(1), session_id(3), session_id(9)}
-    store.delete_expired(workspace, count=0)
-    assert left(store) == {session_id(9)}
+        add_old_to(any_store, workspace, number, days)
+    add_old_to(any_store, tmp_path, 9, 100)
+    any_store.delete_expired(count=2)
+    assert left(any_store) == {session_id(1), session_id(3), session_id(9)}
+    any_store.delete_expired(workspace, count=0)
+    assert left(any_store) == {session_id(9)}
 
 
-def test_an_old_session_that_was_used_again_stays(store: Store, workspace: Path) -> None:
-    path = add_old(store, workspace, 1, 100)
-    append(path, Said(5, int(time.time() * 1000), user("again"), by="person"))
-    assert store.delete_expired(age_days=30).session_ids == ()
+def test_an_old_session_that_was_used_again_stays(any_store: Store, workspace: Path) -> None:
+    path = add_old_to(any_store, workspace, 1, 100)
+    append_to(any_store, path, Said(5, int(time.time() * 1000), user("again"), by="person"))
+    assert any_store.delete_expired(age_days=30).session_ids == ()
 
 
-def test_what_is_open_stays(store: Store, workspace: Path) -> None:
-    add_old(store, workspace, 0, 10)
-    path = add_old(store, workspace, 1, 100)
-    add_old(store, workspace, 2, 100)
-    session = store.open(path)
-    assert store.delete_expired(age_days=30).session_ids == (session_id(2),)
+def test_what_is_open_stays(any_store: Store, workspace: Path) -> None:
+    add_old_to(any_store, workspace, 0, 10)
+    path = add_old_to(any_store, workspace, 1, 100)
+    add_old_to(any_store, workspace, 2, 100)
+    session = any_store.open(path)
+    assert any_store.delete_expired(age_days=30).session_ids == (session_id(2),)
     session.journal.close()
-    assert store.delete_expired(age_days=30).session_ids == (session_id(1),)
+    assert any_store.delete_expired(age_days=30).session_ids == (session_id(1),)
 
 
 @pytest.mark.parametrize(
     "harm", ["a byte", "garbage line", "torn tail", "no head", "later kind", "later format", "empty", "foreign", "side file"]
 )
-def test_what_cannot_be_read_to_the_end_stays(store: Store, workspace: Path, harm: str) -> None:
+def test_what_cannot_be_read_to_the_end_stays(store: FileStore, workspace: Path, harm: str) -> None:
     path = add_old(store, workspace, 1, 100)
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
@@ -108,7 +113,7 @@ def test_what_cannot_be_read_to_the_end_stays(store: Store, workspace: Path, har
     assert path.read_bytes() == before
 
 
-def test_a_byte_that_changed_behind_the_indexs_back_saves_the_session(store: Store, workspace: Path) -> None:
+def test_a_byte_that_changed_behind_the_indexs_back_saves_the_session(store: FileStore, workspace: Path) -> None:
     path = add_old(store, workspace, 1, 100)
     store.list()
     about = path.stat()
@@ -118,7 +123,7 @@ def test_a_byte_that_changed_behind_the_indexs_back_saves_the_session(store: Sto
     assert path.exists()
 
 
-def test_blobs_go_with_the_last_session_that_names_them(store: Store, workspace: Path) -> None:
+def test_blobs_go_with_the_last_session_that_names_them(store: FileStore, workspace: Path) -> None:
     blobs = FileBlobs(Path(store.directory_of(workspace)) / "blobs")
     shared, own = blobs.put("text/plain", b"shared"), blobs.put("text/plain", b"own")
     for number, named in ((1, (shared, own)), (2, (shared, own)), (3, (shared,))):
@@ -128,7 +133,7 @@ def test_blobs_go_with_the_last_session_that_names_them(store: Store, workspace:
 
 
 @pytest.mark.parametrize("rule", [{"age_days": 0}, {"age_days": -1}, {"count": -1}])
-def test_a_rule_that_makes_no_sense_deletes_nothing(store: Store, workspace: Path, rule: dict[str, int]) -> None:
+def test_a_rule_that_makes_no_sense_deletes_nothing(store: FileStore, workspace: Path, rule: dict[str, int]) -> None:
     add_old(store, workspace, 1, 100)
     with pytest.raises(InputError):
         store.delete_expired(**rule)
@@ -138,7 +143,7 @@ def test_a_rule_that_makes_no_sense_deletes_nothing(store: Store, workspace: Pat
 # --- the clock
 
 
-def test_one_start_with_the_clock_years_ahead_deletes_nothing(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_start_with_the_clock_years_ahead_deletes_nothing(store: FileStore, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The session of that start is written by the same clock, and so is its file."""
     for number, days in enumerate((1, 5, 20, 29)):
         add_old(store, workspace, number, days)
@@ -155,7 +160,7 @@ def test_one_start_with_the_clock_years_ahead_deletes_nothing(store: Store, work
     assert (right_again.session_ids, right_again.notice) == ((), ""), "what is dated in the future says nothing"
 
 
-def test_what_was_old_before_the_clock_jumped_goes_all_the_same(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_old_before_the_clock_jumped_goes_all_the_same(store: FileStore, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, days in enumerate((1, 20, 60)):
         add_old(store, workspace, number, days)
     ahead_ms = int(time.time() * 1000) + 3_000 * DAY_MS
@@ -163,7 +168,7 @@ def test_what_was_old_before_the_clock_jumped_goes_all_the_same(store: Store, wo
     assert store.delete_expired(age_days=30).session_ids == (session_id(2),)
 
 
-def test_a_long_pause_is_believed_after_a_week_of_use(store: Store, workspace: Path) -> None:
+def test_a_long_pause_is_believed_after_a_week_of_use(store: FileStore, workspace: Path) -> None:
     for number, days in enumerate((200, 180, 0)):
         add_old(store, workspace, number, days)
     assert store.delete_expired(age_days=30).session_ids == ()
@@ -173,7 +178,7 @@ def test_a_long_pause_is_believed_after_a_week_of_use(store: Store, workspace: P
     assert removed.notice == ""
 
 
-def test_a_folder_that_was_not_used_for_long_says_nothing_about_the_clock(store: Store, workspace: Path, tmp_path: Path) -> None:
+def test_a_folder_that_was_not_used_for_long_says_nothing_about_the_clock(store: FileStore, workspace: Path, tmp_path: Path) -> None:
     add_old(store, workspace, 1, 200)
     for number, days in enumerate((190, 170, 145, 120, 95, 70, 45, 20, 0), 2):
         add_old(store, tmp_path, number, days)

@@ -14,7 +14,7 @@ from dragoman.sessions.bounds import UndoBounds, doubt_about, folders_of, import
 from dragoman.sessions.copies import fork_log
 from dragoman.sessions.log import read_log
 from dragoman.sessions.restore import UndoRefused, restore
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.sessions.undo import file_changes, plan_undo
 from dragoman.values.record import Configured, Entry, FileChange, FilesChanged, FilesRestored, Started
 from sessions.desks import Desk, put
@@ -35,7 +35,7 @@ def forged(path: str, *more: Entry) -> list[Entry]:
 
 
 def test_what_was_imported_is_on_the_record_and_never_undone(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+    store = FileStore(tmp_path / "store")
     path = store.add(tmp_path, forged(str(tmp_path / "a")))
     fork = store.fork(path)
     for log in (path, fork):
@@ -45,7 +45,7 @@ def test_what_was_imported_is_on_the_record_and_never_undone(tmp_path: Path) -> 
 
 
 def test_what_a_session_does_after_it_was_imported_is_undone(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+    store = FileStore(tmp_path / "store")
     path = store.add(tmp_path, forged(str(tmp_path / "a"), FilesRestored(4, 1, (6,))))
     own = FilesChanged(6, 1, "own", (FileChange(str(tmp_path / "b"), "", "x"),))
     entries = (*read_log(path).entries, Configured(5, 1, "model", directories=(str(tmp_path),)), own)
@@ -58,7 +58,7 @@ def test_an_import_of_a_version_that_did_not_note_its_end_is_not_undone_at_all()
 
 
 def test_the_folders_that_an_import_names_do_not_count(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
+    store = FileStore(tmp_path / "store")
     head, *rest = forged("/etc/passwd")
     assert isinstance(head, Started)
     path = store.add(tmp_path, [Started(1, 1, head.session_id, directories=(str(tmp_path),)), *rest])
@@ -126,7 +126,7 @@ def test_whatever_a_path_looks_like_it_is_inside_or_refused(tail: str) -> None:
 
 
 def test_a_fork_keeps_the_mark_of_the_import(tmp_path: Path) -> None:
-    path = Store(tmp_path / "store").add(tmp_path, forged("/tmp/a"))
+    path = FileStore(tmp_path / "store").add(tmp_path, forged("/tmp/a"))
     target = os.path.join(os.path.dirname(path), f"{session_id(2)}.jsonl")
     fork_log(path, target)
     head = read_log(target).entries[0]

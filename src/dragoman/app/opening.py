@@ -22,7 +22,7 @@ from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, To
 from dragoman.policy.grants import Grants
 from dragoman.providers.catalog import secret_variables
 from dragoman.sessions.projects import project_name
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.tools.process import child_environment
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
@@ -130,7 +130,7 @@ def tidy_sessions(setup: Setup) -> tuple[str, ...]:
         return ()
 
     try:
-        removed = Store(setup.places.sessions).delete_expired(age_days=limits.max_age_days, count=limits.max_count)
+        removed = FileStore(setup.places.sessions).delete_expired(age_days=limits.max_age_days, count=limits.max_count)
     except (DragomanError, OSError):
         return ()  # the next run tries again
     ids = removed.session_ids

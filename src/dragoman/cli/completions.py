@@ -53,10 +53,10 @@ def _models(options: Options) -> str:
 
 
 def _sessions(options: Options) -> str:
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
 
     setup = set_up(options)
-    return _lines(["latest", *(found.session_id for found in Store(setup.places.sessions).list(setup.workspace))])
+    return _lines(["latest", *(found.session_id for found in FileStore(setup.places.sessions).list(setup.workspace))])
 
 
 def _weights(options: Options) -> str:

@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.cli.context_command import ContextCommand, upkeep_of
 from dragoman.loop.history import History
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run_context(options: Options) -> str | tuple[str, int]:
     refuse_options(options, action, _command_name(name), "context_not_with")
 
     setup = set_up(options)
-    store = Store(setup.places.sessions)
+    store = FileStore(setup.places.sessions)
     if session_id in ("", "latest") and not store.list(setup.workspace):
         raise InputError(say("context_no_session"))
     return action.run(ContextCommand(setup, store, store.find(session_id, setup.workspace), catalog_of(setup)))

@@ -21,7 +21,7 @@ from dragoman.values.record import Entry
 from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
     from dragoman.sessions.summary import Summary
 
 
@@ -29,7 +29,7 @@ class ContextCommand(NamedTuple):
     """What every action needs: the session it is about, the store it is in, and the catalog of models."""
 
     setup: Setup
-    store: Store
+    store: FileStore
     summary: Summary
     """Of the session named on the command line."""
     catalog: Catalog

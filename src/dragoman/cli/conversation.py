@@ -24,7 +24,7 @@ from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
 from dragoman.loop.history import paid_usage
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.values.contracts import Intent
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
@@ -48,7 +48,7 @@ class Conversation:
         self.may_retry = False
         self.setup = setup
         self._copy = copy
-        self._store = Store(setup.places.sessions)
+        self._store = FileStore(setup.places.sessions)
         self._keyboard = Keyboard()
         self._signals = Signals(self._keyboard)
         self._report = TerminalReport(screen, copy)

@@ -22,7 +22,7 @@ from dragoman.values.record import Configured, FilesChanged, Started
 if TYPE_CHECKING:
     from dragoman.cli.sessions_command import SessionsCommand
     from dragoman.sessions.importers import ImportedSession
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.store import FileStore
     from dragoman.sessions.summary import Summary
     from dragoman.values.contracts import BlobStore
     from dragoman.values.record import Entry
@@ -99,7 +99,7 @@ def import_file(command: SessionsCommand) -> str:
     return f"{words}\n"
 
 
-def _read(path: str, blobs: BlobStore, store: Store) -> ImportedSession:
+def _read(path: str, blobs: BlobStore, store: FileStore) -> ImportedSession:
     from dragoman.sessions.export import from_json, is_json_export
     from dragoman.sessions.importers import import_session
 
@@ -115,7 +115,7 @@ def _read(path: str, blobs: BlobStore, store: Store) -> ImportedSession:
     return import_session(path, blobs)
 
 
-def _read_log(path: str, store: Store) -> ImportedSession:
+def _read_log(path: str, store: FileStore) -> ImportedSession:
     """A copied log file of ours. The attachments it refers to are not part of it."""
     try:
         loaded = read_log(path)
@@ -125,7 +125,7 @@ def _read_log(path: str, store: Store) -> ImportedSession:
     return _with_new_id(path, loaded.entries, msgspec.structs.replace(loaded, access="").notices(), store)
 
 
-def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...], store: Store) -> ImportedSession:
+def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...], store: FileStore) -> ImportedSession:
     """Our own session under a new id, because the original may be in the store too."""
     from dragoman.sessions.importers import ImportedSession
 

@@ -13,7 +13,7 @@ from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of
 
 if TYPE_CHECKING:
-    from dragoman.sessions.index import Hit
+    from dragoman.sessions.search_table import Hit
     from dragoman.sessions.summary import Summary
 
 _MOST_COLUMNS = 160

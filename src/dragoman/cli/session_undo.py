@@ -31,7 +31,7 @@ def undo_last_run(session: StoredSession, name: str, memory_file: str, *, force:
         return say("undo_nothing_but_imported" if imported_changes(entries) else "undo_nothing", session=name) + "\n"
     bounds = undo_bounds(folders_of(entries), memory_file, is_guarded, entries)
     plan = plan_undo(changes, session.blobs, bounds)
-    writing = WritingNote(session.path)
+    writing = WritingNote(session.note)
     writing.add(plan.folders)
     try:
         restored = restore(plan, force=force)

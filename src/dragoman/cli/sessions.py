@@ -14,7 +14,7 @@ from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.cli.sessions_command import SessionsCommand, open_to_append
 from dragoman.sessions.projects import session_id_of
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError
 from dragoman.values.record import Rewound
 
@@ -39,7 +39,7 @@ def run_sessions(options: Options) -> str | tuple[str, int]:
     refuse_options(options, action, f"sessions {name}")
 
     setup = set_up(options)
-    return action.run(SessionsCommand(options, Store(setup.places.sessions), setup.workspace, setup.places.memory_file))
+    return action.run(SessionsCommand(options, FileStore(setup.places.sessions), setup.workspace, setup.places.memory_file))
 
 
 # --- looking

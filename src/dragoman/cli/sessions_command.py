@@ -14,7 +14,7 @@ from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.sessions.log import LoadedLog
-    from dragoman.sessions.store import Store, StoredSession
+    from dragoman.sessions.store import FileStore, StoredSession
     from dragoman.sessions.summary import Summary
 
 
@@ -22,7 +22,7 @@ class SessionsCommand(NamedTuple):
     """What every action needs: the options, the stored sessions, the folder whose sessions are meant, and where the memory tool writes."""
 
     options: Options
-    store: Store
+    store: FileStore
     workspace: str
     memory_file: str
 
@@ -48,7 +48,7 @@ class SessionsCommand(NamedTuple):
         return loaded
 
 
-def name_of(store: Store, summary: Summary) -> str:
+def name_of(store: FileStore, summary: Summary) -> str:
     """What a session is called wherever it is shown or changed: its short id and its title."""
     short, title = store.short_id(summary.session_id), one_line(summary.title, 60)
     return say("sessions.named", id=short, title=title) if title else f"{short} {say('sessions_untitled')}"
@@ -61,7 +61,7 @@ def print_notices(notices: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def open_to_append(store: Store, path: str) -> Iterator[StoredSession]:
+def open_to_append(store: FileStore, path: str) -> Iterator[StoredSession]:
     """Hold a session's lock while entries are appended. On exit they are on disk, or InputError is raised."""
     session = store.open(path)
     try:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dragoman.loop.budget import Account, Budget
     from dragoman.loop.compression import Compression
     from dragoman.loop.typed_answer import Wanted
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.stores import Store
     from dragoman.values.hooks import Hooks
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dragoman.loop.options import (
     WorkspaceOptions,
 )
 from dragoman.policy.judge import Mode
-from dragoman.sessions.store import Store
+from dragoman.sessions.stores import Store
 from dragoman.values.contracts import Provider, Tool
 from dragoman.values.hooks import Hooks
 from dragoman.values.messages import Settings

@@ -33,7 +33,7 @@ from dragoman.values.messages import Settings
 if TYPE_CHECKING:
     from dragoman.context.settings import ContextSettings
     from dragoman.loop.budget import Account, Budget
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.stores import Store
     from dragoman.values.hooks import Hooks
 
 

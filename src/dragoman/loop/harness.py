@@ -231,8 +231,8 @@ class Harness:
         """Whether a file that would be written is one of our own: configuration, approvals, keys, sessions, caches."""
         from dragoman.policy.own_files import OwnFiles  # not needed before something is written
 
-        kept_in = self.session.log.folder if self.session.log is not None else ""
-        return OwnFiles((find_places(),), (*self._guarded, kept_in), workspace=self.workspace.root).hold(path)
+        kept_in = self.session.log.own_paths if self.session.log is not None else ()
+        return OwnFiles((find_places(),), (*self._guarded, *kept_in), workspace=self.workspace.root).hold(path)
 
     def _report_not_kept(self, message: str) -> None:
         self.session.work.tell(SavingChanged(True, str(message)))

@@ -25,7 +25,6 @@ from dragoman.loop.options import (
 )
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
-from dragoman.sessions.store import Store
 from dragoman.values.contracts import Provider, Tool
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Effort, Settings, Thinking
@@ -122,7 +121,7 @@ def model(name: str, value: object) -> None:
 
 
 def store(name: str, value: object) -> None:
-    if not _is_path(value) and not isinstance(value, Store):
+    if not _is_path(value) and not callable(getattr(value, "open_or_create", None)):
         raise _refusal(name, value, say("loop.option_store"))
 
 

@@ -23,7 +23,7 @@ from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account, Budget
     from dragoman.providers.catalog import Catalog
-    from dragoman.sessions.store import Store
+    from dragoman.sessions.stores import Store
     from dragoman.text_tools.options import TextOptions
     from dragoman.values.hooks import Hooks
 
@@ -127,7 +127,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     """Where the conversation is kept, and how it begins."""
 
     store: Store | Path | None = None
-    """The folder of sessions; None: it is kept in memory only."""
+    """The folder of sessions, or a store (`dragoman.stores`); None: it is kept in memory only."""
     resume: str = ""
     """The session to go on with: `latest`, its id, or a beginning (four characters or more) of its random part that no other has."""
     history: History | None = None

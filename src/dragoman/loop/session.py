@@ -14,7 +14,7 @@ from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import Connector, SessionOptions
 from dragoman.loop.surroundings import temporary_directory
-from dragoman.sessions.store import Store
+from dragoman.sessions.store import FileStore
 from dragoman.tools.output import remove_outputs
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.loop.charging import Purse
     from dragoman.sessions.leftovers import WritingNote
     from dragoman.sessions.store import StoredSession
+    from dragoman.sessions.stores import Store
 
 VERSIONS = (f"dragoman {__version__}",)
 
@@ -188,9 +189,9 @@ class SessionLog:
         return str(say("loop.files_not_saved", reason=blobs.fault)) if blobs.fault else ""
 
     @property
-    def folder(self) -> str:
-        """The folder of all sessions."""
-        return self._store.root
+    def own_paths(self) -> tuple[str, ...]:
+        """Where all sessions of its store are."""
+        return tuple(self._store.own_paths)
 
     def open(self, name: str) -> StoredSession:
         """Go on with a session. Raises InputError where it cannot be opened."""
@@ -226,7 +227,7 @@ class SessionLog:
                 return
             from dragoman.sessions.leftovers import WritingNote
 
-            self._writing = WritingNote(self._stored.path)
+            self._writing = WritingNote(self._stored.note)
         self._writing.add(folders)
 
     def close(self) -> None:
@@ -252,17 +253,25 @@ def open_session(options: SessionOptions, workspace: str, given: BlobStore | Non
     if options.store is None:
         return Session(options.history or History(), "", options.blobs or given, options.outputs), ()
 
-    store = options.store if isinstance(options.store, Store) else Store(options.store)
+    store = _store_in(options.store)
     log = SessionLog(store, workspace)
     if options.resume or options.key:
         stored = log.open(options.resume) if options.resume else log.open_or_create(options.key)
         history = History(stored.journal, entries=stored.loaded.entries)
-        outputs = options.outputs or store.outputs_beside(stored.path)
+        outputs = options.outputs or stored.outputs
         return Session(history, stored.session_id, options.blobs or stored.blobs, outputs, log), stored.loaded.notices()
     session_id = store.new_id()
     path = store.path_of(session_id, workspace)
     blobs = options.blobs or store.blobs_beside(path, log.report_fault)
     return Session(History(), session_id, blobs, options.outputs or store.outputs_beside(path), log), ()
+
+
+def _store_in(given: Store | str | os.PathLike[str]) -> Store:
+    match given:
+        case str() | os.PathLike():
+            return FileStore(given)
+        case _:
+            return given
 
 
 def _temporary_outputs() -> str:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
+from typing import Protocol
 
 from dragoman.base.atomic import replace_file
 from dragoman.base.private import make_directory, open_file, sync_directory
 from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault
+from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob
 
 _HEX = frozenset("0123456789abcdef")
+
+
+class SavedBlobs(BlobStore, Protocol):
+    """The bytes of a session in a store: kept when `put` returns, or `fault` says why not."""
+
+    @property
+    def fault(self) -> str: ...
 
 
 class FileBlobs:

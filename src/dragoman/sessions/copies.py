@@ -23,13 +23,7 @@ def fork_log(path: str, target: str, upto: int | None = None) -> None:
     source_id = session_id_of(path)
     try:
         with open_log(path) as log:
-            whole = ((line, entry) for _, _, line, entry in read_lines(log) if not isinstance(entry, Damaged))
-            first = next(whole, None)
-            if first is None:
-                raise InputError(say("sessions.nothing_to_fork", session=source_id))
-            if upto is not None and upto < first[1].seq:
-                raise InputError(say("sessions.fork_before_start", session=source_id, first=first[1].seq, upto=upto))
-            write_log(target, _fork_lines(first, whole, upto, session_id_of(target), source_id))
+            write_log(target, fork_lines(log, source_id, session_id_of(target), upto))
     except FileNotFoundError as error:
         raise NoSession(say("sessions.not_found", session=source_id)) from error
     except OSError as error:
@@ -51,6 +45,17 @@ def write_log(path: str, lines: Iterable[bytes]) -> None:
         raise InputError(say("sessions.not_saved", path=path, reason=error.strerror or error)) from error
 
 
+def fork_lines(log: Iterable[bytes], source_id: str, session_id: str, upto: int | None = None) -> Iterator[bytes]:
+    """The lines of a copy of a log. Raises InputError, before there is a line, if there is nothing to copy."""
+    whole = ((line, entry) for _, _, line, entry in read_lines(log) if not isinstance(entry, Damaged))
+    first = next(whole, None)
+    if first is None:
+        raise InputError(say("sessions.nothing_to_fork", session=source_id))
+    if upto is not None and upto < first[1].seq:
+        raise InputError(say("sessions.fork_before_start", session=source_id, first=first[1].seq, upto=upto))
+    return _fork_lines(first, whole, upto, session_id, source_id)
+
+
 def _fork_lines(
     first: tuple[bytes, Entry], rest: Iterable[tuple[bytes, Entry]], upto: int | None, session_id: str, source_id: str
 ) -> Iterator[bytes]:
@@ -65,3 +70,14 @@ def _fork_lines(
         if upto is not None and entry.seq > upto:
             return
         yield line
+
+
+def added_entries(entries: Iterable[Entry], project: str) -> tuple[Started, tuple[Entry, ...]]:
+    """A session made elsewhere as it is added to a store: its head, and all of it. What it says about files is never undone: it may be
+    forged. Raises InputError if it does not begin with its head."""
+    head, *rest = entries
+    if not isinstance(head, Started):
+        raise InputError(say("sessions.no_head"))
+    imported_through = max(entry.seq for entry in (head, *rest))
+    head = msgspec.structs.replace(head, project=project, imported_through=imported_through, key="")
+    return head, (head, *rest)

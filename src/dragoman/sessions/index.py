@@ -16,7 +16,8 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.sessions.projects import is_log_name, scan_directory
-from dragoman.sessions.search_text import excerpt, fold, trigrams, words_of
+from dragoman.sessions.search_table import Hit, add_texts, find_hits, make_texts, merge_texts, remove_texts
+from dragoman.sessions.search_text import words_of
 from dragoman.sessions.summary import LogScan, SpokenText, Summary, open_log, scan
 
 if TYPE_CHECKING:
@@ -25,26 +26,11 @@ if TYPE_CHECKING:
 VERSION = 3
 """The table's version. A table of another version is deleted."""
 _LOCKED_FOR_S = 2.0
-_MAX_TEXT_CHARS = 1_000_000
-_MAX_SEQ = 1 << 32
 _AT_ONCE = 50
 """How many logs' texts are written in one transaction: fewer are slower, more keep other processes waiting."""
 
 _T = TypeVar("_T")
 _summary_decoder = msgspec.json.Decoder(Summary)
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """A session that matches a search."""
-
-    summary: Summary
-    matches: int
-    """In how many of its prompts, answers and titles it matches."""
-    seq: int
-    """The entry of the last match."""
-    role: str
-    """`user`, `assistant` or `title`."""
-    excerpt: str
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -88,7 +74,7 @@ class Index:
         def work(table: Connection) -> list[Hit]:
             rows = _refresh_rows(table, files, project)
             _read_texts(table, files, rows)
-            return _hits(table, {row.id: row.scanned.summary for row in rows.values()}, words, limit)
+            return find_hits(table, {row.id: row.scanned.summary for row in rows.values()}, words, limit)
 
         return self._with_table(work)
 
@@ -182,21 +168,13 @@ def _newest_first(rows: Iterable[_Row]) -> list[Summary]:
 
 
 def _make_tables(table: Connection) -> None:
-    import sqlite3
-
     with table:
         table.execute("BEGIN IMMEDIATE")
         table.execute(
             "CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, place TEXT UNIQUE NOT NULL, inode INTEGER, size INTEGER,"
             " mtime_ns INTEGER, offset INTEGER, tail BLOB, searched INTEGER NOT NULL DEFAULT 0, summary BLOB)"
         )
-        try:  # trigrams without positions: a third of the size, and every match is checked anyway
-            table.execute(
-                "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(folded, original UNINDEXED, role UNINDEXED,"
-                " tokenize='trigram', detail=none)"
-            )
-        except sqlite3.OperationalError:  # an SQLite without trigrams: every search reads every text
-            table.execute("CREATE TABLE IF NOT EXISTS texts (rowid INTEGER PRIMARY KEY, folded TEXT, original TEXT, role TEXT)")
+        make_texts(table)
         table.execute(f"PRAGMA user_version={VERSION}")
 
 
@@ -266,20 +244,15 @@ def _write(table: Connection, file: _File, scanned: LogScan, is_anew: bool) -> N
 def _remove(table: Connection, places: Iterable[str]) -> None:
     for place in places:
         for (id,) in table.execute("SELECT id FROM sessions WHERE place = ?", (place,)).fetchall():
-            table.execute("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", (id * _MAX_SEQ, (id + 1) * _MAX_SEQ))
+            remove_texts(table, id)
             table.execute("DELETE FROM sessions WHERE id = ?", (id,))
 
 
 def _forget(table: Connection, places: list[str]) -> None:
-    import sqlite3
-
     with table:
         table.execute("BEGIN IMMEDIATE")
         _remove(table, places)
-        try:
-            table.execute("INSERT INTO texts (texts) VALUES ('optimize')")  # deleted text stays in old segments until they are merged
-        except sqlite3.OperationalError:
-            pass  # a plain table has no segments
+        merge_texts(table)
     table.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -303,37 +276,5 @@ def _add_texts(table: Connection, file: _File, row: _Row) -> None:
             end = scan(log, file.path, LogScan(Summary("", imported_from=row.scanned.summary.imported_from), row.searched), spoken).offset
     except OSError:
         return
-    table.executemany(
-        "INSERT OR REPLACE INTO texts (rowid, folded, original, role) VALUES (?, ?, ?, ?)",
-        ((row.id * _MAX_SEQ + each.seq, *_texts(each), each.role) for each in spoken if 0 <= each.seq < _MAX_SEQ),
-    )
+    add_texts(table, row.id, spoken)
     table.execute("UPDATE sessions SET searched = ? WHERE id = ?", (end, row.id))
-
-
-def _texts(spoken: SpokenText) -> tuple[str, str]:
-    text = jsontext.valid_unicode(spoken.text[:_MAX_TEXT_CHARS])
-    return fold(text), text
-
-
-def _hits(table: Connection, summaries: dict[int, Summary], words: list[str], limit: int) -> list[Hit]:
-    conditions = ["instr(folded, ?)" for _ in words]
-    values: list[str] = list(words)
-    if (grams := trigrams(words)) and _has_trigrams(table):
-        conditions.insert(0, "texts MATCH ?")
-        values.insert(0, " AND ".join('"{}"'.format(gram.replace('"', '""')) for gram in grams))
-    matches: dict[int, list[int]] = {}
-    for (rowid,) in table.execute(f"SELECT rowid FROM texts WHERE {' AND '.join(conditions)} ORDER BY rowid", values):
-        matches.setdefault(rowid // _MAX_SEQ, []).append(rowid)
-    found = {id: summary for id, summary in summaries.items() if id in matches}
-    ids = sorted(found, key=lambda id: (found[id].updated_ms, found[id].session_id), reverse=True)[:limit]
-    return [_hit(table, found[id], matches[id], words) for id in ids]
-
-
-def _hit(table: Connection, summary: Summary, rowids: list[int], words: list[str]) -> Hit:
-    role, original = table.execute("SELECT role, original FROM texts WHERE rowid = ?", (rowids[-1],)).fetchone()
-    return Hit(summary, len(rowids), rowids[-1] % _MAX_SEQ, role, excerpt(original, words))
-
-
-def _has_trigrams(table: Connection) -> bool:
-    (made,) = table.execute("SELECT sql FROM sqlite_master WHERE name = 'texts'").fetchone()
-    return "fts5" in made

@@ -11,63 +11,65 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from typing import Protocol
 
 from dragoman.base.private import sync_directory, sync_file, write_whole
 from dragoman.base.words import say
 from dragoman.sessions.log import encode_line
+from dragoman.values.contracts import Journal
 from dragoman.values.record import Entry
 
 OnFault = Callable[[str], None]
 """Takes one line for the user: saving has stopped, or works again. `journal.fault` is up to date when it is called."""
 
 
-class SessionJournal:
-    """A contracts.Journal over an open, locked log. It owns the descriptor, and with it the lock.
+class SavedJournal(Journal, Protocol):
+    """The journal of a session in a store. It holds the session until it is closed, or its process ends, however that happens."""
 
-    `size` is where the next line goes: everything before it is on disk. `directories` are synced with the first lines, so that a new
-    file is found after a crash. `prepare` must succeed before the first line is written: it is called at once, and raises OSError until
-    it succeeds. Only one event loop at a time may use the journal.
+    @property
+    def fault(self) -> str:
+        """Why entries cannot be saved at the moment, in a few words; empty while they can."""
+        ...
 
-    It belongs to the process that opened it: a forked child has the same descriptor, and two that number their entries alike would make
-    each other's unreadable. So a child writes nothing, and what it appends counts as lost.
+    @property
+    def lost(self) -> int:
+        """How many entries can never be written."""
+        ...
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the session can be resumed completely, as far as is known."""
+        ...
+
+    def close(self) -> None:
+        """Save what is left, and let others have the session. May take as long as the disk does; does not raise."""
+        ...
+
+
+class SharedSync:
+    """What every journal of a store does alike: it never raises, its callers share a sync, and it belongs to one process.
+
+    Subclasses say how lines are kept: `is_closed`, `is_saved`, `close`, and below. Only one event loop at a time may use a journal.
+
+    It belongs to the process that opened it: two that number their entries alike would make each other's unreadable. So a forked child
+    writes nothing, and what it appends counts as lost.
     """
 
-    def __init__(
-        self,
-        descriptor: int,
-        size: int,
-        on_fault: OnFault | None = None,
-        *,
-        path: str = "",
-        directories: tuple[str, ...] = (),
-        prepare: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, on_fault: OnFault | None, path: str) -> None:
         self.path = path
         self.fault = ""
         """Why entries cannot be saved at the moment, in a few words; empty while they can."""
         self.lost = 0
         """How many entries can never be written: a gap in the log."""
-        self._descriptor = descriptor
         self._on_fault = on_fault
-        self._directories = directories
-        self._prepare = prepare
-        self._synced_bytes = size
-        self._lines: list[bytes] = []
-        """Everything not known to be on disk. Lines are dropped only after a sync: when one fails, earlier writes may be gone even though
-        a later sync succeeds, and have to be written again."""
-        self._written = 0
-        """How many of the lines are in the file."""
-        self._unclean = False
-        """Whether the file may hold something after the lines counted as written."""
         self._appended = 0
         self._tried = 0
         """How many of all entries ever appended the last sync covered, whether it succeeded or not."""
         self._syncing: asyncio.Task[None] | None = None
         self._pid = os.getpid()
-        self._write()
 
     def __del__(self) -> None:
-        """A journal that nobody closed: its descriptor and its lock must not outlive it."""
+        """A journal that nobody closed: what it holds, and its lock, must not outlive it."""
         if getattr(self, "_pid", 0) != os.getpid() or self.is_closed or sys.is_finalizing():
             return
         try:
@@ -78,14 +80,14 @@ class SessionJournal:
     @property
     def is_saved(self) -> bool:
         """Whether the log holds everything that was appended, as far as is known, so that the session can be resumed completely."""
-        return not self.fault and not self.lost and self._written == len(self._lines)
+        raise NotImplementedError
 
     @property
     def is_closed(self) -> bool:
-        return self._descriptor < 0
+        raise NotImplementedError
 
     def append(self, entry: Entry) -> None:
-        """Write an entry. It is durable once `sync` has returned and `fault` is empty."""
+        """Take an entry. It is durable once `sync` has returned and `fault` is empty."""
         try:
             line = encode_line(entry)
         except Exception as error:  # whatever is wrong with an entry, the conversation goes on
@@ -97,9 +99,8 @@ class SessionJournal:
             self.lost += 1
             self._stop_saving(say("sessions.closed" if self._pid == os.getpid() else "sessions.forked"))
             return
-        self._lines.append(line)
         self._appended += 1
-        self._write()
+        self._take(line)
 
     async def sync(self) -> None:
         """Returns when everything appended is on disk, or is known not to be: then `fault` says why.
@@ -107,7 +108,7 @@ class SessionJournal:
         Callers share the work: those that arrive while the disk is busy wait for the next sync together. If a caller is cancelled, the
         sync continues.
         """
-        if self.is_closed or not (self._lines or self._directories or self.fault):
+        if self.is_closed or not self._has_work:
             return
         self._leave_to_parent()
         upto = self._appended
@@ -120,11 +121,113 @@ class SessionJournal:
 
     def close(self) -> None:
         """Write and sync what is left, and release the lock. Blocks for as long as the disk takes; does not raise."""
+        raise NotImplementedError
+
+    async def _sync(self) -> None:
+        try:
+            upto = self._appended
+            await self._save()
+            self._tried = upto
+        finally:
+            self._syncing = None
+
+    # --- how lines are kept
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether a sync has something to do."""
+        raise NotImplementedError
+
+    def _take(self, line: bytes) -> None:
+        raise NotImplementedError
+
+    async def _save(self) -> None:
+        """Bring what was appended to the disk, or set `fault`. What takes long is done in a thread."""
+        raise NotImplementedError
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: let go of what was inherited, and become closed."""
+        raise NotImplementedError
+
+    # --- reporting
+
+    def _stop_saving(self, fault: str) -> None:
+        if fault == self.fault:
+            return
+        self.fault = fault
+        self._report(say("sessions.saving_stopped", reason=fault, path=self.path or say("sessions.its_file")))
+
+    def _resume_saving(self) -> None:
+        self.fault = ""
+        path = self.path or say("sessions.its_file")
+        if self.lost:
+            self._report(say("sessions.saving_again_with_gap", path=path, lost=self.lost))
+        else:
+            self._report(say("sessions.saving_again", path=path))
+
+    def _report(self, message: str) -> None:
+        if self._on_fault is None:
+            return
+        try:
+            self._on_fault(message)
+        except Exception:
+            pass  # `append` must not raise because a listener does
+
+
+class SessionJournal(SharedSync):
+    """A contracts.Journal over an open, locked log. It owns the descriptor, and with it the lock.
+
+    `size` is where the next line goes: everything before it is on disk. `directories` are synced with the first lines, so that a new
+    file is found after a crash. `prepare` must succeed before the first line is written: it is called at once, and raises OSError until
+    it succeeds.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        size: int,
+        on_fault: OnFault | None = None,
+        *,
+        path: str = "",
+        directories: tuple[str, ...] = (),
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(on_fault, path)
+        self._descriptor = descriptor
+        self._directories = directories
+        self._prepare = prepare
+        self._synced_bytes = size
+        self._lines: list[bytes] = []
+        """Everything not known to be on disk. Lines are dropped only after a sync: when one fails, earlier writes may be gone even though
+        a later sync succeeds, and have to be written again."""
+        self._written = 0
+        """How many of the lines are in the file."""
+        self._unclean = False
+        """Whether the file may hold something after the lines counted as written."""
+        self._write()
+
+    @property
+    def is_saved(self) -> bool:
+        return not self.fault and not self.lost and self._written == len(self._lines)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._descriptor < 0
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._lines or self._directories or self.fault)
+
+    def _take(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._write()
+
+    def close(self) -> None:
         self._leave_to_parent()
         if self.is_closed:
             return
         self._write()
-        if self._lines or self._directories or self.fault:
+        if self._has_work:
             self._finish_sync(self._written, self._try_to_sync())
         descriptor, self._descriptor = self._descriptor, -1
         try:
@@ -175,14 +278,10 @@ class SessionJournal:
 
     # --- syncing
 
-    async def _sync(self) -> None:
-        try:
-            self._write()
-            upto, count = self._appended, self._written
-            self._finish_sync(count, await asyncio.to_thread(self._try_to_sync))
-            self._tried = upto
-        finally:
-            self._syncing = None
+    async def _save(self) -> None:
+        self._write()
+        count = self._written
+        self._finish_sync(count, await asyncio.to_thread(self._try_to_sync))
 
     def _try_to_sync(self) -> str:
         """Runs in a thread, so it changes nothing here. Returns what went wrong."""
@@ -212,30 +311,6 @@ class SessionJournal:
         self._directories = ()
         if self.fault and self._written == len(self._lines) and self._prepare is None:
             self._resume_saving()
-
-    # --- reporting
-
-    def _stop_saving(self, fault: str) -> None:
-        if fault == self.fault:
-            return
-        self.fault = fault
-        self._report(say("sessions.saving_stopped", reason=fault, path=self.path or say("sessions.its_file")))
-
-    def _resume_saving(self) -> None:
-        self.fault = ""
-        path = self.path or say("sessions.its_file")
-        if self.lost:
-            self._report(say("sessions.saving_again_with_gap", path=path, lost=self.lost))
-        else:
-            self._report(say("sessions.saving_again", path=path))
-
-    def _report(self, message: str) -> None:
-        if self._on_fault is None:
-            return
-        try:
-            self._on_fault(message)
-        except Exception:
-            pass  # `append` must not raise because a listener does
 
 
 def _reason_of(error: OSError) -> str:

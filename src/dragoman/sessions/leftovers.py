@@ -1,6 +1,6 @@
 """Temporary files that a killed process left where it wrote: `.dragoman-*.tmp` beside the files it was replacing.
 
-Before a session makes one, it notes the folder in a file of its own, `writing/<session id>` beside its log, with the mark that all
+Before a session makes one, it notes the folder in a file of its own, `writing/<session id>` in its store, with the mark that all
 temporary files of its process have in their names. The note goes when the session is closed. Whoever opens a session of the same
 workspace next looks only at notes, and only sweeps folders of sessions that nobody has locked: their process is dead.
 """
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from dragoman.base import jsontext
 from dragoman.base.atomic import process_mark, temporary_prefix
+from dragoman.base.ids import is_session_id
 from dragoman.base.lock import Locked, lock
 from dragoman.base.private import make_directory, open_file, write_whole
-from dragoman.sessions.projects import WRITING, is_log_name, session_id_of
+from dragoman.sessions.projects import WRITING, log_name
 from dragoman.values.errors import InputError
 
 _MARK = re.compile(r"[0-9a-f]{8}")
@@ -24,8 +25,8 @@ _MARK = re.compile(r"[0-9a-f]{8}")
 class WritingNote:
     """The note of one session. It never raises: without it, a kill may leave a temporary file, and that is all."""
 
-    def __init__(self, log: str) -> None:
-        self.path = os.path.join(os.path.dirname(log), WRITING, session_id_of(log))
+    def __init__(self, path: str) -> None:
+        self.path = path
         self._noted = set[str]()
 
     def add(self, folders: Iterable[str]) -> None:
@@ -54,14 +55,16 @@ class WritingNote:
             _remove_note(self.path)
 
 
-def sweep_leftovers(directory: str) -> None:
-    """Delete the temporary files that dead processes left, by the notes in a project directory. Never one of a living process."""
+def sweep_leftovers(directory: str, locked: Callable[[str], str] | None = None) -> None:
+    """Delete the temporary files that dead processes left, by the notes in a project directory. Never one of a living process.
+
+    `locked` gives the file that an open session has locked, by its id: where none is given, its log.
+    """
     for name in _names_in(os.path.join(directory, WRITING)):
-        log = os.path.join(directory, f"{name}.jsonl")
-        if not is_log_name(os.path.basename(log)):
+        if not is_session_id(name):
             continue
         try:
-            descriptor = open_file(log, refuse=InputError)
+            descriptor = open_file(locked(name) if locked is not None else os.path.join(directory, log_name(name)), refuse=InputError)
         except (OSError, InputError):
             continue
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import msgspec
@@ -110,7 +110,7 @@ def decode_line(line: bytes) -> Entry:
         raise Damaged(str(error)) from error
 
 
-def read_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes, Entry | Damaged]]:
+def read_lines(file: Iterable[bytes]) -> Iterator[tuple[int, int, bytes, Entry | Damaged]]:
     """Each line as (line number, offset, its bytes, the entry or what is wrong with it)."""
     offset = 0
     last_seq = 0
@@ -171,3 +171,17 @@ def read_file(file: BinaryIO) -> LoadedLog:
         unread.clear()
         size = offset + len(line)
     return LoadedLog(tuple(entries), tuple(damage), b"".join(line for _, line in unread), size, crlf=crlf)
+
+
+def read_rows(rows: Iterable[bytes]) -> LoadedLog:
+    """Read a log that is kept in a table, a line in each row: a row is there or it is not, so none of them is torn."""
+    entries: list[Entry] = []
+    damage: list[Damage] = []
+    size = 0
+    for number, offset, line, entry in read_lines(rows):
+        size = offset + len(line)
+        if isinstance(entry, Damaged):
+            damage.append(Damage(number, offset, str(entry)))
+        else:
+            entries.append(entry)
+    return LoadedLog(tuple(entries), tuple(damage), size=size)

@@ -44,7 +44,7 @@ def remove(directory: str, session_ids: Iterable[str], *, skip_open: bool = Fals
                     raise
                 continue
             removed.append(session_id)
-            freed += bytes_freed + _remove_outputs(directory, session_id)
+            freed += bytes_freed + remove_outputs(os.path.join(directory, OUTPUTS, session_id))
             named |= stored & digests
     finally:
         blobs, blob_bytes = _remove_blobs(directory, named)
@@ -63,9 +63,8 @@ def _remove_files(directory: str, session_id: str, *, look_for_blobs: bool) -> t
         return sum(map(_unlink, files)), digests
 
 
-def _remove_outputs(directory: str, session_id: str) -> int:
+def remove_outputs(folder: str) -> int:
     """Delete the tool output stored for a session. Links are not followed."""
-    folder = os.path.join(directory, OUTPUTS, session_id)
     if os.path.islink(folder) or not os.path.isdir(folder):
         return 0
     freed = sum(_unlink(os.path.join(folder, name)) for name in os.listdir(folder))

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.base.words import say
 from dragoman.sessions.export_words import time_of
-from dragoman.sessions.log import read_log
+from dragoman.sessions.log import LoadedLog, read_log
 from dragoman.sessions.summary import KNOWN_FORMAT, Summary
 from dragoman.values.errors import InputError
 from dragoman.values.record import Started, Unknown
@@ -59,9 +59,13 @@ def choose_expired(
 def is_whole(path: str) -> bool:
     """Whether nothing in a log is damaged, torn, or from a later version."""
     try:
-        loaded = read_log(path)
+        return is_understood(read_log(path))
     except (OSError, InputError):
         return False
+
+
+def is_understood(loaded: LoadedLog) -> bool:
+    """The same of one that was read."""
     if not loaded.entries or loaded.damage or loaded.torn or loaded.crlf:
         return False
     head = loaded.entries[0]

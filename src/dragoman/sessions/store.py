@@ -1,4 +1,5 @@
-"""All sessions of a user: create, find, list, search, fork and delete them. The logs are the source of truth; the index only adds speed."""
+"""All sessions of a user in files: create, find, list, search, fork and delete them. The logs are the source of truth; the index only adds
+speed. What it has in common with other stores is in `stores.py`."""
 
 from __future__ import annotations
 
@@ -10,11 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.base.clock import now_ms
-from dragoman.base.ids import is_beginning, named_by, new_session_id, short_ids
-from dragoman.base.text import one_line
+from dragoman.base.ids import is_session_id, new_session_id
 from dragoman.base.words import say
-from dragoman.sessions.blobs import FileBlobs
-from dragoman.sessions.journal import OnFault, SessionJournal
+from dragoman.sessions.blobs import FileBlobs, SavedBlobs
+from dragoman.sessions.journal import OnFault, SavedJournal
 from dragoman.sessions.log import LoadedLog, encode_line
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
 from dragoman.sessions.projects import (
@@ -33,13 +33,12 @@ from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
 
 if TYPE_CHECKING:  # starting a session needs none of these
-    from dragoman.sessions.index import Hit, Index
+    from dragoman.sessions.index import Index
     from dragoman.sessions.removal import Removal
+    from dragoman.sessions.search_table import Hit
     from dragoman.sessions.summary import Summary
 
 Folder = str | os.PathLike[str]
-_NAMED = 6
-"""How many of the sessions that may have been meant are named."""
 
 
 class StoredSession(msgspec.Struct, frozen=True):
@@ -47,14 +46,19 @@ class StoredSession(msgspec.Struct, frozen=True):
 
     session_id: str
     path: str
-    journal: SessionJournal
-    blobs: FileBlobs
+    """Where it is kept, for people to read; the methods of its store take it as well as the id."""
+    journal: SavedJournal
+    blobs: SavedBlobs
     loaded: LoadedLog
     """What was in it, its head included; show `loaded.notices()` to the user."""
+    outputs: str
+    """The folder for tool output that was too long for the model. It is deleted with the session."""
+    note: str
+    """The file in which it notes where it makes temporary files: see `leftovers.py`."""
 
 
-class Store:
-    """Sessions under one folder, which need not exist yet. Methods that take a path accept only the path of a session in it."""
+class FileStore:
+    """Sessions under one folder, which need not exist yet. Methods that take a session accept its id, or its path in this folder."""
 
     def __init__(self, root: Folder) -> None:
         self.root = os.path.abspath(root)
@@ -64,6 +68,10 @@ class Store:
         from dragoman.sessions.index import Index
 
         return Index(self.root)
+
+    @property
+    def own_paths(self) -> tuple[str, ...]:
+        return (self.root,)
 
     # --- paths
 
@@ -96,9 +104,9 @@ class Store:
 
     def short_ids(self, session_ids: Iterable[str]) -> Mapping[str, str]:
         """What these sessions are called on the screen: each by a beginning of its random part that no other session has."""
-        asked = list(session_ids)
-        short = short_ids([*self.ids(), *asked])  # one of them may be deleted just now, or not stored yet
-        return {each: short[each] for each in asked}
+        from dragoman.sessions.finding import short_ids_of
+
+        return short_ids_of(session_ids, self.ids())
 
     def short_id(self, session_id: str) -> str:
         return self.short_ids([session_id])[session_id]
@@ -122,7 +130,7 @@ class Store:
         folders = tuple(directories) or (os.path.realpath(workspace),)
         started = Started(1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions), key=key)
         journal = create(path, started, on_fault)
-        return StoredSession(session_id, path, journal, self.blobs_beside(path, on_fault), LoadedLog((started,)))
+        return self._stored(path, journal, LoadedLog((started,)), on_fault)
 
     def open_or_create(
         self, key: str, workspace: Folder, *, versions: Sequence[str] = (), on_fault: OnFault | None = None
@@ -142,7 +150,7 @@ class Store:
         path = self._require_own(path)
         _sweep_leftovers(os.path.dirname(path))
         journal, loaded = open_for_writing(path, on_fault)
-        return StoredSession(session_id_of(path), path, journal, self.blobs_beside(path, on_fault), loaded)
+        return self._stored(path, journal, loaded, on_fault)
 
     def read(self, path: Folder) -> LoadedLog:
         """Read a session, even while another process writes it."""
@@ -160,15 +168,11 @@ class Store:
 
         What it says about files is never undone: it may be forged.
         """
-        from dragoman.sessions.copies import write_log
+        from dragoman.sessions.copies import added_entries, write_log
 
-        head, *rest = entries
-        if not isinstance(head, Started):
-            raise InputError(say("sessions.no_head"))
+        head, added = added_entries(entries, project_hash(workspace))
         path = self.path_of(head.session_id, workspace)
-        imported_through = max(entry.seq for entry in (head, *rest))
-        head = msgspec.structs.replace(head, project=project_hash(workspace), imported_through=imported_through, key="")
-        write_log(path, map(encode_line, (head, *rest)))
+        write_log(path, map(encode_line, added))
         return path
 
     def fork(self, path: Folder, upto: int | None = None, session_id: str = "") -> str:
@@ -200,15 +204,9 @@ class Store:
         `latest` is the one of this workspace; an id may be in another one. Raises NoSession if none matches, InputError if more
         than one does.
         """
-        which = which.strip().lower()
-        if which in ("", "latest"):
-            latest = next((summary for summary in self.list(workspace) if summary.entries > 1), None)
-            if latest is None:  # a log that holds only its head is nothing to go on with
-                raise NoSession(say("sessions.none_here"))
-            return latest
-        if not is_beginning(which):
-            raise InputError(say("sessions.no_number" if _is_number(which) else "sessions.not_a_choice", session=quote_typed(which)))
-        return self._by_id(which)
+        from dragoman.sessions.finding import find_session
+
+        return find_session(which, lambda: self.list(workspace), self._paths_by_id, self._list_named)
 
     def delete(self, path: Folder) -> Removal:
         """Delete a session and everything that belongs to it alone. Raises InUse if it is open."""
@@ -245,7 +243,12 @@ class Store:
     # --- below
 
     def _require_own(self, path: Folder) -> str:
-        """The path, if it is that of a session in this store: nothing else is ever opened, copied or deleted."""
+        """The path, if it is that of a session in this store: nothing else is ever opened, copied or deleted. An id is looked up."""
+        if is_session_id(os.fspath(path)):
+            session_id = os.fspath(path)
+            path = self._paths_by_id().get(session_id, "")
+            if not path:
+                raise NoSession(say("sessions.not_found", session=session_id))
         path = os.path.abspath(path)
         directory = os.path.dirname(path)
         if os.path.dirname(directory) != self.root or not is_log_name(os.path.basename(path)) or os.path.islink(directory):
@@ -269,25 +272,18 @@ class Store:
             raise InputError(say("sessions.not_saved", path=stored.path, reason=fault))
         return stored
 
-    def _by_id(self, which: str) -> Summary:
-        paths = {session_id_of(path): path for path in log_paths(self.root)}
-        named = named_by(which, paths)
-        projects = dict.fromkeys(os.path.basename(os.path.dirname(paths[each])) for each in named)
-        found = [summary for project in projects for summary in self._index.summaries(project) if summary.session_id in named]
-        if not found and named:  # it is there, and not listed
-            session_id = next(iter(named))
-            raise InputError(say("sessions.nothing_readable", session=session_id, path=paths[session_id]))
-        if not found:
-            raise NoSession(say("sessions.no_number" if _is_number(which) else "sessions.not_found", session=quote_typed(which)))
-        if len(found) > 1:
-            raise InputError(say("sessions.ambiguous", name=quote_typed(which), count=len(found), some=self._name_some(found)))
-        return found[0]
+    def _paths_by_id(self) -> dict[str, str]:
+        return {session_id_of(path): path for path in log_paths(self.root)}
 
-    def _name_some(self, summaries: Sequence[Summary]) -> str:
-        """The sessions that may have been meant, with their titles."""
-        short = self.short_ids(each.session_id for each in summaries)
-        some = [say("sessions.named", id=short[each.session_id], title=one_line(each.title, 60)) for each in summaries[:_NAMED]]
-        return "; ".join(some) + ("; …" if len(summaries) > _NAMED else "")
+    def _list_named(self, session_ids: Sequence[str]) -> Sequence[Summary]:
+        named = set(session_ids)
+        projects = {os.path.basename(os.path.dirname(path)): None for path in log_paths(self.root) if session_id_of(path) in named}
+        return [summary for project in projects for summary in self._index.summaries(project) if summary.session_id in named]
+
+    def _stored(self, path: str, journal: SavedJournal, loaded: LoadedLog, on_fault: OnFault | None) -> StoredSession:
+        session_id = session_id_of(path)
+        note = os.path.join(os.path.dirname(path), WRITING, session_id)
+        return StoredSession(session_id, path, journal, self.blobs_beside(path, on_fault), loaded, self.outputs_beside(path), note)
 
     def _remove(self, directory: str, session_ids: Sequence[str], *, skip_open: bool = False) -> Removal:
         from dragoman.sessions.removal import remove
@@ -303,8 +299,3 @@ def _sweep_leftovers(directory: str) -> None:
         from dragoman.sessions.leftovers import sweep_leftovers
 
         sweep_leftovers(directory)
-
-
-def _is_number(which: str) -> bool:
-    """Sessions had numbers once, and someone may still type one."""
-    return which.isascii() and which.isdecimal() and len(which) < 6

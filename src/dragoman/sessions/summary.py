@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, assert_never
 
 import msgspec
@@ -128,6 +128,14 @@ def scan(log: BinaryIO, path: str, before: LogScan | None = None, spoken: list[S
         tail = line[-_TAIL_BYTES:]
         fold.read(line)
     return LogScan(fold.finish(path, os.fstat(log.fileno()).st_size), offset, tail)
+
+
+def sum_up(lines: Iterable[bytes], before: Summary, path: str, size: int, spoken: list[SpokenText] | None = None) -> Summary:
+    """The summary of a log of this size, of which `before` has everything but these lines."""
+    fold = _Fold(before, spoken)
+    for line in lines:
+        fold.read(line)
+    return fold.finish(path, size)
 
 
 def _whole_lines(log: BinaryIO) -> Iterator[tuple[bytes, int]]:

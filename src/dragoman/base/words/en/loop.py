@@ -37,7 +37,7 @@ TEXTS = {
     "loop.option_hooks": "dragoman.hooks.Hooks or a list of them",
     "loop.option_tool": "a tool: a function with @dragoman.tool, or an object with spec, intend and run",
     "loop.option_model": "the name of a model, or a dragoman.Provider",
-    "loop.option_store": "a folder for sessions, a History or SessionOptions",
+    "loop.option_store": "a folder for sessions, a store (dragoman.stores), a History or SessionOptions",
     "loop.option_blobs": "a store with put and get",
     "loop.no_folder": "{name}: there is no folder {path}; make it, or name another",
     # --- prompts and requests

@@ -58,6 +58,20 @@ TEXTS = {
     "sessions.clock_doubted": "sessions older than {days} days were not deleted: by the clock, none was used between {before} and "
     "{after}, so it may be wrong; they go after a week of use",
     "sessions.wrong_retention": "sessions can be kept for a number of days above 0, and in a number of 0 or more; correct the setting",
+    # --- a store in SQLite
+    "sessions.database_damaged": "{path} is damaged ({reason}); restore it from a copy, or move it away together with {path}-wal, and save "
+    "what can be read with `sqlite3 FILE .recover`",
+    "sessions.database_foreign": "{path} is not a store of sessions but another program's database, and was left as it is; give the "
+    "sessions a file of their own",
+    "sessions.database_newer": "{path} was written by a later version of Dragoman (its schema is {version}, and this one knows {known}); "
+    "update Dragoman, or use another file",
+    "sessions.database_older": "{path} was written by an earlier version (its schema is {version}) and cannot be written to bring it up to "
+    "date; open it once where it can be written",
+    "sessions.database_unreadable": "the sessions in {path} cannot be read: {reason}",
+    "sessions.database_in_memory": "a store in SQLite is a file; leave out the store to keep a conversation in memory",
+    "sessions.database_busy": "other processes have kept the database busy for {seconds} s",
+    "sessions.row_removed": "it was deleted from the store",
+    "sessions.row_taken": "another writer has changed it",
     # --- fork, export, import
     "sessions.nothing_to_fork": "session {session} has nothing that can be read; there is nothing to fork",
     "sessions.fork_before_start": "session {session} begins with entry {first}; there is none up to {upto}",
