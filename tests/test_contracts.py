@@ -37,9 +37,19 @@ def members_of(contract: type) -> dict[str, str]:
     return dict.fromkeys(own, "required")
 
 
-@pytest.mark.parametrize("name", ["Provider", "Tool", "Transport", "BlobStore", "Journal"])
+@pytest.mark.parametrize("name", ["Provider", "Tool", "Transport", "BlobStore", "Journal", "Store"])
 def test_the_members_on_the_page_are_those_of_the_contract(name: str) -> None:
-    assert members_on_page(name) == members_of(getattr(dm.contracts, name))
+    assert members_on_page(name) == members_of(getattr(dm.contracts, name, None) or getattr(dm.stores, name))
+
+
+def test_every_store_fits_the_contract() -> None:
+    stores: list[type[dm.stores.Store]] = [dm.stores.FileStore, dm.stores.SqliteStore]
+    for store in stores:
+        for name in members_of(dm.stores.Store):
+            ours, asked = getattr(store, name), getattr(dm.stores.Store, name)
+            if callable(asked):
+                parameters = inspect.signature(ours).parameters
+                assert [each for each in inspect.signature(asked).parameters if each not in parameters] == [], f"{store}.{name}"
 
 
 def test_every_name_of_the_module_is_on_the_page() -> None:
