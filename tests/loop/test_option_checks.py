@@ -80,7 +80,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"context": dm.ContextSettings(compress=CompressSettings(threshold=70))},
         "context.compress.threshold must be a number from 0 to 1, not 70",
     ),
-    "a session as a dict": ({"session": {}}, "session.store must be a folder for sessions, a store (dragoman.stores), a History or SessionOptions, not a dict"),
+    "a session as a dict": (
+        {"session": {}},
+        "session.store must be a folder for sessions, a store (dragoman.stores), a History or SessionOptions, not a dict",
+    ),
     "bytes without a store": ({"session": dm.SessionOptions(blobs=3)}, "session.blobs must be a store with put and get"),  # type: ignore[arg-type]
     "a fallback": ({"fallback": [3]}, "fallback.models[0] must be the name of a model, or a dragoman.Provider, not 3"),
     "a system prompt": ({"system": ["Be kind."]}, "system must be a text, not a list"),

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
@@ -59,11 +59,14 @@ class Removed(OSError):
     """The file was deleted or replaced while it was open."""
 
 
-class _Job:
-    def __init__(self, work: Callable[[Connection], Any]) -> None:
+class Job(Generic[_T]):
+    """Something that waits for a commit."""
+
+    result: _T
+
+    def __init__(self, work: Callable[[Connection], _T]) -> None:
         self.work = work
         self.is_done = False
-        self.result: Any = None
         self.error: BaseException | None = None
 
 
@@ -91,7 +94,10 @@ class Database:
     def __init__(self, path: str) -> None:
         self.path = path
         self._turn = threading.Lock()
-        self._jobs: deque[_Job] = deque()
+        """Whoever has it uses the connection, and may keep it for as long as other processes write."""
+        self._count = threading.Lock()
+        """Around the holders, and whether there is a connection: never kept for long."""
+        self._jobs: deque[Job[Any]] = deque()
         self._connection: Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._holders = 0
@@ -120,25 +126,45 @@ class Database:
         return os.path.lexists(self.path)
 
     def hold(self) -> None:
-        """Keep a connection open until `release`. Makes the file where there is none. Raises InputError."""
-        with self._turn:
-            if self._connection is None:
-                self._connect()
+        """Keep a connection open until `release`. Makes the file where there is none. Raises InputError.
+
+        Where somebody holds it already, this does not wait for those who commit.
+        """
+        with self._count:
             self._holders += 1
+            if self._connection is not None:
+                return
+        try:
+            with self._turn:
+                if self._connection is None:
+                    self._connect()
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
-        with self._turn:
+        with self._count:
             self._holders -= 1
-            if not self._holders:
-                self._disconnect()
+            if self._holders:
+                return
+        with self._turn:
+            self._disconnect_unheld()
 
     def commit(self, work: Callable[[Connection], _T]) -> _T:
         """Do something in a transaction, together with what others have waiting; it is on disk when this returns.
 
         Raises what `work` raises, InputError, sqlite3.Error or OSError: then nothing of it has been done.
         """
-        job = _Job(work)
+        return self.settle(self.submit(work))
+
+    def submit(self, work: Callable[[Connection], _T]) -> Job[_T]:
+        """Let it be done with the next commit, whoever makes that. Does not wait; follow it with `settle`."""
+        job = Job(work)
         self._jobs.append(job)
+        return job
+
+    def settle(self, job: Job[_T]) -> _T:
+        """The rest of `commit`."""
         with self._turn:
             if not job.is_done:
                 self._commit_all()
@@ -171,7 +197,7 @@ class Database:
     # --- below: with the turn
 
     def _commit_all(self) -> None:
-        jobs: list[_Job] = []
+        jobs: list[Job[Any]] = []
         while self._jobs:
             jobs.append(self._jobs.popleft())
         try:
@@ -184,10 +210,9 @@ class Database:
         finally:
             for job in jobs:
                 job.is_done = True
-            if not self._holders:
-                self._disconnect()
+            self._disconnect_unheld()
 
-    def _run(self, jobs: list[_Job]) -> None:
+    def _run(self, jobs: list[Job[Any]]) -> None:
         import sqlite3
 
         connection = self._connection or self._connect()
@@ -215,8 +240,17 @@ class Database:
         self._identity = (found.st_dev, found.st_ino)
         return self._connection
 
+    def _disconnect_unheld(self) -> None:
+        with self._count:
+            if self._holders:
+                return
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
     def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
+        with self._count:
+            connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
@@ -229,7 +263,7 @@ class Database:
             raise Removed(say("sessions.file_removed"))
 
 
-def _run_apart(connection: Connection, job: _Job) -> None:
+def _run_apart(connection: Connection, job: Job[Any]) -> None:
     """One job of a transaction: if it fails, the others are done all the same. Raises where SQLite has given up the transaction."""
     connection.execute("SAVEPOINT job")
     try:

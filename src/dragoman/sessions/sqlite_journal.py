@@ -12,13 +12,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 from weakref import ref
 
 from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SharedSync
-from dragoman.sessions.sqlite_database import MAX_LINES, Database, reason_of
+from dragoman.sessions.sqlite_database import MAX_LINES, Database, Job, reason_of
 from dragoman.sessions.sqlite_lock import SessionLock
 
 if TYPE_CHECKING:
@@ -91,22 +91,28 @@ class SqliteJournal(SharedSync):
 
     def save_now(self) -> None:
         """Sync, and block meanwhile. May be called from any thread."""
+        self._begin_to_save()()
+
+    def _begin_to_save(self) -> Callable[[], None]:
+        """Hand in what waits, so that whoever commits next takes it along; returns what waits for that and may be called in a thread."""
         database = self._database
         if database is None or not self._has_work:
-            return
+            return lambda: None
         with self._guard:
             row, first, lines = self._row, self._saved_lines, tuple(self._waiting)
+        job = database.submit(lambda connection: self._write(connection, row, first, lines))
+        return lambda: self._finish_saving(database, job, first + len(lines))
+
+    def _finish_saving(self, database: Database, job: Job[int], upto: int) -> None:
         try:
-            row, fault = database.commit(lambda connection: self._write(connection, row, first, lines)), ""
+            row = database.settle(job)
         except Exception as error:  # of SQLite, of the system, or because the session is gone
-            fault = reason_of(error)
-        if fault:
-            self._stop_saving(fault)
+            self._stop_saving(reason_of(error))
             return
         with self._guard:
             self._row = row
             # Another thread may have saved the same lines meanwhile, or more of them.
-            more = max(0, first + len(lines) - self._saved_lines)
+            more = max(0, upto - self._saved_lines)
             self._saved_lines += more
             del self._waiting[:more]
             has_all = not self._waiting
@@ -128,14 +134,12 @@ class SqliteJournal(SharedSync):
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            timer = threading.Timer(_LATE_S, _save_late, (late,))
-            timer.daemon = True
-            timer.start()
+            threading.Timer(_LATE_S, _save_late, (late,)).start()  # no daemon: a program that ends waits for it
         else:
             loop.call_later(_LATE_S, _save_late_off, loop, late)
 
     async def _save(self) -> None:
-        await asyncio.to_thread(self.save_now)
+        await asyncio.to_thread(self._begin_to_save())
 
     def _write(self, connection: Connection, row: int | None, first: int, lines: Sequence[bytes]) -> int:
         """Returns the session's row. Raises Displaced."""

@@ -129,16 +129,23 @@ class SqliteStore:
 
         Of several that ask for a new key at once, one creates the session and the others get InUse.
         """
+        is_made = False
+
+        def tell(message: str) -> None:
+            if is_made and on_fault is not None:  # before that, what is wrong is raised
+                on_fault(message)
+
         while True:
             if (session_id := self._with_key(key)) is not None:
                 try:
                     return self.open(session_id, on_fault)
                 except NoSession:
                     continue  # deleted just now
-            stored = self.create(workspace, versions=versions, on_fault=on_fault, key=key)
+            stored = self.create(workspace, versions=versions, on_fault=tell, key=key)
             assert isinstance(stored.journal, SqliteJournal)
             stored.journal.save_now()
             if not stored.journal.fault:
+                is_made = True
                 return stored
             fault = stored.journal.fault
             stored.journal.abandon()
