@@ -24,7 +24,7 @@ from dragoman.base.ids import new_session_id
 from dragoman.errors import InputError, InUse, NoSession
 from dragoman.loop.history import History
 from dragoman.options import SessionOptions, ToolOptions
-from dragoman.sessions import sqlite_database
+from dragoman.sessions import sqlite_opening
 from dragoman.sessions.export import to_json
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.sqlite_database import database_at
@@ -281,10 +281,10 @@ def test_an_older_schema_is_brought_up_to_date_once_and_whole(path: Path, worksp
     def migrate(connection: sqlite3.Connection) -> None:
         connection.execute("ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT ''")
 
-    monkeypatch.setattr(sqlite_database, "STEPS", (*sqlite_database.STEPS, fail))
+    monkeypatch.setattr(sqlite_opening, "STEPS", (*sqlite_opening.STEPS, fail))
     with pytest.raises(InputError, match="interrupted"):
         store.list()
-    monkeypatch.setattr(sqlite_database, "STEPS", (sqlite_database.STEPS[0], migrate))
+    monkeypatch.setattr(sqlite_opening, "STEPS", (sqlite_opening.STEPS[0], migrate))
     assert [store.read(each.session_id) for each in store.list()] == before
     with agent_in(store, "user-1") as agent:
         agent.run_sync("hi")
@@ -323,16 +323,14 @@ def test_in_memory_is_not_a_store() -> None:
 def test_one_that_cannot_be_written_is_read(path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root everything can be written, so what the system would say is said for it; SQLite itself opens it to read only."""
     filled(path, workspace)
-    monkeypatch.setattr(sqlite_database.os, "access", lambda path, mode: mode != os.W_OK)
+    monkeypatch.setattr(sqlite_opening.os, "access", lambda path, mode: mode != os.W_OK)
     store = SqliteStore(path)
-    database = database_at(store.path)
-
-    def read_only(_: object) -> None:
-        raise sqlite3.OperationalError("attempt to write a readonly database")
-
-    monkeypatch.setattr(database, "commit", read_only)
     assert len(store.list()) == 3
     assert store.read(session_id(1)).entries
+    assert [hit.summary.session_id for hit in store.search("answer", limit=1)] == [session_id(3)], "in a table of its own"
+    for attempt in (lambda: store.open(session_id(1)), lambda: store.create(workspace), lambda: agent_in(store, "user-1")):
+        with pytest.raises(InputError, match=r"cannot be saved .*Permission denied"):
+            attempt()
     path.chmod(0o400)
     path.parent.chmod(0o500)
     try:
@@ -431,7 +429,7 @@ def test_what_nobody_syncs_is_saved_a_moment_later(path: Path, workspace: Path) 
 def test_while_another_process_writes_the_loop_goes_on_and_a_long_wait_is_a_fault(
     path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_database, "_BUSY_S", 0.3)
+    monkeypatch.setattr(sqlite_opening, "_BUSY_S", 0.3)
     told: list[str] = []
     store = SqliteStore(path)
     opened = store.create(workspace, SESSION, on_fault=told.append)

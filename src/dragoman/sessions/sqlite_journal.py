@@ -18,8 +18,9 @@ from weakref import ref
 
 from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SharedSync
-from dragoman.sessions.sqlite_database import MAX_LINES, Database, Job, reason_of
+from dragoman.sessions.sqlite_database import Database, Job
 from dragoman.sessions.sqlite_lock import SessionLock
+from dragoman.sessions.sqlite_opening import MAX_LINES, reason_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

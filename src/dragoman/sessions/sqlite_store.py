@@ -18,9 +18,10 @@ from dragoman.base.words import say
 from dragoman.sessions.log import LoadedLog, encode_line, read_rows
 from dragoman.sessions.projects import OUTPUTS, WRITING, log_name, project_hash, project_name, quote_typed
 from dragoman.sessions.sqlite_blobs import SqliteBlobs
-from dragoman.sessions.sqlite_database import database_at, refusal
+from dragoman.sessions.sqlite_database import database_at
 from dragoman.sessions.sqlite_journal import SqliteJournal, add_lines, add_session, find_row, read_lines_of
 from dragoman.sessions.sqlite_lock import SessionLock, sweep
+from dragoman.sessions.sqlite_opening import refusal
 from dragoman.sessions.store import StoredSession
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started

@@ -68,6 +68,7 @@ TEXTS = {
     "sessions.database_older": "{path} was written by an earlier version (its schema is {version}) and cannot be written to bring it up to "
     "date; open it once where it can be written",
     "sessions.database_unreadable": "the sessions in {path} cannot be read: {reason}",
+    "sessions.database_of_other": "{path} belongs to another user (id {owner}), so it is only read; give the sessions a file of your own",
     "sessions.database_in_memory": "a store in SQLite is a file; leave out the store to keep a conversation in memory",
     "sessions.database_busy": "other processes have kept the database busy for {seconds} s",
     "sessions.row_removed": "it was deleted from the store",
