@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Job(Generic[_T]):
+class Submission(Generic[_T]):
     """Something that waits for a commit."""
 
     result: _T
@@ -59,7 +59,7 @@ class Database:
         """Whoever has it uses the connection, and may keep it for as long as other processes write."""
         self._count = threading.Lock()
         """Around the holders, and whether there is a connection: never kept for long."""
-        self._jobs: deque[Job[Any]] = deque()
+        self._jobs: deque[Submission[Any]] = deque()
         self._connection: Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._holders = 0
@@ -119,13 +119,13 @@ class Database:
         """
         return self.settle(self.submit(work))
 
-    def submit(self, work: Callable[[Connection], _T]) -> Job[_T]:
+    def submit(self, work: Callable[[Connection], _T]) -> Submission[_T]:
         """Let it be done with the next commit, whoever makes that. Does not wait; follow it with `settle`."""
-        job = Job(work)
+        job = Submission(work)
         self._jobs.append(job)
         return job
 
-    def settle(self, job: Job[_T]) -> _T:
+    def settle(self, job: Submission[_T]) -> _T:
         """The rest of `commit`."""
         with self._turn:
             if not job.is_done:
@@ -159,7 +159,7 @@ class Database:
     # --- below: with the turn
 
     def _commit_all(self) -> None:
-        jobs: list[Job[Any]] = []
+        jobs: list[Submission[Any]] = []
         while self._jobs:
             jobs.append(self._jobs.popleft())
         try:
@@ -174,7 +174,7 @@ class Database:
                 job.is_done = True
             self._disconnect_unheld()
 
-    def _run(self, jobs: list[Job[Any]]) -> None:
+    def _run(self, jobs: list[Submission[Any]]) -> None:
         import sqlite3
 
         connection = self._connection or self._connect()
@@ -225,7 +225,7 @@ class Database:
             raise Removed(say("sessions.file_removed"))
 
 
-def _run_apart(connection: Connection, job: Job[Any]) -> None:
+def _run_apart(connection: Connection, job: Submission[Any]) -> None:
     """One job of a transaction: if it fails, the others are done all the same. Raises where SQLite has given up the transaction."""
     connection.execute("SAVEPOINT job")
     try:

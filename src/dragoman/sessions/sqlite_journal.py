@@ -18,7 +18,7 @@ from weakref import ref
 
 from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SharedSync
-from dragoman.sessions.sqlite_database import Database, Job
+from dragoman.sessions.sqlite_database import Database, Submission
 from dragoman.sessions.sqlite_lock import SessionLock
 from dragoman.sessions.sqlite_opening import MAX_LINES, reason_of
 
@@ -104,7 +104,7 @@ class SqliteJournal(SharedSync):
         job = database.submit(lambda connection: self._write(connection, row, first, lines))
         return lambda: self._finish_saving(database, job, first + len(lines))
 
-    def _finish_saving(self, database: Database, job: Job[int], upto: int) -> None:
+    def _finish_saving(self, database: Database, job: Submission[int], upto: int) -> None:
         try:
             row = database.settle(job)
         except Exception as error:  # of SQLite, of the system, or because the session is gone
