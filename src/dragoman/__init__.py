@@ -2,8 +2,8 @@
 
 This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
 first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.context`, `dragoman.contracts`,
-`dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.messages`, `dragoman.options`, `dragoman.record`, and the
-doubles for tests in `dragoman.testing`.
+`dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.messages`, `dragoman.options`, `dragoman.record`,
+`dragoman.stores`, `dragoman.traces`, and the doubles for tests in `dragoman.testing`.
 """
 
 __version__ = "0.1.0"

@@ -9,7 +9,8 @@ from typing import assert_type
 
 import dragoman as dm
 from dragoman.errors import BudgetExceeded, InUse, NoSession, OutputInvalid, RateLimited
-from dragoman.options import Account, AnswerPolicy, Budget, FallbackOptions, LoopLimits, Spending, Store
+from dragoman.options import Account, AnswerPolicy, Budget, FallbackOptions, LoopLimits, Spending
+from dragoman.stores import FileStore, Store
 
 HELLO = "text: Hello\nusage: fresh=10 output=2"
 
@@ -101,7 +102,7 @@ def reason_of(agent: dm.Agent) -> str:
 
 
 def test_sessions_are_kept_and_gone_on_with(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store: Store = FileStore(tmp_path)
     options = dm.SessionOptions(store, key="user-42")
     with dm.Agent(dm.testing.ScriptedProvider(HELLO), session=options) as agent:
         agent.run_sync("Hello")
