@@ -19,6 +19,13 @@ SAYS = {
     "04_agent.py": ["the harbour of Muscat (log.txt:3)", "[3 turns, 3 calls,"],
     "05_own_tool.py": ["High water in Muscat", "[2 calls, 0 failures]"],
     "06_events.py": ["~ **Plan**", "+We reached the harbour.", "? $ git push --force", "no pushing today", "\nWe reached the harbour.\n"],
+    "09_together.py": [
+        "research: look_up",
+        "research: High water is at 04:05.",
+        "We sail at four.",
+        "purser: A sail costs 12 crowns.",
+        "tokens, ",
+    ],
     "07_typed_output.py": ["Muscat, berth 3: 13.5 m", "[3 turns]"],
     "08_dependencies.py": ["2/3 berth 2", "the model is shown image/png", "13.5 m.", "2.0 m today", "2.0 m, measured for Hasan"],
 }

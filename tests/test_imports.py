@@ -95,6 +95,8 @@ LATER = {
     "loop.search_model": "only where the chat model cannot search",
     "loop.tracing": "an extra, and only where traces are on",
     "loop.trial": "only where the request may be too long",
+    "loop.subagents": "only where an agent is a tool",
+    "loop.handing_over": "only where a conversation is handed over",
     "loop.typed_answer": "only where a value of a type is asked for",
     "loop.upkeep": "not before a first answer",
     "policy.own_files": "only where something is written",

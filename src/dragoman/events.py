@@ -7,6 +7,7 @@ from dragoman.values.events import ContextOverflowed as ContextOverflowed
 from dragoman.values.events import ContextPruned as ContextPruned
 from dragoman.values.events import ErrorRaised as ErrorRaised
 from dragoman.values.events import FieldOmitted as FieldOmitted
+from dragoman.values.events import HandedOver as HandedOver
 from dragoman.values.events import LoopSuspected as LoopSuspected
 from dragoman.values.events import ModelSwitched as ModelSwitched
 from dragoman.values.events import NoticeGiven as NoticeGiven
@@ -20,6 +21,7 @@ from dragoman.values.events import Retrying as Retrying
 from dragoman.values.events import SavingChanged as SavingChanged
 from dragoman.values.events import StreamEvent as StreamEvent
 from dragoman.values.events import StreamInvalid as StreamInvalid
+from dragoman.values.events import SubagentEvent as SubagentEvent
 from dragoman.values.events import TextDelta as TextDelta
 from dragoman.values.events import ThoughtDelta as ThoughtDelta
 from dragoman.values.events import ToolCallConfirmation as ToolCallConfirmation

@@ -113,6 +113,20 @@ def test_list_keeps_folders_apart_unless_all_is_asked_for(place: Place, kept: Ke
     assert "theirs" in place.run("sessions", "show", theirs.session_id).out
 
 
+def test_list_and_latest_pass_over_what_a_called_agent_said(place: Place, kept: Kept) -> None:
+    mine = kept.session("mine")
+    inner = kept.store.create(place.work, parent=(mine.session_id, "call-1"))
+    history = History(inner.journal, entries=inner.loaded.entries)
+    history.say(user("asked by the other"))
+    history.answer(Response(assistant("Done."), FinishReason.STOP))
+    inner.journal.close()
+    assert len(place.run("sessions", "list").out.splitlines()) == 2
+    assert kept.store.find("latest", place.work).session_id == mine.session_id
+    assert "asked by the other" in place.run("sessions", "show", inner.session_id).out
+    copied = kept.store.fork(inner.path)
+    assert kept.store.find("latest", place.work).path == copied, "a copy is a session of its own"
+
+
 def test_columns_line_up_whatever_the_script() -> None:
     titles = ["plain", "重构解析器", "👩‍👩‍👧 family", "é" * 3, "wide 字 " * 40]
     found = [Summary(f"20261115-120102-{number:08x}", title=title, model="m", messages=3) for number, title in enumerate(titles)]

@@ -25,6 +25,7 @@ from dragoman.values.events import (
     ContextPruned,
     ErrorRaised,
     FieldOmitted,
+    HandedOver,
     LoopSuspected,
     ModelSwitched,
     NoticeGiven,
@@ -36,6 +37,7 @@ from dragoman.values.events import (
     Retrying,
     SavingChanged,
     StreamInvalid,
+    SubagentEvent,
     TextDelta,
     ThoughtDelta,
     ToolCallConfirmation,
@@ -149,6 +151,24 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     (
         NoticeGiven("settings", "top_k is not sent"),
         {"type": "error", "severity": "warning", "error_type": "notice", "message": "top_k is not sent", "about": "settings"},
+    ),
+    (
+        SubagentEvent("1", "research", SubagentEvent("2", "look_up", TextDelta("7"))),
+        {
+            "type": "subagent",
+            "id": "1",
+            "name": "research",
+            "event": {
+                "type": "subagent",
+                "id": "2",
+                "name": "look_up",
+                "event": {"type": "message", "role": "assistant", "delta": True, "text": "7"},
+            },
+        },
+    ),
+    (
+        HandedOver("1", "billing", "a/one"),
+        {"type": "context", "event": "handed_over", "id": "1", "agent": "billing", "model": "a/one"},
     ),
     (LoopSuspected("again", 2), {"type": "error", "severity": "warning", "error_type": "loop_detected", "message": "again", "count": 2}),
     (

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from dragoman.sessions import store as store_module
 from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.log import encode_line
-from dragoman.sessions.retention import believe_clock
+from dragoman.sessions.retention import believe_clock, choose_expired
 from dragoman.sessions.store import FileStore
 from dragoman.sessions.stores import Store
+from dragoman.sessions.summary import KNOWN_FORMAT, Summary
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, user
 from dragoman.values.record import Said, Unknown
@@ -62,6 +63,16 @@ def test_the_newest_so_many_stay_in_each_folder(any_store: Store, workspace: Pat
     assert left(any_store) == {session_id(1), session_id(3), session_id(9)}
     any_store.delete_expired(workspace, count=0)
     assert left(any_store) == {session_id(9)}
+
+
+def test_the_conversation_of_a_called_agent_goes_with_the_session_it_was_called_in() -> None:
+    def summary(name: str, parent: str = "") -> Summary:
+        return Summary(name, updated_ms=1, entries=2, format=KNOWN_FORMAT, parent=parent)
+
+    found = [summary("new.1", "new"), summary("new.2", "new.1"), summary("new"), summary("old.1", "old"), summary("lost.1", "lost")]
+    found += [summary("old"), summary("own", "own")]  # the last has a damaged head
+    assert {each.session_id for each in choose_expired(found, 1, count=1)} == {"old", "old.1"}
+    assert {each.session_id for each in choose_expired(found, 1, count=0)} == {"old", "old.1", "new", "new.1", "new.2"}
 
 
 def test_an_old_session_that_was_used_again_stays(any_store: Store, workspace: Path) -> None:

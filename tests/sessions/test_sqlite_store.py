@@ -143,13 +143,13 @@ def test_images_and_copies_for_undo_are_kept_as_long_as_somebody_names_them(any_
 def test_the_short_form_and_everything_an_agent_does_with_a_session(any_store: Store, tmp_path: Path) -> None:
     target = tmp_path / "notes.txt"
     script = 'call: write_file {"path": "notes.txt", "content": "after"}\n---\ntext: Written.'
-    with dm.Agent(ScriptedProvider(script), workspace=tmp_path, approval="auto-edit", session=any_store) as agent:
+    with dm.coding_agent(ScriptedProvider(script), workspace=tmp_path, approval="auto-edit", session=any_store) as agent:
         assert agent.run_sync("Write it.").text == "Written."
         assert target.read_text() == "after"
         assert agent.not_saved == ""
         agent.undo()
         assert not target.exists()
-    with dm.Agent(ScriptedProvider("text: Yes."), workspace=tmp_path, session=SessionOptions(any_store, resume="latest")) as again:
+    with dm.coding_agent(ScriptedProvider("text: Yes."), workspace=tmp_path, session=SessionOptions(any_store, resume="latest")) as again:
         assert again.session_id == agent.session_id
         assert again.history.request == agent.history.request
         assert again.run_sync("Still there?").text == "Yes."

@@ -176,6 +176,22 @@ def test_a_run_with_calls_side_by_side(protocol: str, collected: Collected) -> N
     assert len({attributes(call)["gen_ai.tool.call.id"] for call in calls}) == 2
 
 
+def test_an_agent_that_a_call_runs_is_beneath_the_call(collected: Collected) -> None:
+    async def go() -> None:
+        scout = dm.Agent(dm.testing.ScriptedProvider(ONE_CALL), tools=[PlainTool()])
+        script = 'call: scout {"prompt": "Go."}\ncall: scout {"prompt": "Go."}\n---\ntext: Done.'
+        captain = dm.Agent(dm.testing.ScriptedProvider(script), name="captain", tools=[scout.as_tool("scout", "Send one.")])
+        await captain.run("Go.")
+
+    play(go)
+    ((name, beneath),) = collected.tree()
+    assert name == "invoke_agent captain"
+    assert [each for each, _ in beneath] == ["chat scripted", "execute_tool scout", "execute_tool scout", "chat scripted"]
+    inner = [run for each, runs in beneath if each.startswith("execute") for run in runs]
+    assert {each for each, _ in inner} == {"invoke_agent scout"}
+    assert sum(len(runs) for _, runs in inner) >= 3  # both share the script: chats, and the call of one or both
+
+
 def test_settings_are_those_of_the_request(collected: Collected) -> None:
     ask("gemini", "text: Hi.", settings=dm.Settings(temperature=0.5, top_p=0.9, top_k=7, max_output_tokens=99, stop=("END",)))
     told = attributes(collected.one("chat"))

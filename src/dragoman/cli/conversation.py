@@ -21,13 +21,13 @@ from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
-from dragoman.loop.history import paid_usage
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
 from dragoman.values.contracts import Intent
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
+from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
 
 EXIT_HUNG_UP = 129

@@ -49,6 +49,7 @@ def _list(command: SessionsCommand) -> str:
     from dragoman.cli.session_list import as_json, as_table
 
     found = command.store.list(None if command.options.all else command.workspace)
+    found = [each for each in found if not each.parent]  # nobody goes on with the conversation of an agent that was called
     short = command.store.short_ids(each.session_id for each in found)
     if command.as_json:
         return jsontext.dumps({"sessions": as_json(found, short)}) + "\n"

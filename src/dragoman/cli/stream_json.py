@@ -14,6 +14,7 @@ from dragoman.values.events import (
     ContextPruned,
     ErrorRaised,
     FieldOmitted,
+    HandedOver,
     LoopSuspected,
     ModelSwitched,
     NoticeGiven,
@@ -25,6 +26,7 @@ from dragoman.values.events import (
     Retrying,
     SavingChanged,
     StreamInvalid,
+    SubagentEvent,
     TextDelta,
     ThoughtDelta,
     ToolCallConfirmation,
@@ -128,6 +130,11 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "context", "event": "tool_mode", "mode": event.mode, "dialect": event.dialect}
         case ModelSwitched():
             return _warning("model_switched", event.reason) | {"model": event.model, "previous": event.previous, "discard": True}
+        case SubagentEvent(call_id=call_id, name=name, event=inner):
+            data = event_data(inner)
+            return None if data is None else {"type": "subagent", "id": call_id, "name": name, "event": data}
+        case HandedOver():
+            return {"type": "context", "event": "handed_over", "id": event.call_id, "agent": event.name, "model": event.model}
         case NoticeGiven(about=about, message=message):
             return _warning("notice", message) | {"about": about}
         case LoopSuspected():

@@ -20,6 +20,7 @@ from dragoman.values.events import (
     ContextPruned,
     ErrorRaised,
     FieldOmitted,
+    HandedOver,
     LoopSuspected,
     ModelSwitched,
     NoticeGiven,
@@ -29,6 +30,7 @@ from dragoman.values.events import (
     Retrying,
     SavingChanged,
     StreamInvalid,
+    SubagentEvent,
     TextDelta,
     ThoughtDelta,
     ToolCallConfirmation,
@@ -160,6 +162,8 @@ class TerminalReport:
                 pass
             case ContextOverflowed():
                 pass  # the error that ends the run reports it
+            case SubagentEvent() | HandedOver():
+                pass  # the line of the call tells it
 
     def _finish_transient(self) -> None:
         """Write a pending thought or retry as a permanent line, and clear the transient one."""

@@ -57,6 +57,8 @@ class View:
         self.settings = Settings()
         self.session_id = ""
         self.placeholder = PLACEHOLDER
+        self.agent = ""
+        """The name of the agent that has the conversation."""
         self._retry_temperature: float | None = None
         self._fed: dict[int, tuple[Entry, int]] = {}
         """By seq: the entry, and the seq it followed. After a rewind that is not the one before it."""
@@ -143,6 +145,7 @@ class View:
         match entry:
             case Configured():
                 self.model, self.system, self.tools, self.settings = entry.model, entry.system, entry.tools, entry.settings
+                self.agent = entry.agent
                 self.deployment = entry.deployment or self.deployment
                 self.session_id = entry.session_id or self.session_id
                 self.placeholder = entry.placeholder or self.placeholder

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dragoman.loop.background import Background
     from dragoman.loop.budget import Account, Budget
     from dragoman.loop.compression import Compression
+    from dragoman.loop.subagents import AgentTool
     from dragoman.loop.typed_answer import Wanted
     from dragoman.sessions.stores import Store
     from dragoman.values.hooks import Hooks
@@ -106,16 +107,17 @@ class Agent(BetweenRuns, Generic[D, T]):
         budget: Budget | Account | None = None,
         deps: Any = None,
         hooks: Hooks | Sequence[Hooks] = (),
+        name: str = "",
     ) -> None:
         """`model` names one (`anthropic/claude-…`), or is a provider of your own; None: the one the resumed session used.
 
         `output` is what `result.output` becomes: a type, a JSON Schema, or a function that is called with the answer. None: the text.
-        `deps` is what your tools and hooks work with: they find it in their ToolContext. `hooks` are
-        called at fixed points of a run.
+        `deps` is what your tools and hooks work with: they find it in their ToolContext. `hooks` are called at fixed points of a run.
+        `name` is what the record, events and traces call it, where there are several agents.
         """
         self._harness, self.notices = assemble(
             model, system=system, deps=deps, tools=tools, workspace=workspace, approval=approval, session=session, settings=settings,
-            limits=limits, context=context, fallback=fallback, budget=budget, hooks=hooks,
+            limits=limits, context=context, fallback=fallback, budget=budget, hooks=hooks, name=name,
         )  # fmt: skip
         self._checks: list[Callable[[Any], Any]] = []
         self._wanted = _wanted(output)
@@ -166,7 +168,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         from dragoman.loop.typed_answer import TypedAnswer
 
         checks = self._checks if output is None or self._wanted is None else ()
-        typed = TypedAnswer(self._harness, _wanted(output) or self._wanted, checks)
+        typed = TypedAnswer(self._harness.holder, _wanted(output) or self._wanted, checks)
         return Run(self._harness, message, RunOptions(search, settings, budget, instructions, typed.ask, deps), typed)
 
     @overload
@@ -233,6 +235,17 @@ class Agent(BetweenRuns, Generic[D, T]):
         """
         self._checks.append(function)
         return function
+
+    def as_tool(self, name: str, description: str, *, side_by_side: bool = True) -> AgentTool:
+        """A tool for other agents: each call is a fresh conversation with this agent's model, system prompt, tools and settings. Its own
+        conversation is not touched. The agent must not be closed as long as the tool is used.
+
+        Calls run side by side, also with calls that write; with `side_by_side=False` each waits for those before it, unless this agent
+        has only tools that read. Raises InputError where the name is not one for a tool.
+        """
+        from dragoman.loop.subagents import AgentTool, Template
+
+        return AgentTool(Template(self._harness, self._wanted, self._checks), name, description, runs_beside=side_by_side)
 
     def compress_sync(self, focus: str = "") -> Compression:
         """`compress` for code that is not async."""

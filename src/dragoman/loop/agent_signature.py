@@ -33,6 +33,7 @@ from dragoman.values.messages import Settings
 class AgentOptions(TypedDict, total=False, closed=True):
     """Of `Agent()`."""
 
+    name: str
     system: str | None
     tools: Iterable[Tool | Callable[..., Any]] | ToolOptions
     workspace: str | os.PathLike[str] | WorkspaceOptions

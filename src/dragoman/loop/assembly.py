@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
@@ -25,7 +27,7 @@ from dragoman.loop.options import (
     tool_options,
     workspace_options,
 )
-from dragoman.loop.session import open_session
+from dragoman.loop.session import Session, open_session
 from dragoman.policy.judge import Mode
 from dragoman.values.contracts import Provider, Tool
 from dragoman.values.messages import Settings
@@ -52,6 +54,7 @@ def assemble(
     budget: Budget | Account | None = None,
     deps: Any = None,
     hooks: Hooks | Sequence[Hooks] = (),
+    name: str = "",
 ) -> tuple[Harness, tuple[str, ...]]:
     """The harness, and what the user should be told of the session that was opened. Raises InputError where an option is wrong."""
     tools, workspace, approval = tool_options(tools), workspace_options(workspace), approval_options(approval)
@@ -68,6 +71,7 @@ def assemble(
         fallback=fallback,
         budget=budget,
         hooks=(hooks := hook_list(hooks)),
+        name=name,
     )
     connector = model if isinstance(model, Connector) else None
     wanted = model.model if isinstance(model, Connector) else model
@@ -93,7 +97,7 @@ def assemble(
         context=context,
         fallback=fallback,
     )
-    harness.deps = deps
+    harness.deps, harness.name = deps, name
     if hooks:
         from dragoman.loop.hooking import Hooking
 
@@ -104,3 +108,40 @@ def assemble(
         harness.account = account_of_session(budget, opened.history, harness.bill.cost_usd)
         opened.purse = Purse([harness.account], opened.history)
     return harness, notices
+
+
+def assemble_like(template: Harness, session: Session, caller: Harness | None) -> Harness:
+    """Another harness like this one, over another session: for an agent that is called by another, or takes a conversation over.
+
+    Its own `ask` and `deps` hold, and the caller's where it has none; and where the caller only plans, so does it. The model stays
+    connected by the template: what it opened is not opened again.
+    """
+    models = template.models.like(session.blobs)
+    model = models.adopt(template.own_model)
+    is_callers = caller is not None and session is caller.session
+    if not is_callers:
+        session.model = model
+    workspace, tools, approval = template.made_with
+    only_plans = caller is not None and caller.approvals.mode == "plan"
+    harness = Harness(
+        session,
+        models,
+        msgspec.structs.replace(workspace, root=template.workspace.root, include=template.directories[1:]),
+        msgspec.structs.replace(tools, own=()),
+        msgspec.structs.replace(
+            approval,
+            mode="plan" if only_plans else template.approvals.mode,
+            ask=template.approvals.ask or (caller.approvals.ask if caller is not None else None),
+            grants=template.approvals.grants,
+        ),
+        system=template.system,
+        settings=template.settings,
+        limits=template.limits,
+        context=template.context,
+        fallback=template.fallback,
+    )
+    harness.take_tools_of(template)
+    harness.template, harness.kept_model = template, model if is_callers else None
+    harness.deps = template.deps if template.deps is not None or caller is None else caller.deps
+    harness.hooks = template.hooks.fresh() if template.hooks is not None else None
+    return harness

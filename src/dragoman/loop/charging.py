@@ -66,7 +66,7 @@ class Purse:
     """The accounts that a run, or an agent between two runs, has to keep to."""
 
     def __init__(self, accounts: Sequence[Account], history: History) -> None:
-        self.accounts = tuple(accounts)
+        self.accounts = tuple(dict.fromkeys(accounts))  # a called agent may share one with its caller
         self._history = history
         self.exceeded: BudgetExceeded | None = None
         """Set where a tool was not called, or a tool's own request not sent: the run ends when the other calls have ended."""

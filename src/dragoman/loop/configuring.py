@@ -51,8 +51,9 @@ def compose(harness: Harness, options: RunOptions) -> Configuration:
 def record(harness: Harness, wanted: Configuration) -> None:
     """Where something changed, that is an entry: a request without one extends the cached prefix of the last."""
     session, model, view = harness.session, harness.session.model, harness.session.history.view
-    now = (model.name, model.provider.name, model.profile.prompt_window, wanted.system, wanted.tools, wanted.settings)
-    if now == (view.model, view.deployment, view.window, view.system, view.tools, view.settings) and not harness.has_new_directories:
+    now = (model.name, model.provider.name, model.profile.prompt_window, wanted.system, wanted.tools, wanted.settings, harness.name)
+    before = (view.model, view.deployment, view.window, view.system, view.tools, view.settings, view.agent)
+    if now == before and not harness.has_new_directories:
         return
     harness.has_new_directories = False
     session.history.configure(
@@ -67,6 +68,7 @@ def record(harness: Harness, wanted: Configuration) -> None:
         directories=harness.directories,
         versions=VERSIONS,
         window=model.profile.prompt_window,
+        agent=harness.name,
     )
 
 

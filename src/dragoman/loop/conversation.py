@@ -15,7 +15,7 @@ from dragoman.loop.session import Session
 from dragoman.policy.approvals import Approvals
 from dragoman.tools.registry import Registry
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import BlobStore, Provider
+from dragoman.values.contracts import BlobStore, Provider, TakesOver
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, Settings
 from dragoman.values.record import Entry
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dragoman.loop.compression import Compression
 
 
-class BetweenRuns:
+class BetweenRuns(TakesOver):
     """The part of an Agent that runs nothing."""
 
     _harness: Harness
@@ -59,6 +59,16 @@ class BetweenRuns:
     def change_to_text(self, dialect: str = "") -> None:
         """Tools as text from the next request on, for a model or server that turns out to have no function calling."""
         self._session.change_model(self._harness.models.in_text(self._session.model, dialect))
+
+    def hand_over(self, agent: BetweenRuns) -> None:
+        """Let another agent have this conversation from the next run on, as where a tool returns one; this agent itself: have it again.
+
+        After a restart, this puts things back: `captain.hand_over(agents[captain.held_by])`.
+        """
+        self._session.work.require_none()
+        from dragoman.loop.handing_over import hand_over_now
+
+        hand_over_now(self._harness, agent)
 
     def add_directory(self, path: str | os.PathLike[str]) -> str:
         """Let the model work in another directory as well, at once; what lies in it is told with the next prompt. Returns its real path.
@@ -118,6 +128,15 @@ class BetweenRuns:
     def history(self) -> History:
         """The record so far, and what the model sees of it."""
         return self._session.history
+
+    @property
+    def name(self) -> str:
+        return self._harness.name
+
+    @property
+    def held_by(self) -> str:
+        """The name of the agent that has the conversation, as the record has it: this one's, unless it was handed over."""
+        return self._session.history.view.agent
 
     @property
     def session_id(self) -> str:

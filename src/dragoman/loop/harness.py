@@ -14,7 +14,7 @@ from dragoman.base import jsontext
 from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
-from dragoman.loop.model import Models, is_doubtful
+from dragoman.loop.model import Model, Models, is_doubtful
 from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions, own_tools
 from dragoman.loop.result import Bill
 from dragoman.loop.session import Session
@@ -96,6 +96,20 @@ class Harness:
         self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
         self.deps: Any = None
         """What the embedder's own tools work with."""
+        self.name = ""
+        """The agent's name, for the record, events and traces; empty: it has none."""
+        self.made_with = (workspace, tools, approval)
+        self.template: Harness | None = None
+        """What this one was made like."""
+        self.depth_left = limits.max_depth
+        """How deep agents called as tools may call others."""
+        self.inner_requests = 0
+        """How often a model was asked by agents called as tools."""
+        self.takers: dict[str, Harness] = {}
+        """The agents this conversation was handed over to, by their names."""
+        self._holder: Harness | None = None
+        self.kept_model: Model | None = None
+        """The model it goes on with when it has the conversation again; None while it has it."""
         self.account: Account | None = None
         """What all runs together may spend."""
         self.hooks: HookCaller | None = None
@@ -114,9 +128,36 @@ class Harness:
             grants=options.grants,
             session=self.session.id if self.session.log is not None else "",
             is_own=self._is_own,
-            trusted=_is_own_function,
+            trusted=_is_trusted,
             doubted=is_doubtful,
         )
+
+    @property
+    def holder(self) -> Harness:
+        """Who has the conversation: this one, unless it was handed over."""
+        return self._holder or self
+
+    def let_hold(self, taker: Harness) -> None:
+        """Let another have the conversation, with its own model."""
+        before = self.holder
+        if taker is before:
+            return
+        before.kept_model, self.session.model, taker.kept_model = self.session.model, taker.own_model, None
+        taker.asked = before.asked
+        self._holder = None if taker is self else taker
+
+    @property
+    def own_model(self) -> Model:
+        return self.kept_model or self.session.model
+
+    def take_tools_of(self, other: Harness) -> None:
+        """Have the same tools: those that the embedder added or removed since included, those of a run of its own not."""
+        for name in self._builtin:
+            if name not in other.registry:
+                self.registry.remove(name)
+        for tool in other.registry:
+            if not other._has_builtin(tool.spec.name) and not getattr(tool, "is_for_one_run", False):
+                self.registry.register(tool, replace=True)
 
     @property
     def upkeep(self) -> Upkeep:
@@ -134,9 +175,9 @@ class Harness:
 
     @property
     def side_requests(self) -> int:
-        """How often a model was asked beside the conversation: for summaries, and by the web tools."""
+        """How often a model was asked beside the conversation: for summaries, by the web tools, and by agents called as tools."""
         summaries = self._upkeep.requests if self._upkeep is not None else 0
-        return summaries + (self.searcher.requests if self.searcher is not None else 0)
+        return self.inner_requests + summaries + (self.searcher.requests if self.searcher is not None else 0)
 
     @property
     def ledger(self) -> Ledger:
@@ -180,6 +221,8 @@ class Harness:
         from dragoman.loop.files_in_context import files_in_context
 
         self.asked = None
+        if self.takers:  # whoever had the conversation then has it again
+            self.let_hold(self.takers.get(self.session.history.view.agent, self))
         for path in set(self.seen.paths) - files_in_context(self.session.history.view, self.session.history.entries):
             self.seen.forget(path)
         if self.orientation is not None:
@@ -250,8 +293,11 @@ def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:
     return Workspace(options.root, include=include, readable=(session.outputs,), secret=(find_places().keys_file,))
 
 
-def _is_own_function(tool: Tool) -> bool:
-    """A function an embedder wrote runs unasked, unless it says that it edits files or runs commands."""
+def _is_trusted(tool: Tool) -> bool:
+    """A function an embedder wrote runs unasked, unless it says that it edits files or runs commands; so does an agent, whose own calls
+    are decided one by one."""
+    if getattr(tool, "decides_within", False):
+        return True
     from dragoman.tools.function import FunctionTool  # not needed before a tool is called
 
     return isinstance(tool, FunctionTool) and tool.spec.kind not in ("edit", "execute")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Literal, TypeVar
 
@@ -35,7 +35,7 @@ from dragoman.values.record import (
     ToolFinished,
     ToolOutcome,
     ToolStarted,
-    usage_of,
+    sum_usage,
 )
 from dragoman.values.usage import Usage
 
@@ -130,6 +130,7 @@ class History:
         directories: Iterable[str] = (),
         versions: Iterable[str] = (),
         window: int = 0,
+        agent: str = "",
     ) -> Configured:
         """The configuration from here on. An empty id, placeholder or deployment keeps the old value."""
         configured = Configured(
@@ -144,6 +145,7 @@ class History:
             placeholder=placeholder,
             deployment=deployment,
             window=window,
+            agent=agent,
         )
         return self._append(configured)
 
@@ -231,8 +233,8 @@ class History:
     ) -> NotCompressed:
         return self._append(NotCompressed(*self._stamp(), status, tokens, reason, model, usage))
 
-    def spend(self, model: str, usage: Usage, what: str = "", deployment: str = "") -> Spent:
-        return self._append(Spent(*self._stamp(), model, usage, what, deployment))
+    def spend(self, model: str, usage: Usage, what: str = "", deployment: str = "", *, call_id: str = "", session_id: str = "") -> Spent:
+        return self._append(Spent(*self._stamp(), model, usage, what, deployment, call_id, session_id))
 
     def change_model(self, model: str, deployment: str = "", window: int = 0) -> ModelChanged:
         return self._append(ModelChanged(*self._stamp(), model, deployment, window))
@@ -283,17 +285,6 @@ class History:
         self.entries.append(entry)
         self.view.feed(entry)
         self.cache.feed(entry)
-
-
-def paid_usage(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
-    """The model and usage of each paid request: answers, summaries, and requests of tools."""
-    for entry in entries:
-        if isinstance(entry, Said | Compressed | NotCompressed | Spent) and (usage := usage_of(entry)) is not None:
-            yield entry.model, usage
-
-
-def sum_usage(entries: Iterable[Entry]) -> Usage:
-    return sum((usage for _, usage in paid_usage(entries)), Usage())
 
 
 def _as_message(entry: Said | ToolFinished) -> Message:

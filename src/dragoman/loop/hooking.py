@@ -31,6 +31,7 @@ class Hooking:
     """The hooks of one agent, in the order they were given."""
 
     def __init__(self, hooks: Sequence[Hooks]) -> None:
+        self._hooks = hooks
         self._before_request = [each.before_request for each in hooks if each.before_request is not None]
         self._after_response = [each.after_response for each in hooks if each.after_response is not None]
         self._before_call = [each.before_call for each in hooks if each.before_call is not None]
@@ -41,6 +42,10 @@ class Hooking:
         """Names of the tools that a hook brought for the last step."""
         self._answers: dict[str, Allow | Deny | Exception | None] = {}
         """What the hooks said of calls that are about to be judged, by their ids."""
+
+    def fresh(self) -> Hooking:
+        """The same hooks for another conversation."""
+        return Hooking(self._hooks)
 
     @property
     def configures(self) -> bool:

@@ -71,6 +71,8 @@ class Models:
         """By deployment and model, the last one last: an embedder's providers may share a name."""
         self._named: dict[str, Model] = {}
         self._beside: dict[str, Model] = {}
+        self._known: dict[tuple[str, str], Provider] = {}
+        """Those of agents that were called as tools, or that had the conversation."""
         self._opened: list[Provider] = []
         """A provider that was given may serve other agents too, so only these are closed."""
         self.found_dialect = ""
@@ -113,11 +115,30 @@ class Models:
         """Of a model that was used before, maybe in another process. An empty deployment is the one used last."""
         if (provider := self._used.get((deployment, model))) is not None:
             return provider.profile(model)
+        if (provider := self._known.get((deployment, model))) is not None:
+            return provider.profile(model)
         for (name, _), provider in reversed(self._used.items()):
             if name == deployment or not deployment:
                 return provider.profile(model)
         row = self.catalog.deployments.get(deployment)
         return profile_for(row, model) if row is not None else Profile(known=False)
+
+    def like(self, blobs: BlobStore) -> Models:
+        """For another conversation: the same services, nothing opened yet."""
+        other = Models(None, blobs, self._calling, self._text)
+        other._connect, other.catalog, other.env = self._connect, self.catalog, self.env
+        return other
+
+    def adopt(self, model: Model) -> Model:
+        """A model that another agent has connected, and closes."""
+        from dragoman.text_tools.detector import Detector
+
+        provider = model.provider.provider if isinstance(model.provider, Detector) else model.provider
+        return Model(self.use(provider).provider, model.name)
+
+    def know(self, others: Models) -> None:
+        """What the models of another conversation cost may be asked for here from now on."""
+        self._known |= others._known | others._used
 
     def connect(self, name: str) -> Model:
         """A model by its name, as it is: for a tool that asks another than the conversation's."""

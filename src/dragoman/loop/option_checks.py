@@ -214,6 +214,8 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "shell_timeout_s": duration,
         "budget": optional(budget),
         "output_tries": whole(0),
+        "max_depth": whole(0),
+        "max_hand_overs": whole(0),
     },
     AnswerPolicy: {"attempts": whole(1), "delay_s": number(0), "temperature": number(0), "sleep": function},
     LoopLimits: dict.fromkeys(LoopLimits.__struct_fields__, whole(0)),
@@ -238,6 +240,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
 }
 _OPTIONS: dict[str, Check] = {
     "system": text,
+    "name": text,
     "instructions": text,
     "tools": a(ToolOptions),
     "workspace": a(WorkspaceOptions),

@@ -197,6 +197,10 @@ class Limits(msgspec.Struct, frozen=True):
     """Of each run."""
     output_tries: int = 2
     """How often a model is told that its answer does not fit the type asked for, and asked again."""
+    max_depth: int = 3
+    """How deep agents that are called as tools may call one another; 0: they are not called."""
+    max_hand_overs: int = 10
+    """How often a conversation may be handed over in one run."""
 
 
 def tool_options(tools: Iterable[Tool | Callable[..., Any]] | ToolOptions) -> ToolOptions:

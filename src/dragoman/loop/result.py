@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
-from dragoman.loop.history import History, paid_usage, sum_usage
+from dragoman.loop.history import History
 from dragoman.loop.model import Models
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Citation, FinishReason, Response
-from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, ToolFinished
+from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, ToolFinished, paid_usage, sum_usage
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Result(msgspec.Struct, Generic[T], frozen=True):
     error_type: str = ""
     exit_code: int = 0
     duration_ms: int = 0
+    agent: str = ""
+    """The name of the agent that has the conversation: another one where a tool handed it over."""
 
 
 def with_answer(result: Result[Any], answer: Response | None) -> Result[Any]:
@@ -83,7 +85,9 @@ class Bill:
         """From which entry on which deployment was used."""
         self._read = 0
 
-    def result_of(self, entries: Sequence[Entry], *, turns: int, requests: int, changed: tuple[str, ...], duration_ms: int) -> Result:
+    def result_of(
+        self, agent: str, entries: Sequence[Entry], *, turns: int, requests: int, changed: tuple[str, ...], duration_ms: int
+    ) -> Result:
         """What a run took that wrote these entries."""
         finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
         return Result(
@@ -95,6 +99,7 @@ class Bill:
             tool_failures=sum(result.is_error for result in finished),
             changed=changed,
             duration_ms=duration_ms,
+            agent=agent,
         )
 
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:
@@ -103,14 +108,18 @@ class Bill:
         if sum_usage(entries).is_unknown:
             return None
         total_usd = 0.0
+        for deployment, model, usage in self.paid(entries):
+            prices = self._models.profile_of(deployment, model).prices
+            if prices is None:
+                return None
+            total_usd += prices.cost_usd(usage)
+        return total_usd
+
+    def paid(self, entries: Iterable[Entry]) -> Iterator[tuple[str, str, Usage]]:
+        """The deployment, model and usage of each paid request among these."""
         for entry in entries:
             for model, usage in paid_usage((entry,)):
-                deployment = (entry.deployment if isinstance(entry, Spent) else "") or self._deployment_at(entry.seq)
-                prices = self._models.profile_of(deployment, model).prices
-                if prices is None:
-                    return None
-                total_usd += prices.cost_usd(usage)
-        return total_usd
+                yield (entry.deployment if isinstance(entry, Spent) else "") or self._deployment_at(entry.seq), model, usage
 
     def _deployment_at(self, seq: int) -> str:
         """The deployment in use at an entry; empty where nothing says so."""

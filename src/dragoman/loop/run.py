@@ -7,6 +7,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from dragoman.base.words import say
 from dragoman.loop.configuring import configure
@@ -61,7 +62,8 @@ class Run(RunHandle[T]):
 
     def __init__(self, harness: Harness, prompt: Message | None, options: RunOptions, typed: TypedAnswer[T] | None = None) -> None:
         super().__init__(harness.session, options.deps)
-        self._harness = harness
+        self._root = harness
+        self._harness = harness.holder
         self._history = harness.session.history
         self._prompt = prompt
         self._options = options
@@ -81,7 +83,8 @@ class Run(RunHandle[T]):
         """Ids of the calls that were told; those of an answer that was stopped were not."""
         self.turn = 0
         self._requests = 0
-        self._side_requests_before = harness.side_requests
+        self._hand_overs = 0
+        self._side_requests_before = self._harness.side_requests
         self._reports: list[CallReport] = []
         self._last: Response | None = None
 
@@ -128,6 +131,8 @@ class Run(RunHandle[T]):
             elif self._typed is not None and self._typed.take_reports(reports):
                 return
             self._check_for_loops(reports)
+            if any(report.output.hand_over is not None for report in reports):
+                self._follow_hand_over(reports)
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
 
     def _use_found_dialect(self) -> None:
@@ -213,6 +218,15 @@ class Run(RunHandle[T]):
             self._session.purse.require_rest()
         return reports
 
+    def _follow_hand_over(self, reports: Sequence[CallReport]) -> None:
+        """A tool has returned an agent: from here on that one has the conversation."""
+        from dragoman.loop.handing_over import follow_reports
+
+        self._hand_overs += 1
+        self._requests += self._harness.side_requests - self._side_requests_before
+        self._harness = follow_reports(self._root, reports, self._hand_overs, self._emit, self._typed, self._options)
+        self._scheduler, self._side_requests_before = None, self._harness.side_requests
+
     def _check_for_loops(self, reports: Sequence[CallReport]) -> None:
         for report in reports:
             if found := self._guard.check_call(report.call, failed=report.result.is_error):
@@ -240,7 +254,7 @@ class Run(RunHandle[T]):
     async def _drive(self) -> None:
         last: list[TurnEvent] = []
         prompt_at_work.set(self.prompt_id)  # of this task alone
-        run_at_work.set(self)
+        run_at_work.set(ref(self))
         self._underway = True
         try:
             await self._session.work.begin_after(self)
@@ -300,6 +314,7 @@ class Run(RunHandle[T]):
     def result(self) -> Result[T]:
         """How things stand; complete once the run has ended."""
         made = self._harness.bill.result_of(
+            self._harness.name,
             [*self._history.entries[self._from_entry :], *self._under_way()],
             turns=self.turn,
             requests=self._requests + self._harness.side_requests - self._side_requests_before,

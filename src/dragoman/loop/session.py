@@ -177,6 +177,8 @@ class SessionLog:
         self._not_created = ""
         self._writing: WritingNote | None = None
         self.work = Work()
+        self.parent = ("", "")
+        """The session, and the call in it, that it is kept for."""
 
     @property
     def not_saved(self) -> str:
@@ -187,6 +189,10 @@ class SessionLog:
         if not journal.is_saved:
             return str(say("loop.was_not_saved", reason=journal.fault or say("loop.entries_lost", count=journal.lost)))
         return str(say("loop.files_not_saved", reason=blobs.fault)) if blobs.fault else ""
+
+    @property
+    def store(self) -> Store:
+        return self._store
 
     @property
     def own_paths(self) -> tuple[str, ...]:
@@ -211,7 +217,7 @@ class SessionLog:
             return
         try:
             self._stored = self._store.create(
-                self._workspace, session.id, directories=directories, versions=VERSIONS, on_fault=self.report_fault
+                self._workspace, session.id, directories=directories, versions=VERSIONS, on_fault=self.report_fault, parent=self.parent
             )
         except InputError as error:
             self._not_created = str(error)

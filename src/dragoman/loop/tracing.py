@@ -84,7 +84,7 @@ class Traces:
     # --- a run
 
     def _start_run(self, run: Run) -> Span:
-        model, name = run._session.model, agent_names.get(run._harness, "")
+        model, name = run._session.model, agent_names.get(run._harness, "") or run._harness.name
         self._instruments.clean.know(model.provider)
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_agent",

@@ -102,6 +102,11 @@ class TypedAnswer(Generic[T]):
             settings = msgspec.structs.replace(settings, tool_choice=_must_call(model, settings))
         return (*others, *request.tools), request.settings(settings)
 
+    def move_to(self, harness: Harness) -> None:
+        """Another agent has the conversation: it is asked for the same value."""
+        self.close()
+        self._harness, self._asked = harness, None
+
     def close(self) -> None:
         """Remove the tools that were added."""
         for name in self._names:
@@ -228,6 +233,8 @@ class _Watcher:
 
 class _AnswerTool:
     """The tool whose valid call ends the run."""
+
+    is_for_one_run = True
 
     def __init__(self, spec: ToolSpec, answer: TypedAnswer[Any]) -> None:
         self.spec = spec

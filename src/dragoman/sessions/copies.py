@@ -62,7 +62,11 @@ def _fork_lines(
     line, head = first
     at_ms = now_ms()
     if isinstance(head, Started):
-        yield encode_line(msgspec.structs.replace(head, timestamp_ms=at_ms, session_id=session_id, forked_from=source_id, key=""))
+        yield encode_line(
+            msgspec.structs.replace(
+                head, timestamp_ms=at_ms, session_id=session_id, forked_from=source_id, key="", parent="", parent_call=""
+            )
+        )
     else:  # the head is missing
         yield encode_line(Started(min(head.seq - 1, 1), at_ms, session_id, forked_from=source_id))
         yield line
@@ -79,5 +83,5 @@ def added_entries(entries: Iterable[Entry], project: str) -> tuple[Started, tupl
     if not isinstance(head, Started):
         raise InputError(say("sessions.no_head"))
     imported_through = max(entry.seq for entry in (head, *rest))
-    head = msgspec.structs.replace(head, project=project, imported_through=imported_through, key="")
+    head = msgspec.structs.replace(head, project=project, imported_through=imported_through, key="", parent="", parent_call="")
     return head, (head, *rest)

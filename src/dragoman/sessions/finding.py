@@ -27,7 +27,7 @@ def find_session(
     """
     which = which.strip().lower()
     if which in ("", "latest"):
-        latest = next((summary for summary in list_here() if summary.entries > 1), None)
+        latest = next((summary for summary in list_here() if summary.entries > 1 and not summary.parent), None)
         if latest is None:  # a log that holds only its head is nothing to go on with
             raise NoSession(say("sessions.none_here"))
         return latest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -16,6 +16,8 @@ from dragoman.values.record import Started, Unknown
 DAY_MS = 24 * 60 * 60 * 1000
 SETTLED_MS = 7 * DAY_MS
 """How long sessions must have been used after a long pause before that pause is believed."""
+_MAX_DEPTH = 100
+"""Deeper than agents call one another: a damaged head may name a session as its own parent."""
 
 
 class Believed(msgspec.Struct, frozen=True):
@@ -44,16 +46,30 @@ def believe_clock(used_ms: Iterable[int], now_ms: int, age_days: float) -> Belie
 def choose_expired(
     newest_first: Sequence[Summary], now_ms: int, *, age_days: float | None = None, count: int | None = None
 ) -> list[Summary]:
-    """Sessions not used for `age_days`, and those beyond the newest `count`. Without either limit: none."""
+    """Sessions not used for `age_days`, and those beyond the newest `count`. Without either limit: none.
+
+    The conversations of agents that were called in a session are not counted: they go with it.
+    """
     if (age_days is not None and age_days <= 0) or (count is not None and count < 0):
         raise InputError(say("sessions.wrong_retention"))
     before_ms = now_ms - age_days * DAY_MS if age_days is not None else 0
+    beyond = {each.session_id for each in [each for each in newest_first if not each.parent][count:]} if count is not None else set[str]()
+    parents = {each.session_id: each.parent for each in newest_first}
     return [
         summary
-        for place, summary in enumerate(newest_first)
-        if (count is not None and place >= count) or 0 < summary.updated_ms < before_ms
+        for summary in newest_first
+        if _caller_of(summary.session_id, parents) in beyond or 0 < summary.updated_ms < before_ms
         if summary.is_understood
     ]
+
+
+def _caller_of(session_id: str, parents: Mapping[str, str]) -> str:
+    """The session in which it was called, over all the agents between; itself where it was not called."""
+    for _ in range(_MAX_DEPTH):
+        if not parents.get(session_id):
+            break
+        session_id = parents[session_id]
+    return session_id
 
 
 def is_whole(path: str) -> bool:

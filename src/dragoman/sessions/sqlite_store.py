@@ -99,6 +99,7 @@ class SqliteStore:
         versions: Sequence[str] = (),
         on_fault: OnFault | None = None,
         key: str = "",
+        parent: tuple[str, str] = ("", ""),
     ) -> StoredSession:
         """Create a session. Its head is saved by the first `sync`. Raises InputError if that is not possible."""
         session_id = session_id or self.new_id()
@@ -119,7 +120,8 @@ class SqliteStore:
             raise
         journal = SqliteJournal(database, lock, session_id, project_name(workspace), key=key, path=path, on_fault=on_fault)
         folders = tuple(directories) or (os.path.realpath(workspace),)
-        started = Started(1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions), key=key)
+        head = (1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions))
+        started = Started(*head, key=key, parent=parent[0], parent_call=parent[1])
         journal.append(started)
         return self._stored(session_id, journal, LoadedLog((started,)), on_fault)
 

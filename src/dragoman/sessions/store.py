@@ -122,13 +122,18 @@ class FileStore:
         versions: Sequence[str] = (),
         on_fault: OnFault | None = None,
         key: str = "",
+        parent: tuple[str, str] = ("", ""),
     ) -> StoredSession:
-        """Create a session and write its head. Raises InputError if that is not possible. For a key of one's own see `open_or_create`."""
+        """Create a session and write its head. Raises InputError if that is not possible. For a key of one's own see `open_or_create`.
+
+        `parent` is the session, and the call in it, that the session was made for.
+        """
         session_id = session_id or self.new_id()
         path = self.path_of(session_id, workspace)
         _sweep_leftovers(os.path.dirname(path))
         folders = tuple(directories) or (os.path.realpath(workspace),)
-        started = Started(1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions), key=key)
+        head = (1, now_ms(), session_id, project_hash(workspace), folders, tuple(versions))
+        started = Started(*head, key=key, parent=parent[0], parent_call=parent[1])
         journal = create(path, started, on_fault)
         return self._stored(path, journal, LoadedLog((started,)), on_fault)
 

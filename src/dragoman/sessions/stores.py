@@ -55,8 +55,12 @@ class Store(Protocol):
         directories: Sequence[str] = (),
         versions: Sequence[str] = (),
         on_fault: OnFault | None = None,
+        parent: tuple[str, str] = ("", ""),
     ) -> StoredSession:
-        """Create a session, with its head. It is on disk after the first `sync`. Must not block an event loop for long."""
+        """Create a session, with its head. It is on disk after the first `sync`. Must not block an event loop for long.
+
+        `parent` is the session, and the call in it, that the session was made for.
+        """
         ...
 
     def open_or_create(

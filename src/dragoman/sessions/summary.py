@@ -79,6 +79,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     has_given_title: bool = False
     key: str = ""
     """The embedder's own name for it."""
+    parent: str = ""
+    """The session in which its agent was called."""
 
     @property
     def is_understood(self) -> bool:
@@ -250,4 +252,5 @@ class _Fold:
             imported_from=before.imported_from if head is None else head.imported_from,
             has_given_title=bool(self._given_title),
             key=before.key if head is None else head.key,
+            parent=before.parent if head is None else head.parent,
         )

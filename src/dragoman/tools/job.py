@@ -86,6 +86,11 @@ class Job:
         return self.tool is None or self.tool.spec.read_only
 
     @property
+    def runs_beside(self) -> bool:
+        """Whether it waits for no other call, and none waits for it."""
+        return self.read_only or getattr(self.tool, "runs_beside", False)
+
+    @property
     def final_arguments(self) -> str:
         """The arguments it runs with, as JSON text, if they are not those the model wrote."""
         return self.edited or (self.meant.arguments if self.repairs and self.meant is not self.call else "")

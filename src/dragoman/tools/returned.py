@@ -11,9 +11,12 @@ from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.textfile import media_type
 from dragoman.tools.tool_context import keep_media
-from dragoman.values.contracts import Media, ToolOutput, run_at_work
+from dragoman.values.contracts import Media, TakesOver, ToolOutput, run_at_work
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Text
+
+HANDED_OVER = "The conversation is handed over: you go on with it from here."
+"""What the model reads that goes on: who called the tool is not asked again."""
 
 
 async def to_output(value: object, name: str) -> ToolOutput:
@@ -25,6 +28,8 @@ async def to_output(value: object, name: str) -> ToolOutput:
             return ToolOutput()
         case str():
             return ToolOutput((Text(value),))
+        case TakesOver():
+            return ToolOutput((Text(HANDED_OVER),), hand_over=value)
         case Text() | Blob() | FileRef():
             return ToolOutput((value,))
         case list() | tuple() if any(_is_part(item) for item in value):
@@ -58,7 +63,7 @@ async def _to_part(value: object) -> Text | Blob | FileRef:
 
 
 async def _keep(media: Media) -> Blob:
-    run = run_at_work.get()
+    run = run_at_work.get()()
     if run is None:
         raise InputError(say("tools.media_outside"))
     return await asyncio.to_thread(keep_media, run.blobs, media)  # the store may write to a disk

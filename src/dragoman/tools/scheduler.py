@@ -144,11 +144,11 @@ class Scheduler:
                 self._collect_result(job)
             if job.state == "validating" and job.is_open and job.task is None and no_barrier_ahead:
                 self._foresee(job)  # not earlier: what the user is shown must still be true when it runs
-            if job.state == "scheduled" and job.is_open and (executing < self._max_parallel if job.read_only else nothing_ahead):
+            if job.state == "scheduled" and job.is_open and (executing < self._max_parallel if job.runs_beside else nothing_ahead):
                 self._start(job)
                 executing += 1
             nothing_ahead = False
-            no_barrier_ahead = no_barrier_ahead and job.read_only
+            no_barrier_ahead = no_barrier_ahead and job.runs_beside
 
     async def _close(self, jobs: Sequence[Job]) -> None:
         """Record, sync to disk, then emit."""

@@ -63,7 +63,7 @@ class ToolContext(Generic[D]):
     @classmethod
     def of(cls, show: Show) -> ToolContext[Any]:
         """For a Tool that is not a function: the context of the call whose `run` was given this `show`. Outside a run, an empty one."""
-        run, call = run_at_work.get(), call_at_work.get()
+        run, call = run_at_work.get()(), call_at_work.get()
         deps = None if run is None else run.deps
         if call is None:
             return ToolContext[Any](deps, run=run, show=show)

@@ -191,6 +191,10 @@ class Media(msgspec.Struct, frozen=True):
     """Empty: told by the bytes, for the images and PDFs that models accept."""
 
 
+class TakesOver:
+    """What a tool may return to hand the conversation over: an agent. A class, so that tools know one without knowing agents."""
+
+
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool's result, separately for its three readers."""
 
@@ -211,6 +215,8 @@ class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """Files whose content this output shows: absolute paths, links resolved."""
     wrote: tuple[str, ...] = ()
     """Files whose whole content is in the arguments of the call."""
+    hand_over: TakesOver | None = None
+    """The agent that has the conversation from the next request on."""
 
 
 class Intent(msgspec.Struct, frozen=True):
@@ -248,6 +254,7 @@ class Tool(Protocol):
 
     # A tool whose `intend` may take long also has `async def prepare_intent(self, args)`. It is awaited first; `intend` is quick after it.
     # One that may run only so long has `timeout_s`: after that it is cancelled, and the model is told so.
+    # One that may run beside others though it does more than read has `runs_beside = True`.
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         """Do it. When cancelled, it leaves nothing running behind and lets CancelledError through."""
@@ -288,9 +295,9 @@ class RunAtWork(Protocol):
         ...
 
 
-run_at_work: ContextVar[RunAtWork | None] = ContextVar("run_at_work", default=None)
-"""The run that the current task works for; None outside. So a tool finds its run through every wrapper, and agents that run side by side
-find each its own."""
+run_at_work: ContextVar[Callable[[], RunAtWork | None]] = ContextVar("run_at_work", default=lambda: None)
+"""Gives the run that the current task works for; None outside. So a tool finds its run through every wrapper, and agents that run side by
+side find each its own. The run is held weakly: whatever a run opens, such as a connection, may keep the context it was opened in."""
 
 
 class Allow(msgspec.Struct, frozen=True):

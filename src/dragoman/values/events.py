@@ -277,6 +277,26 @@ class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
     message: str
 
 
+class SubagentEvent(msgspec.Struct, frozen=True, tag="subagent"):
+    """Something happened in the run of an agent that was called as a tool. Where that one calls another, the event is another of these."""
+
+    call_id: str
+    """The call of this run."""
+    name: str
+    """The tool's name."""
+    event: TurnEvent
+
+
+class HandedOver(msgspec.Struct, frozen=True, tag="handed_over"):
+    """A tool returned an agent: from the next request on that one has the conversation."""
+
+    call_id: str
+    name: str
+    """The agent's name; of one without, the tool's."""
+    model: str
+    """`deployment/model`."""
+
+
 TurnEvent = (
     PromptAccepted
     | TurnStarted
@@ -306,4 +326,6 @@ TurnEvent = (
     | OutputUpdated
     | ModelSwitched
     | NoticeGiven
+    | SubagentEvent
+    | HandedOver
 )

@@ -100,6 +100,10 @@ class Hooks(msgspec.Struct, frozen=True):
 class HookCaller(Protocol):
     """Calls the hooks of an agent: see loop/hooking.py."""
 
+    def fresh(self) -> HookCaller:
+        """The same hooks for another conversation."""
+        ...
+
     @property
     def configures(self) -> bool:
         """Whether the configuration of a request is known only when its step begins."""

@@ -6,6 +6,7 @@ depends on the record alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Literal
 
@@ -38,6 +39,10 @@ class Started(_Entry, frozen=True, tag="started"):
     """The last entry that was imported. What these say about files is never undone."""
     key: str = ""
     """The embedder's own name for the session (`SessionOptions.key`). A copy or an import does not have it."""
+    parent: str = ""
+    """The session in which the agent was called that holds this conversation: see loop/subagents.py."""
+    parent_call: str = ""
+    """The id of that call."""
 
 
 class Configured(_Entry, frozen=True, tag="configured"):
@@ -56,6 +61,8 @@ class Configured(_Entry, frozen=True, tag="configured"):
     """The deployment that serves the model, as in `deployment/model`."""
     window: int = 0
     """The most tokens a prompt to the model may have; 0: not known."""
+    agent: str = ""
+    """The name of the agent that has the conversation from here on: another one where it was handed over."""
 
 
 Speaker = Literal["person", "model", "program"]
@@ -192,6 +199,10 @@ class Spent(_Entry, frozen=True, tag="spent"):
     """What made it: a tool, a `summary`; empty: it was for an answer."""
     deployment: str = ""
     """The deployment that served it, if not the conversation's own."""
+    call_id: str = ""
+    """The call it was made for, where that called an agent."""
+    session_id: str = ""
+    """The conversation of that agent."""
 
 
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
@@ -257,6 +268,17 @@ def usage_of(entry: Entry) -> Usage | None:
             return usage_told(entry.usage)
         case _:
             return None
+
+
+def paid_usage(entries: Iterable[Entry]) -> Iterator[tuple[str, Usage]]:
+    """The model and usage of each paid request: answers, summaries, and requests of tools."""
+    for entry in entries:
+        if isinstance(entry, Said | Compressed | NotCompressed | Spent) and (usage := usage_of(entry)) is not None:
+            yield entry.model, usage
+
+
+def sum_usage(entries: Iterable[Entry]) -> Usage:
+    return sum((usage for _, usage in paid_usage(entries)), Usage())
 
 
 @cache

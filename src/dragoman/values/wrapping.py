@@ -79,6 +79,10 @@ class WrappingTool:
     def timeout_s(self) -> float:
         return getattr(self.tool, "timeout_s", 0.0)
 
+    @property
+    def runs_beside(self) -> bool:
+        return getattr(self.tool, "runs_beside", False)
+
     def intend(self, args: Mapping[str, Any]) -> Intent:
         return self.tool.intend(args)
 

@@ -56,6 +56,8 @@ TEXTS = {
     "profile (prices), or limit tokens instead (Budget.tokens)",
     "loop.output_invalid": "no answer is a {type}, in {times:try|tries}: {reason}; ask for a simpler type, or choose another model",
     "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
+    "loop.too_many_hand_overs": "stopped: the conversation was handed over more than {count:time|times} in one run; give the agents fewer "
+    "tools that hand it over, or allow more (max_hand_overs)",
     "loop.nothing_was_read": "no file was read and no command was run for this answer: what {model} says of them is a guess",
     "loop.cut": "the answer was cut at the output limit; say `go on` to continue, or raise settings.max_output_tokens",
     "loop.cut_before_use": "the answer was cut at the output limit before it said anything useful; ask for less at once, or raise "
