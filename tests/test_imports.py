@@ -90,6 +90,8 @@ LATER = {
     "loop.going_back": "only where something is undone or rewound",
     "loop.left_out": "only where the user set temperature, top_p, top_k or thinking",
     "loop.meant": "only where a call does not fit its tool, or was read out of text",
+    "loop.pending": "only where calls wait for a decision or a result",
+    "loop.resuming": "only where a run goes on with such calls",
     "loop.replacing": "only where the conversation is cleared or replaced",
     "loop.run_log": "only where the program logs runs",
     "loop.search_model": "only where the chat model cannot search",

@@ -9,7 +9,9 @@ from dragoman.values.contracts import HttpRequest as HttpRequest
 from dragoman.values.contracts import HttpResponse as HttpResponse
 from dragoman.values.contracts import Intent as Intent
 from dragoman.values.contracts import Journal as Journal
+from dragoman.values.contracts import Later as Later
 from dragoman.values.contracts import Media as Media
+from dragoman.values.contracts import PendingCall as PendingCall
 from dragoman.values.contracts import Provider as Provider
 from dragoman.values.contracts import RunAtWork as RunAtWork
 from dragoman.values.contracts import Show as Show

@@ -18,8 +18,10 @@ from dragoman.values.record import Speaker as Speaker
 from dragoman.values.record import Spent as Spent
 from dragoman.values.record import Started as Started
 from dragoman.values.record import Titled as Titled
+from dragoman.values.record import ToolDecided as ToolDecided
 from dragoman.values.record import ToolFinished as ToolFinished
 from dragoman.values.record import ToolOutcome as ToolOutcome
+from dragoman.values.record import ToolPostponed as ToolPostponed
 from dragoman.values.record import ToolStarted as ToolStarted
 from dragoman.values.record import Unknown as Unknown
 from dragoman.values.record import decode_entry as decode_entry

@@ -73,8 +73,8 @@ async def failing_later(call: ToolCall, intent: Intent) -> Allow:
     [
         (failing, "the window is closed"),
         (failing_later, "the window is closed"),
-        (lambda call, intent: True, "ask returned True; it must return an Allow or a Deny"),
-        (lambda call, intent: None, "ask returned None; it must return an Allow or a Deny"),
+        (lambda call, intent: True, "ask returned True; it must return an Allow, a Deny or a Later"),
+        (lambda call, intent: None, "ask returned None; it must return an Allow, a Deny or a Later"),
     ],
 )
 def test_an_ask_that_fails_refuses_the_call_and_is_reported(ask: Callable[..., Any], words: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.loop.history import History
+from dragoman.loop.pending import pending_calls
 from dragoman.sessions.log import decode_line, encode_line, read_log
 from dragoman.values.messages import Blob, Text, user
 from dragoman.values.record import Entry, Said, Started, ToolFinished, Unknown
@@ -17,6 +18,8 @@ FORMAT_1_CONTEXT = FORMAT_1.with_name("format-1-context.jsonl")
 """The same format after entries about the context came to it."""
 FORMAT_1_REFUSED = FORMAT_1.with_name("format-1-refused.jsonl")
 """And after one about a setting that a service refused."""
+FORMAT_1_PENDING = FORMAT_1.with_name("format-1-pending.jsonl")
+"""And after those about calls that wait."""
 
 
 def test_format_1_loads_whole() -> None:
@@ -28,7 +31,9 @@ def test_format_1_loads_whole() -> None:
     assert not later.damage
     latest = read_log(FORMAT_1_REFUSED)
     assert not latest.damage
-    kinds = {type(entry) for entry in (*loaded.entries, *later.entries, *latest.entries)}
+    pending = read_log(FORMAT_1_PENDING)
+    assert not pending.damage
+    kinds = {type(entry) for entry in (*loaded.entries, *later.entries, *latest.entries, *pending.entries)}
     assert kinds == set(typing.get_args(Entry)), "they hold an entry of every kind"
 
 
@@ -53,7 +58,7 @@ def test_what_is_not_understood_is_told() -> None:
     assert notice.startswith("entries of a kind this version does not know")
 
 
-@pytest.mark.parametrize("path", [FORMAT_1, FORMAT_1_CONTEXT, FORMAT_1_REFUSED], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [FORMAT_1, FORMAT_1_CONTEXT, FORMAT_1_REFUSED, FORMAT_1_PENDING], ids=lambda path: path.stem)
 def test_it_goes_back_byte_for_byte(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     assert [encode_line(decode_line(line)) for line in lines] == lines
@@ -81,3 +86,11 @@ def test_format_1_can_be_gone_on_with() -> None:
     assert (history.view.model, history.view.deployment) == ("gemini-3.8-flash", "gemini")
     history.say(user("And now?"))
     assert [message.role for message in history.request.messages] == ["user", "assistant", "user", "user"]
+
+
+def test_calls_that_wait_still_wait() -> None:
+    waiting = pending_calls(History(entries=read_log(FORMAT_1_PENDING).entries).view)
+    assert [(call.id, call.waits_for, call.is_decided, call.arguments) for call in waiting] == [
+        ("call-1", "result", False, '{"to":"harbour","amount":4}'),
+        ("call-2", "decision", True, '{"to":"pilot","amount":5}'),
+    ]

@@ -22,7 +22,9 @@ from dragoman.values.record import (
     Said,
     Spent,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
     decode_entry,
@@ -45,6 +47,10 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     ),
     st.builds(AnswerRejected, numbers, numbers, numbers, valid_text),
     st.builds(ToolStarted, numbers, numbers, valid_text, valid_text),
+    st.builds(
+        ToolPostponed, numbers, numbers, valid_text, valid_text, st.sampled_from(["decision", "result"]), valid_text, valid_text, valid_text
+    ),
+    st.builds(ToolDecided, numbers, numbers, valid_text, st.booleans(), valid_text, st.sampled_from(["once", "session"]), valid_text),
     st.builds(
         ToolFinished, numbers, numbers, results, st.sampled_from(["finished", "failed", "cancelled", "refused", "not_run", "unknown"])
     ),

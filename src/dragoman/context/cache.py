@@ -31,7 +31,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
 )
@@ -230,6 +232,8 @@ class Cache:
                 | Said()
                 | AnswerRejected()
                 | ToolStarted()
+                | ToolPostponed()
+                | ToolDecided()
                 | ToolFinished()
                 | FilesChanged()
                 | FilesRestored()

@@ -28,7 +28,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
     usage_of,
@@ -247,6 +249,8 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
                 | Said()
                 | AnswerRejected()
                 | ToolStarted()
+                | ToolPostponed()
+                | ToolDecided()
                 | ToolFinished()
                 | FilesChanged()
                 | FilesRestored()
@@ -292,6 +296,8 @@ def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
                 Started()
                 | AnswerRejected()
                 | ToolStarted()
+                | ToolPostponed()
+                | ToolDecided()
                 | ToolFinished()
                 | FilesChanged()
                 | FilesRestored()

@@ -32,7 +32,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
 )
@@ -211,6 +213,8 @@ def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
                 | Said()
                 | AnswerRejected()
                 | ToolStarted()
+                | ToolPostponed()
+                | ToolDecided()
                 | ToolFinished()
                 | FilesChanged()
                 | FilesRestored()

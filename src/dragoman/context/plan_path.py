@@ -22,7 +22,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
 )
@@ -96,6 +98,8 @@ class Path:
             case (
                 Started()
                 | ToolStarted()
+                | ToolPostponed()
+                | ToolDecided()
                 | FilesChanged()
                 | FilesRestored()
                 | NotCompressed()

@@ -35,7 +35,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
 )
@@ -77,6 +79,12 @@ class View:
         self._waiting: set[str] = set()
         """Ids of the open calls that have no result yet."""
         self._results: dict[str, ToolResult] = {}
+        self.started: set[str] = set()
+        """Ids of the open calls that began to run."""
+        self.postponed: dict[str, ToolPostponed] = {}
+        """The open calls that wait for a decision or for a result, by their ids; not those that have begun since."""
+        self.decided: dict[str, ToolDecided] = {}
+        """What was decided about those."""
 
     # --- state
 
@@ -171,7 +179,10 @@ class View:
                 self.refused[deployment, model] = known if field in known else (*known, field)
             case Rewound(to_seq=to_seq):
                 self._rewind(to_seq)
-            case Started() | ToolStarted() | FilesChanged() | FilesRestored() | NotCompressed() | Spent() | Titled() | Unknown():
+            case ToolStarted(call_id=call_id) | ToolPostponed(call_id=call_id) | ToolDecided(call_id=call_id):
+                if call_id in self._waiting:
+                    self._move_call(entry)
+            case Started() | FilesChanged() | FilesRestored() | NotCompressed() | Spent() | Titled() | Unknown():
                 pass  # does not affect what the model sees
             case _:
                 assert_never(entry)
@@ -203,10 +214,27 @@ class View:
         for _, shown in self._shown.steps:
             shown.add(item)
 
+    def _move_call(self, entry: ToolStarted | ToolPostponed | ToolDecided) -> None:
+        """How far an open call has come. A tool may begin and then say that its result comes later."""
+        if isinstance(entry, ToolDecided):
+            self.decided[entry.call_id] = entry
+            return
+        self._forget_progress(entry.call_id)
+        if isinstance(entry, ToolStarted):
+            self.started.add(entry.call_id)
+        else:
+            self.postponed[entry.call_id] = entry
+
+    def _forget_progress(self, call_id: str) -> None:
+        self.started.discard(call_id)
+        self.postponed.pop(call_id, None)
+        self.decided.pop(call_id, None)
+
     def _finish(self, entry: ToolFinished) -> None:
         result = entry.result
         if result.call_id in self._waiting:
             self._waiting.discard(result.call_id)
+            self._forget_progress(result.call_id)
             self._results[result.call_id] = result
             self._times[result.call_id] = entry.timestamp_ms
             self._close_batch(entry)
@@ -230,6 +258,9 @@ class View:
     def _forget_batch(self) -> None:
         self._open = ()
         self._waiting.clear()
+        self.started.clear()
+        self.postponed.clear()
+        self.decided.clear()
         self._results.clear()
         self._times.clear()
 

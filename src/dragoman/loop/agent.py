@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from types import GenericAlias
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from types import GenericAlias, MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from msgspec import UNSET
@@ -29,7 +29,7 @@ from dragoman.loop.options import (
 from dragoman.loop.result import Result, T
 from dragoman.loop.run import Run
 from dragoman.policy.judge import Mode
-from dragoman.values.contracts import Provider, Tool
+from dragoman.values.contracts import Allow, Deny, Provider, Tool
 from dragoman.values.errors import InputError
 from dragoman.values.events import TurnEvent
 from dragoman.values.messages import Content, Settings, Text, Thought
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dragoman.loop.budget import Account, Budget
     from dragoman.loop.compression import Compression
     from dragoman.loop.subagents import AgentTool
-    from dragoman.loop.typed_answer import Wanted
+    from dragoman.loop.typed_answer import TypedAnswer, Wanted
     from dragoman.sessions.stores import Store
     from dragoman.values.hooks import Hooks
 
@@ -62,6 +62,8 @@ _AGENTS: Any = UNSET
 """In the place of dependencies that were not given: those of the agent."""
 Named = str | Provider | Connector | None
 Prompt = Content | Iterable[Content] | None
+Decisions = Mapping[str, Allow | Deny]
+Results = Mapping[str, Any]
 
 
 class Agent(BetweenRuns, Generic[D, T]):
@@ -163,13 +165,9 @@ class Agent(BetweenRuns, Generic[D, T]):
             raise InputError(say("loop.empty_prompt"))
         if message is not None:
             self._session.keep_bytes(message.parts)
-        if output is None and self._wanted is None and not self._checks:
-            return Run(self._harness, message, RunOptions(search, settings, budget, instructions, deps=deps))
-        from dragoman.loop.typed_answer import TypedAnswer
-
-        checks = self._checks if output is None or self._wanted is None else ()
-        typed = TypedAnswer(self._harness.holder, _wanted(output) or self._wanted, checks)
-        return Run(self._harness, message, RunOptions(search, settings, budget, instructions, typed.ask, deps), typed)
+        typed = self._typed_answer(output)
+        options = RunOptions(search, settings, budget, instructions, typed.ask if typed is not None else None, deps)
+        return Run(self._harness, message, options, typed)
 
     @overload
     def run_sync(self, prompt: Prompt = None, *, deps: D = ..., output: None = None, **options: Unpack[SyncRunOptions]) -> Result[T]: ...
@@ -201,6 +199,102 @@ class Agent(BetweenRuns, Generic[D, T]):
         """
         options: Any = {"deps": deps, "output": output, "settings": settings, "budget": budget, "instructions": instructions}
         return self._in_background().result_of(lambda: self.run(prompt, **options))
+
+    @overload
+    def resume(
+        self, decisions: Decisions = ..., results: Results = ..., *, deps: D = ..., output: None = None, **options: Unpack[RunArguments]
+    ) -> Run[T]: ...
+    @overload
+    def resume(
+        self, decisions: Decisions = ..., results: Results = ..., *, deps: D = ..., output: type[U], **options: Unpack[RunArguments]
+    ) -> Run[U]: ...
+    @overload
+    def resume(
+        self,
+        decisions: Decisions = ...,
+        results: Results = ...,
+        *,
+        deps: D = ...,
+        output: Callable[..., Awaitable[U]],
+        **options: Unpack[RunArguments],
+    ) -> Run[U]: ...
+    @overload
+    def resume(
+        self,
+        decisions: Decisions = ...,
+        results: Results = ...,
+        *,
+        deps: D = ...,
+        output: Callable[..., U],
+        **options: Unpack[RunArguments],
+    ) -> Run[U]: ...
+    @overload
+    def resume(
+        self, decisions: Decisions = ..., results: Results = ..., *, deps: D = ..., output: Any, **options: Unpack[RunArguments]
+    ) -> Run[Any]: ...
+    def resume(
+        self,
+        decisions: Decisions = MappingProxyType({}),
+        results: Results = MappingProxyType({}),
+        *,
+        output: Any = None,
+        search: SearchMode | None = None,
+        settings: Settings | None = None,
+        budget: Budget | Account | None = None,
+        instructions: str = "",
+        deps: Any = _AGENTS,
+    ) -> Run[Any]:
+        """Go on with the calls that wait (`pending`), in this process or another: `decisions` for those that wait for a person, `results`
+        for those whose result comes from outside (what a tool may return, or a ToolOutput), by the ids of the calls.
+
+        What is not decided goes on waiting, and the run ends as pending again. The rest is as for `run`. Awaiting it raises InputError
+        for an id that is unknown, a call that is over, and one that was decided before; then nothing has happened.
+        """
+        check_options(budget=budget, instructions=instructions)
+        from dragoman.loop.resuming import ResumedRun
+
+        typed = self._typed_answer(output)
+        deps = self._harness.deps if deps is _AGENTS else deps
+        options = RunOptions(search, settings, budget, instructions, typed.ask if typed is not None else None, deps)
+        return ResumedRun(self._harness, options, typed, decisions, results)
+
+    @overload
+    def resume_sync(
+        self, decisions: Decisions = ..., results: Results = ..., *, deps: D = ..., output: None = None, **options: Unpack[SyncRunOptions]
+    ) -> Result[T]: ...
+    @overload
+    def resume_sync(
+        self, decisions: Decisions = ..., results: Results = ..., *, deps: D = ..., output: type[U], **options: Unpack[SyncRunOptions]
+    ) -> Result[U]: ...
+    @overload
+    def resume_sync(
+        self,
+        decisions: Decisions = ...,
+        results: Results = ...,
+        *,
+        deps: D = ...,
+        output: Callable[..., Awaitable[U]],
+        **options: Unpack[SyncRunOptions],
+    ) -> Result[U]: ...
+    @overload
+    def resume_sync(
+        self,
+        decisions: Decisions = ...,
+        results: Results = ...,
+        *,
+        deps: D = ...,
+        output: Callable[..., U],
+        **options: Unpack[SyncRunOptions],
+    ) -> Result[U]: ...
+    @overload
+    def resume_sync(
+        self, decisions: Decisions = ..., results: Results = ..., *, deps: D = ..., output: Any, **options: Unpack[SyncRunOptions]
+    ) -> Result[Any]: ...
+    def resume_sync(
+        self, decisions: Decisions = MappingProxyType({}), results: Results = MappingProxyType({}), *, output: Any = None, **options: Any
+    ) -> Result[Any]:
+        """`resume` for code that is not async: see `run_sync`."""
+        return self._in_background().result_of(lambda: self.resume(decisions, results, output=output, **options))
 
     def stream_sync(
         self,
@@ -279,6 +373,14 @@ class Agent(BetweenRuns, Generic[D, T]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _typed_answer(self, output: Any) -> TypedAnswer[Any] | None:
+        if output is None and self._wanted is None and not self._checks:
+            return None
+        from dragoman.loop.typed_answer import TypedAnswer
+
+        checks = self._checks if output is None or self._wanted is None else ()
+        return TypedAnswer(self._harness.holder, _wanted(output) or self._wanted, checks)
 
     def _in_background(self) -> Background:
         with self._background_lock:  # two threads may ask first at the same time

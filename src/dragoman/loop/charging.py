@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,7 +18,7 @@ from dragoman.base.words import say
 from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE, estimate_tokens
 from dragoman.loop.budget import Account, Budget, LeastUse, Spending, account_of
 from dragoman.loop.model import Model
-from dragoman.values.contracts import Allow, Decide, Deny, Provider
+from dragoman.values.contracts import Allow, Decide, Deny, Later, Provider
 from dragoman.values.errors import BudgetExceeded, InputError
 from dragoman.values.events import FieldOmitted, RequestDelayed, ResponseFinished, Retrying, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response, ToolCall
@@ -69,6 +69,8 @@ class Purse:
         self.accounts = tuple(dict.fromkeys(accounts))  # a called agent may share one with its caller
         self._history = history
         self.exceeded: BudgetExceeded | None = None
+        self._charged: set[str] = set()
+        """Ids of the calls that were charged since some were given back."""
         """Set where a tool was not called, or a tool's own request not sent: the run ends when the other calls have ended."""
         self._counts_tokens = any(
             not (each.budget.usd is each.budget.tokens is each.budget.input_tokens is each.budget.output_tokens is None)
@@ -144,15 +146,23 @@ class Purse:
     def watch(self, decide: Decide) -> Decide:
         """`decide` for a scheduler: a call that there is no budget for is refused, and nobody is asked about it."""
 
-        def decide_within(call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny]:
+        def decide_within(call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
             try:
                 self._take_call()
             except BudgetExceeded as error:
                 self.exceeded = error
                 return Deny(NOT_CALLED)
+            self._charged.add(call.id)
             return decide(call)
 
         return decide_within
+
+    def give_calls_back(self, call_ids: Collection[str]) -> None:
+        """Calls that were put off: they are charged when they are decided."""
+        for _ in self._charged.intersection(call_ids):
+            for account in self.accounts:
+                account.give_call_back()
+        self._charged.clear()
 
     def _take_call(self) -> None:
         if self.exceeded is not None:

@@ -8,6 +8,7 @@ from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.tools.scheduler import Scheduler
+from dragoman.values.errors import BudgetExceeded, Cancelled, Refused
 from dragoman.values.events import NoticeGiven, ToolCallFinished, ToolCallUpdated, TurnEvent
 from dragoman.values.messages import ToolCall, tool_result
 from dragoman.values.partial import Arrived
@@ -19,6 +20,25 @@ CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effec
 ENDED = "The run failed before this was run."
 ENDED_RUNNING = "The run failed while this ran: it may have taken effect in part. Check before you rely on it."
 STILL_RUNNING = "It did not stop when told to, and may still be running."
+
+
+def record_end(
+    harness: Harness,
+    error: Exception,
+    arrived: Arrived | None,
+    before: Entry | None,
+    scheduler: Scheduler | None,
+    requested: Collection[str] | None,
+) -> list[TurnEvent]:
+    """What the error of a run leaves on the record; returns what to tell of it. `before` stood before the prompt, if that has to be taken
+    back where it is refused; `requested` are the calls that were told, or None where the run had not begun."""
+    history = harness.session.history
+    if isinstance(error, Cancelled | BudgetExceeded) and arrived is not None:
+        record_stopped(history, arrived)
+    told = take_back(history, before) if isinstance(error, Refused) and before is not None else []
+    if requested is None:
+        return told
+    return told + close_calls(harness, scheduler, requested, by_user=isinstance(error, Cancelled))
 
 
 def record_stopped(history: History, arrived: Arrived) -> None:

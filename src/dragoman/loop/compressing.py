@@ -14,6 +14,7 @@ from dragoman.values.events import TurnEvent
 async def compress_now(harness: Harness, focus: str) -> Compression:
     """Have the older part of the conversation summed up, however long it is."""
     session, history = harness.session, harness.session.history
+    harness.require_none_pending()  # a cut behind them would answer them
     compressing = _Compressing()
     await session.work.begin_after(compressing)
     try:

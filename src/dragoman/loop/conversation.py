@@ -15,7 +15,7 @@ from dragoman.loop.session import Session
 from dragoman.policy.approvals import Approvals
 from dragoman.tools.registry import Registry
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import BlobStore, Provider, TakesOver
+from dragoman.values.contracts import BlobStore, PendingCall, Provider, TakesOver
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, Settings
 from dragoman.values.record import Entry
@@ -137,6 +137,15 @@ class BetweenRuns(TakesOver):
     def held_by(self) -> str:
         """The name of the agent that has the conversation, as the record has it: this one's, unless it was handed over."""
         return self._session.history.view.agent
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls that wait for a decision or for a result, read from the record: `Agent.resume` goes on with them."""
+        if not self._session.history.view.postponed:
+            return ()
+        from dragoman.loop.pending import pending_calls
+
+        return pending_calls(self._session.history.view)
 
     @property
     def session_id(self) -> str:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.base.words import say
 from dragoman.loop.assembly import assemble_like
+from dragoman.loop.configuring import configure
 from dragoman.loop.harness import Emit, Harness
 from dragoman.loop.options import RunOptions
-from dragoman.loop.prepare import configure
 from dragoman.tools.scheduler import CallReport
 from dragoman.values.contracts import TakesOver
 from dragoman.values.errors import LoopDetected

@@ -28,7 +28,7 @@ from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
 from dragoman.values import contracts
-from dragoman.values.contracts import Ledger, MeantCall, Tool
+from dragoman.values.contracts import Decide, Ledger, MeantCall, PendingCall, Tool
 from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 
@@ -198,15 +198,32 @@ class Harness:
             )
         return self._ledger
 
-    def scheduler(self, emit: Emit) -> Scheduler:
-        purse, decide, hooks = self.session.purse, self.approvals.decide, self.hooks
+    def scheduler(self, emit: Emit, decide: Decide | None = None) -> Scheduler:
+        """`decide` in the place of hooks and approvals, where a person has decided already."""
+        purse, hooks = self.session.purse, self.hooks if decide is None else None
+        decide = decide or self.approvals.decide
         decide = decide if hooks is None else hooks.decide(self.approvals, decide)
         decide = decide if purse is None else purse.watch(decide)
         make = Scheduler if contracts.tracing is None else contracts.tracing.scheduler
         scheduler = make(self.registry, self.ledger, decide, emit, align=self._align, outputs=self.outputs)
-        if hooks is not None:
-            scheduler.before, scheduler.around = hooks.before, hooks.around
+        if self.hooks is not None:
+            scheduler.before, scheduler.around = hooks.before if hooks is not None else None, self.hooks.around
         return scheduler
+
+    def leave_pending(self) -> tuple[PendingCall, ...]:
+        """The calls that wait when a batch has ended, and the run with it."""
+        if not self.session.history.view.postponed:
+            return ()
+        from dragoman.loop.pending import leave_pending
+
+        return leave_pending(self.session)
+
+    def require_none_pending(self) -> None:
+        """Raises InputError where calls wait."""
+        if self.session.history.view.postponed:
+            from dragoman.loop.pending import refuse_pending
+
+            refuse_pending(self.session.history.view)
 
     def add_directory(self, real: str) -> None:
         if real not in self.directories:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import takewhile
 from typing import Literal, TypeVar
 
 from dragoman.base.clock import now_ms
 from dragoman.context.cache import Cache
 from dragoman.context.view import View
-from dragoman.values.contracts import Journal
+from dragoman.values.contracts import Allow, Deny, Intent, Journal
 from dragoman.values.events import FieldOmitted
 from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, tool_result
 from dragoman.values.parts import INTERRUPTED, check_roles
@@ -32,9 +31,12 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
     ToolOutcome,
+    ToolPostponed,
     ToolStarted,
+    WaitsFor,
     sum_usage,
 )
 from dragoman.values.usage import Usage
@@ -176,6 +178,17 @@ class History:
     def start_tool(self, call: ToolCall, arguments: str = "") -> ToolStarted:
         return self._append(ToolStarted(*self._stamp(), call.id, call.name, arguments))
 
+    def postpone_tool(
+        self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()
+    ) -> ToolPostponed:
+        shown = (intent.title, intent.preview, intent.writes, intent.guarded)
+        return self._append(ToolPostponed(*self._stamp(), call.id, call.name, waits_for, arguments, *shown, repairs))
+
+    def decide_tool(self, call_id: str, decision: Allow | Deny) -> ToolDecided:
+        if isinstance(decision, Deny):
+            return self._append(ToolDecided(*self._stamp(), call_id, allowed=False, reason=decision.reason))
+        return self._append(ToolDecided(*self._stamp(), call_id, True, decision.arguments, decision.remember))
+
     def finish_tool(
         self,
         result: ToolResult,
@@ -191,8 +204,7 @@ class History:
 
     def close_interrupted(self) -> None:
         """Close calls left open by an interrupted session. Started ones may have had effects; nothing is run again automatically."""
-        since = takewhile(lambda entry: not isinstance(entry, Said), reversed(self.entries))  # ids may have been used before
-        started = {entry.call_id for entry in since if isinstance(entry, ToolStarted)}
+        started = frozenset(self.view.started)
         for call in self.view.open_calls:
             known = call.id not in started
             self.finish_tool(tool_result(call, NOT_RUN if known else INTERRUPTED, is_error=True), "not_run" if known else "unknown")

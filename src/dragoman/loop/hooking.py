@@ -13,7 +13,7 @@ from dragoman.base.words import say
 from dragoman.loop.configuring import compose, record
 from dragoman.loop.history import sum_usage
 from dragoman.loop.options import RunOptions, as_tool
-from dragoman.values.contracts import Allow, Decide, Deny, Tool, ToolOutput
+from dragoman.values.contracts import Allow, Decide, Deny, Later, Tool, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.events import TurnEvent
 from dragoman.values.hooks import Go, Hooks, RunEnd, Step
@@ -149,7 +149,7 @@ class Hooking:
                 raise TypeError(say("loop.hook_answer", hook="before_call", answer=repr(answer)[:80]))
         return allowed
 
-    def _decide(self, approvals: Approvals, decide: Decide, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny]:
+    def _decide(self, approvals: Approvals, decide: Decide, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
         answer = self._answers.pop(call.id, None)
         if isinstance(answer, Exception):
             raise answer

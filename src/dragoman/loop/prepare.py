@@ -17,6 +17,7 @@ from dragoman.values.record import Entry
 async def take_prompt(harness: Harness, prompt: Message | None, options: RunOptions) -> Entry | None:
     """Record what the next request rests on. Returns the entry that stood before the prompt, for a prompt that has to be taken back."""
     session, history = harness.session, harness.session.history
+    harness.require_none_pending()
     await harness.connect_early()
     if session.log is not None:
         session.log.begin(session, harness.directories)

@@ -10,7 +10,8 @@ import msgspec
 
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
-from dragoman.values.errors import DragomanError
+from dragoman.values.errors import DragomanError, ProviderError
+from dragoman.values.events import ErrorRaised
 from dragoman.values.messages import Citation, FinishReason, Response
 from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, ToolFinished, paid_usage, sum_usage
 from dragoman.values.usage import Usage
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from dragoman.tools.citations import Source
+    from dragoman.values.contracts import PendingCall
 
     T = TypeVar("T", default=str)
 else:  # a default came with Python 3.13: type checkers know it before
@@ -57,6 +59,21 @@ class Result(msgspec.Struct, Generic[T], frozen=True):
     duration_ms: int = 0
     agent: str = ""
     """The name of the agent that has the conversation: another one where a tool handed it over."""
+    pending: tuple[PendingCall, ...] = ()
+    """The calls that wait for a decision or a result: `agent.resume` goes on with them."""
+
+    @property
+    def is_pending(self) -> bool:
+        """The run ended because calls wait; it has not failed."""
+        return bool(self.pending)
+
+
+def event_of(error: Exception) -> ErrorRaised:
+    """How a run that failed tells why."""
+    name = type(error).__name__
+    if not isinstance(error, DragomanError):
+        return ErrorRaised(f"internal error: {name}: {error}", name)
+    return ErrorRaised(str(error), name, isinstance(error, ProviderError) and error.retryable, error.exit_code)
 
 
 def with_answer(result: Result[Any], answer: Response | None) -> Result[Any]:
@@ -86,7 +103,15 @@ class Bill:
         self._read = 0
 
     def result_of(
-        self, agent: str, entries: Sequence[Entry], *, turns: int, requests: int, changed: tuple[str, ...], duration_ms: int
+        self,
+        agent: str,
+        entries: Sequence[Entry],
+        *,
+        turns: int,
+        requests: int,
+        changed: tuple[str, ...],
+        duration_ms: int,
+        pending: tuple[PendingCall, ...] = (),
     ) -> Result:
         """What a run took that wrote these entries."""
         finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
@@ -100,6 +125,7 @@ class Bill:
             changed=changed,
             duration_ms=duration_ms,
             agent=agent,
+            pending=pending,
         )
 
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:

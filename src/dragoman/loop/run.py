@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -17,25 +17,21 @@ from dragoman.loop.harness import Harness
 from dragoman.loop.history import sum_usage
 from dragoman.loop.options import RunOptions
 from dragoman.loop.prepare import is_short, take_prompt
-from dragoman.loop.result import Result, T, with_answer, with_error
+from dragoman.loop.result import Result, T, event_of, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer, unread_notice
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
-from dragoman.values.contracts import prompt_at_work, run_at_work
+from dragoman.values.contracts import PendingCall, prompt_at_work, run_at_work
 from dragoman.values.errors import (
-    BudgetExceeded,
     Cancelled,
     ContextOverflow,
-    DragomanError,
     InputError,
     LoopDetected,
     OutputLimit,
     ProviderError,
-    Refused,
     TurnLimit,
 )
 from dragoman.values.events import (
-    ErrorRaised,
     LoopSuspected,
     NoticeGiven,
     PromptAccepted,
@@ -87,6 +83,7 @@ class Run(RunHandle[T]):
         self._side_requests_before = self._harness.side_requests
         self._reports: list[CallReport] = []
         self._last: Response | None = None
+        self._pending: tuple[PendingCall, ...] = ()
 
     async def _spend(self) -> None:
         """The loop, within its budgets if there are any."""
@@ -99,18 +96,28 @@ class Run(RunHandle[T]):
 
     # --- the loop
 
-    async def _loop(self) -> None:
+    async def _begin(self) -> None:
         if not is_short(self._harness, self._prompt):
             from dragoman.loop.trial import require_room
 
             await require_room(self._harness, self._prompt, self._options, self._emit)
         self._before = await take_prompt(self._harness, self._prompt, self._options)
-        await self._history.sync()
-        self._emit(PromptAccepted(self._session.id))
-        self._begun = True
+        await self._accept()
         self._harness.tell_left_out(self._emit)
+
+    async def _accept(self) -> None:
+        """What was asked for is on disk: from here on this run answers open calls."""
+        await self._history.sync()
+        if not self._begun:
+            self._begun = True
+            self._emit(PromptAccepted(self._session.id))
+
+    async def _loop(self) -> None:
+        await self._begin()
         max_turns = self._harness.limits.max_turns
         for _ in range(max_turns):
+            if self._pending:
+                return
             self._use_found_dialect()
             answer = await self._ask()
             if answer is None:
@@ -126,9 +133,9 @@ class Run(RunHandle[T]):
                     return
                 continue
             reports = await self._carry_out(answer.message.calls)
-            if words:
+            if words and not self._pending:
                 self._history.say(user(words), "hook")
-            elif self._typed is not None and self._typed.take_reports(reports):
+            elif self._typed is not None and not self._pending and self._typed.take_reports(reports):
                 return
             self._check_for_loops(reports)
             if any(report.output.hand_over is not None for report in reports):
@@ -210,10 +217,11 @@ class Run(RunHandle[T]):
         self._last = turn.response
         return turn.response
 
-    async def _carry_out(self, calls: Sequence[ToolCall]) -> Sequence[CallReport]:
+    async def _carry_out(self, calls: Sequence[ToolCall], waiting: Collection[str] | None = None) -> Sequence[CallReport]:
         scheduler = self._scheduler = self._scheduler or self._harness.scheduler(self._emit)
-        reports = await scheduler.run(calls)
+        reports = await scheduler.run(calls, waiting)
         self._reports.extend(reports)
+        self._pending = self._harness.leave_pending()
         if self._session.purse is not None:
             self._session.purse.require_rest()
         return reports
@@ -228,7 +236,7 @@ class Run(RunHandle[T]):
         self._scheduler, self._side_requests_before = None, self._harness.side_requests
 
     def _check_for_loops(self, reports: Sequence[CallReport]) -> None:
-        for report in reports:
+        for report in () if self._pending else reports:  # a note would stand behind calls that wait
             if found := self._guard.check_call(report.call, failed=report.result.is_error):
                 return self._warn_or_stop(found)
 
@@ -263,13 +271,8 @@ class Run(RunHandle[T]):
             await self._spend()
         except (asyncio.CancelledError, Cancelled):
             last = [*await self._record_end(Cancelled(say("loop.cancelled"))), UserCancelled()]
-        except DragomanError as error:
-            retryable = isinstance(error, ProviderError) and error.retryable
-            raised = ErrorRaised(str(error), type(error).__name__, retryable, error.exit_code)
-            last = [*await self._record_end(error), raised]
         except Exception as error:
-            raised = ErrorRaised(f"internal error: {type(error).__name__}: {error}", type(error).__name__)
-            last = [*await self._record_end(error), raised]
+            last = [*await self._record_end(error), event_of(error)]
         finally:
             self._underway = False
             self._session.work.end(self)
@@ -289,15 +292,11 @@ class Run(RunHandle[T]):
             await self._scheduler.close_ended()
             known = {id(report) for report in self._reports}
             self._reports.extend(report for report in self._scheduler.reports if id(report) not in known)
-        from dragoman.loop.closing import close_calls, record_stopped, take_back
+        from dragoman.loop.closing import record_end
 
-        if isinstance(error, Cancelled | BudgetExceeded) and self._turn is not None:
-            record_stopped(self._history, self._turn.arrived)
-        is_refused = isinstance(error, Refused) and self.turn == 1
-        told = take_back(self._history, self._before) if is_refused else []
-        if not self._begun:  # open calls are another run's
-            return told
-        return told + close_calls(self._harness, self._scheduler, self._requested, by_user=isinstance(error, Cancelled))
+        arrived, before = self._turn.arrived if self._turn is not None else None, self._before if self.turn == 1 else None
+        requested = self._requested if self._begun else None  # open calls are another run's
+        return record_end(self._harness, error, arrived, before, self._scheduler, requested)
 
     # --- for whoever holds it
 
@@ -320,6 +319,7 @@ class Run(RunHandle[T]):
             requests=self._requests + self._harness.side_requests - self._side_requests_before,
             changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
             duration_ms=int((time.monotonic() - self._began_s) * 1000),
+            pending=self._pending,
         )
         made = with_error(with_answer(made, self._last), self._error)
         return made if self._typed is None else self._typed.put_into(made)

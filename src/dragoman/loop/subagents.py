@@ -167,6 +167,9 @@ async def _close(inner: Harness) -> None:
 
 async def _output_of(run: Run[Any], session: Session, name: str) -> ToolOutput:
     result, extras = run.result, jsontext.dumps({"session_id": session.id})
+    if result.is_pending:
+        waiting = ", ".join(call.name for call in result.pending)
+        return error_output(f"{name} could not go on: {waiting} waits for a decision, and a called agent cannot wait", "pending", extras)
     if result.error:
         had = f"\n\nIts last words before that:\n{result.text}" if result.text else ""
         failed = error_output(f"{name} failed: {result.error_type}: {result.error}{had}", "agent_failed", extras)

@@ -31,7 +31,7 @@ from dragoman.loop.traced_requests import (
 )
 from dragoman.tools.job import CallReport, Job
 from dragoman.tools.scheduler import Scheduler
-from dragoman.values.contracts import Provider, Show, Tool, ToolOutput
+from dragoman.values.contracts import Later, Provider, Show, Tool, ToolOutput
 from dragoman.values.messages import Message, Text, ToolCall, ToolSpec
 from dragoman.values.parts import text_of
 from dragoman.values.wrapping import WrappingTool
@@ -155,6 +155,9 @@ class _TracedTool(WrappingTool):
             output = await self.tool.run(args, show)
             _describe_output(self._instruments, span, output)
             return output
+        except Later:
+            span.set_attribute("dragoman.pending", True)
+            raise
         except BaseException as error:
             _fail_call(self._instruments, span, "timeout" if self._job.is_timed_out else error_type(error), str(error))
             raise

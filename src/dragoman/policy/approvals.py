@@ -12,7 +12,7 @@ from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode, MustAsk, grant_key, judge
-from dragoman.values.contracts import Allow, Ask, Deny, Intent, Tool
+from dragoman.values.contracts import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled
 from dragoman.values.messages import ToolCall, ToolSpec
 
@@ -55,7 +55,7 @@ class Approvals:
         self._trusted = trusted
         self._doubted = doubted
 
-    def decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny]:
+    def decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
@@ -86,8 +86,26 @@ class Approvals:
             return msgspec.structs.replace(intent, guarded="own")
         return intent
 
-    async def _ask_person(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny:
+    def apply(self, call: ToolCall, answer: Allow | Deny) -> Allow | Deny:
+        """What a person said later about a call that was put off. The rules are asked again: they may forbid it by now."""
+        tool = self._find(call.name)
+        if tool is None:
+            return Deny(f"there is no tool called {call.name}")
+        intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
+        verdict = judge(tool.spec, intent, self.mode)
+        if isinstance(verdict, Deny):
+            return verdict
+        return self._take_answer(answer, call, tool, verdict.view if isinstance(verdict, MustAsk) else intent)
+
+    async def _ask_person(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny | Later:
         answer = await self._answer_of(ask, call, view)
+        if not isinstance(answer, Later):
+            return self._take_answer(answer, call, tool, view)
+        later = Later()
+        later.intent = view
+        return later
+
+    def _take_answer(self, answer: Allow | Deny, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny:
         if isinstance(answer, Deny):
             return answer
         if answer.arguments:
@@ -113,12 +131,12 @@ class Approvals:
         elif grant_key(tool.spec, intent) in self.grants.saved and isinstance(judge(tool.spec, intent, self.mode), MustAsk):
             self.on_ruling("granted", call, intent, "")
 
-    async def _answer_of(self, ask: Ask, call: ToolCall, view: Intent) -> Allow | Deny:
+    async def _answer_of(self, ask: Ask, call: ToolCall, view: Intent) -> Allow | Deny | Later:
         """What the person says. A failing `ask` refuses the call; whoever wrote it hears of it from the event loop, not from the model."""
         try:
             asked = ask(call, view)
             answer = await asked if isinstance(asked, Awaitable) else asked
-            if not isinstance(answer, Allow | Deny):
+            if not isinstance(answer, Allow | Deny | Later):
                 raise TypeError(say("policy.ask_answer", answer=repr(answer)[:80]))
         except (EOFError, Cancelled):  # the person went away: nothing has failed
             raise

@@ -19,9 +19,9 @@ from typing import Protocol
 
 from dragoman.base.words import say
 from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_state
-from dragoman.values.contracts import BlobStore, Ledger
+from dragoman.values.contracts import BlobStore, Intent, Ledger
 from dragoman.values.messages import Part, ToolCall, ToolResult
-from dragoman.values.record import FileChange, ToolOutcome
+from dragoman.values.record import FileChange, ToolOutcome, WaitsFor
 
 UNKNOWN = "unknown"
 """The content of a file after a call that has not ended."""
@@ -70,6 +70,13 @@ class Checkpoints:
             self._open[call.id] = files
             self._unsaved.append(call.id)
         return started
+
+    def postpone_tool(
+        self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()
+    ) -> object:
+        if files := self._find_changes(self._open.pop(call.id, {})):
+            self._ledger.change_files(call.id, files)
+        return self._ledger.postpone_tool(call, waits_for, intent, arguments, repairs)
 
     def finish_tool(
         self,

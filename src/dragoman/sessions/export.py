@@ -39,7 +39,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
     decode_entry,
@@ -230,6 +232,8 @@ def _parts_of(entry: Entry) -> Iterable[Part]:
             | Configured()
             | AnswerRejected()
             | ToolStarted()
+            | ToolPostponed()
+            | ToolDecided()
             | FilesChanged()
             | FilesRestored()
             | Pruned()

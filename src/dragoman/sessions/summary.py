@@ -32,7 +32,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
     usage_of,
@@ -194,6 +196,8 @@ class _Fold:
             case (
                 AnswerRejected()
                 | ToolStarted()
+                | ToolPostponed()
+                | ToolDecided()
                 | ToolFinished()
                 | FilesChanged()
                 | FilesRestored()

@@ -28,8 +28,10 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
     ToolOutcome,
+    ToolPostponed,
     ToolStarted,
     Unknown,
     usage_of,
@@ -82,7 +84,7 @@ class ToolCallStep(_Step, frozen=True):
     """A call and its outcome. The arguments are those it ran with."""
 
     call: ToolCall
-    outcome: ToolOutcome
+    outcome: ToolOutcome | Literal["waits_for_decision", "waits_for_result"]
     content: tuple[Text | Blob | FileRef, ...] = ()
     display: str = ""
     """What the person saw, if that differs from what the model got."""
@@ -170,6 +172,8 @@ class _TranscriptReader:
                 self._answer(entry)
             case ToolStarted():
                 self._start(entry)
+            case ToolPostponed():
+                self._postpone(entry)
             case ToolFinished():
                 self._finish(entry)
             case Pruned(call_ids=call_ids):
@@ -184,7 +188,7 @@ class _TranscriptReader:
                 self._note(entry, "unknown", json)
             case FieldRefused():
                 self._note(entry, "field_refused", f"{entry.deployment}/{entry.model}: {entry.field}")
-            case AnswerRejected() | FilesChanged() | NotCompressed() | Spent():
+            case AnswerRejected() | ToolDecided() | FilesChanged() | NotCompressed() | Spent():
                 pass
             case _:
                 assert_never(entry)
@@ -216,9 +220,15 @@ class _TranscriptReader:
     def _start(self, entry: ToolStarted) -> None:
         """From here on it may have had effects, even if its end is unknown."""
         index, step = self._open(entry.call_id)
-        if step is not None and step.outcome == "not_run":
+        if step is not None and index not in self._done:
             call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
             self._steps[index] = msgspec.structs.replace(step, call=call, outcome="unknown")
+
+    def _postpone(self, entry: ToolPostponed) -> None:
+        index, step = self._open(entry.call_id)
+        if step is not None and index not in self._done:
+            outcome = "waits_for_decision" if entry.waits_for == "decision" else "waits_for_result"
+            self._steps[index] = msgspec.structs.replace(step, outcome=outcome)
 
     def _finish(self, entry: ToolFinished) -> None:
         index, step = self._open(entry.result.call_id)

@@ -40,7 +40,9 @@ from dragoman.values.record import (
     Spent,
     Started,
     Titled,
+    ToolDecided,
     ToolFinished,
+    ToolPostponed,
     ToolStarted,
     Unknown,
 )
@@ -74,6 +76,8 @@ def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
                 before = ahead.pop(result.call_id, None)
                 if before is not None and outcome in UNSURE:
                     changes.append(before)
+            case ToolPostponed(call_id=call_id):
+                ahead.pop(call_id, None)  # what it did before it was put off has an entry of its own
             case FilesRestored(seqs=seqs):
                 restored.update(seqs)
             case (
@@ -82,6 +86,7 @@ def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
                 | Said()
                 | AnswerRejected()
                 | ToolStarted()
+                | ToolDecided()
                 | Pruned()
                 | Compressed()
                 | NotCompressed()

@@ -30,7 +30,7 @@ from dragoman.tools.docstring import read_docstring
 from dragoman.tools.registry import check_name
 from dragoman.tools.returned import to_output
 from dragoman.tools.tool_context import ToolContext, is_context
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.contracts import Intent, Later, Show, ToolOutput
 from dragoman.values.errors import InputError, ToolBroken
 from dragoman.values.messages import ToolKind, ToolSpec
 
@@ -62,10 +62,17 @@ def tool(
     read_only: bool = False,
     kind: ToolKind = "other",
     timeout_s: float | None = None,
+    external: bool = False,
 ) -> FunctionTool[P, R]: ...
 @overload
 def tool(
-    *, name: str = "", description: str = "", read_only: bool = False, kind: ToolKind = "other", timeout_s: float | None = None
+    *,
+    name: str = "",
+    description: str = "",
+    read_only: bool = False,
+    kind: ToolKind = "other",
+    timeout_s: float | None = None,
+    external: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -76,13 +83,22 @@ def tool(
     read_only: bool = False,
     kind: ToolKind = "other",
     timeout_s: float | None = None,
+    external: bool = False,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """A function, sync or async, as a Tool: `@tool`, `@tool(read_only=True)` or `tool(function, name=…)`.
 
     read_only: it changes nothing, so it may run in parallel and without approval. timeout_s: after so many seconds it is cancelled, and the
-    model is told so. Raises InputError if the signature has no JSON schema.
+    model is told so. external: the function is never called; the run ends, and `agent.resume(results=…)` gives the result. Raises
+    InputError if the signature has no JSON schema.
     """
-    options: Any = {"name": name, "description": description, "read_only": read_only, "kind": kind, "timeout_s": timeout_s}
+    options: Any = {
+        "name": name,
+        "description": description,
+        "read_only": read_only,
+        "kind": kind,
+        "timeout_s": timeout_s,
+        "external": external,
+    }
     if function is None:
         return lambda function: FunctionTool(function, **options)
     return FunctionTool(function, **options)
@@ -100,6 +116,7 @@ class FunctionTool(Generic[P, R]):
         read_only: bool = False,
         kind: ToolKind = "other",
         timeout_s: float | None = None,
+        external: bool = False,
     ) -> None:
         name = name or getattr(function, "__name__", "")
         if not name.isidentifier() and name == getattr(function, "__name__", ""):
@@ -109,6 +126,7 @@ class FunctionTool(Generic[P, R]):
         parameters = _parameters(function, name)
         self._function: Callable[..., Any] = function
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+        self._is_external = external
         self._positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
         self._takes_show = parameters.pop(SHOW, None) is not None
         hints = _hints(function, name)
@@ -141,9 +159,11 @@ class FunctionTool(Generic[P, R]):
             given = self.convert(args)
         except msgspec.ValidationError as error:
             return results.error_output(f"{self.spec.name} was not run: its arguments do not fit ({error})", "invalid_arguments")
+        if self._is_external:
+            raise Later
         try:
             return await to_output(await self.call(given, show), self.spec.name)
-        except ToolBroken:
+        except (ToolBroken, Later):
             raise
         except (Exception, SystemExit) as error:
             return results.exception_output(error, self.spec.name)

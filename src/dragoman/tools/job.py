@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 from dragoman.tools import results
 from dragoman.tools.arguments import check_arguments, decode_arguments, read_arguments
 from dragoman.tools.registry import Registry
-from dragoman.values.contracts import Align, Intent, MeantCall, Tool, ToolOutput
+from dragoman.values.contracts import Align, Intent, Later, MeantCall, Tool, ToolOutput
 from dragoman.values.events import ToolCallFinished, ToolState
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import text_of
@@ -62,8 +62,12 @@ class Job:
         """The call as it is judged and run: `call`, unless the model wrote other names than the tool has."""
         self.repairs: tuple[str, ...] = ()
         self.is_duplicate = False
+        self.is_pending = False
+        """It waits for a decision or a result that comes later."""
         self.state: ToolState = "validating"
         self.args: dict[str, Any] = {}
+        self.intent = Intent()
+        """What it would do with these arguments."""
         self.edited = ""
         """The arguments as JSON text, if the user changed them."""
         self.task: asyncio.Future[Any] | None = None
@@ -115,8 +119,9 @@ class Job:
         if self.timer is not None and not self.stopping:
             self.timer.cancel()
 
-    def end_stopped(self, returned: ToolOutput | None = None) -> None:
+    def end_stopped(self, returned: ToolOutput | Later | None = None) -> None:
         began = self.began_s is not None
+        returned = None if isinstance(returned, Later) else returned
         words = results.stopped_output(
             self.stopping, began=began, read_only=self.read_only, abandoned=self.is_abandoned, returned=returned if began else None
         )
@@ -131,7 +136,7 @@ class Job:
             return
         if self.stopping:
             self.end_stopped(task.result())
-        else:
+        elif not isinstance(task.result(), Later):
             self.end(task.result())
 
     def abandon(self) -> None:
@@ -148,7 +153,7 @@ class Job:
         task.add_done_callback(_forget)
 
 
-def make_jobs(calls: Sequence[ToolCall], registry: Registry, max_calls: int) -> list[Job]:
+def make_jobs(calls: Sequence[ToolCall], registry: Registry, max_calls: int, pending: Collection[str]) -> list[Job]:
     """A job for each call; those that will not be run have ended."""
     jobs, seen = list[Job](), set[str]()
     for position, call in enumerate(calls):
@@ -160,6 +165,8 @@ def make_jobs(calls: Sequence[ToolCall], registry: Registry, max_calls: int) -> 
         elif position >= max_calls:
             words = f"not run: at most {max_calls} calls are run at a time. Make the rest of them later"
             job.end(results.error_output(words, "too_many_calls"), "not_run")
+        else:
+            job.is_pending = call.id in pending
         seen.add(call.id)
         jobs.append(job)
     return jobs
@@ -203,6 +210,7 @@ def intent_or_end(job: Job) -> Intent | None:
     if intent.problem:
         job.end(results.error_output(results.truncate(intent.problem, results.MAX_NOTE_CHARS), "impossible"), "failed")
         return None
+    job.intent = intent
     return intent
 
 

@@ -11,7 +11,7 @@ from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.textfile import media_type
 from dragoman.tools.tool_context import keep_media
-from dragoman.values.contracts import Media, TakesOver, ToolOutput, run_at_work
+from dragoman.values.contracts import Later, Media, TakesOver, ToolOutput, run_at_work
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Text
 
@@ -20,8 +20,13 @@ HANDED_OVER = "The conversation is handed over: you go on with it from here."
 
 
 async def to_output(value: object, name: str) -> ToolOutput:
-    """Bytes of images and files are kept by the session. What cannot be told to a model is an error of the tool."""
+    """Bytes of images and files are kept by the session. What cannot be told to a model is an error of the tool.
+
+    Raises Later if it was that.
+    """
     match value:
+        case Later():
+            raise value
         case ToolOutput():
             return value
         case None:

@@ -1,7 +1,8 @@
 """CALLS → RESULTS. Each call is validated, allowed or refused, run and recorded; the reports come back in call order.
 
 Read-only calls run in parallel. Any other call is a barrier: it starts when every earlier call is finished, and no later one starts
-before it is. `Scheduler.run` drives a batch from one place: every event (an answer, an end, a cancel) wakes it, and it then does
+before it is. A call that is put off (`Later`) ends the batch once nothing else can run; what it holds up is left open with it.
+`Scheduler.run` drives a batch from one place: every event (an answer, an end, a cancel) wakes it, and it then does
 everything that has become possible. So there are no locks, and what a call waits for can be read in `_advance`.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,11 +21,11 @@ from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
 from dragoman.tools.job import CallReport, Job, call_at_work, call_in_loop, finished_event, intent_or_end, make_jobs, read_call, refuse
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
-from dragoman.values.contracts import Align, Allow, Around, Decide, Deny, Ledger, ToolOutput
+from dragoman.values.contracts import Align, Allow, Around, Decide, Deny, Intent, Later, Ledger, ToolOutput
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import ToolCallConfirmation, ToolCallUpdated, ToolState, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult
-from dragoman.values.record import ToolOutcome
+from dragoman.values.record import ToolOutcome, WaitsFor
 
 STOP_S = 0.8
 """How long a cancelled call may take to stop. After that it is abandoned."""
@@ -72,14 +73,17 @@ class Scheduler:
         self._max_calls = max_calls
         self._max_argument_chars = max_argument_chars
         self._jobs: list[Job] = []
-        self._running = False
+        self._running = self._goes_on = False
         self._woken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop
         self._broken: ToolBroken | None = None
         self._thread_id = 0
 
-    async def run(self, calls: Sequence[ToolCall]) -> tuple[CallReport, ...]:
+    async def run(self, calls: Sequence[ToolCall], pending: Collection[str] | None = None) -> tuple[CallReport, ...]:
         """The report of each call, in call order. A failed call has a report too; ToolBroken is raised when all are closed.
+
+        Calls that are put off, and those that they hold up, have none. `pending` is given where such a batch goes on: the ids of the
+        calls that still wait.
 
         When cancelled, nothing is left running; `close_ended` then records and emits the calls that had ended, and those still open
         are left to the caller.
@@ -91,7 +95,8 @@ class Scheduler:
         self.started.clear()
         self._jobs = []
         try:
-            self._jobs = make_jobs(calls, self._registry, self._max_calls)
+            self._jobs = make_jobs(calls, self._registry, self._max_calls, pending or ())
+            self._goes_on = pending is not None
             await self._drive()
         except (Exception, asyncio.CancelledError):
             await self._stop_all()
@@ -124,7 +129,8 @@ class Scheduler:
 
     async def _drive(self) -> None:
         for job in self._jobs:
-            self._validate(job)
+            if not job.is_pending:
+                self._validate(job)
         waiting = self._jobs
         while waiting := [job for job in waiting if job.report is None]:
             self._woken.clear()
@@ -132,23 +138,28 @@ class Scheduler:
             ended = [job for job in waiting if job.output is not None]
             if ended:
                 await self._close(ended)
-            else:
+            elif any(job.task is not None for job in waiting):
                 await self._woken.wait()
+            else:
+                return await self._leave_open(waiting)
 
     def _advance(self, waiting: Sequence[Job]) -> None:
         """Do everything that is possible now."""
-        no_barrier_ahead = nothing_ahead = True
-        executing = sum(job.state == "executing" and job.is_open for job in waiting)
         for job in waiting:
             if job.task is not None and job.task.done():
                 self._collect_result(job)
-            if job.state == "validating" and job.is_open and job.task is None and no_barrier_ahead:
+        no_barrier_ahead = nothing_ahead = nothing_held_up = True
+        executing = sum(job.state == "executing" and job.is_open and not job.is_pending for job in waiting)
+        for job in waiting:
+            if job.state == "validating" and job.is_open and not job.is_pending and job.task is None and no_barrier_ahead:
                 self._foresee(job)  # not earlier: what the user is shown must still be true when it runs
-            if job.state == "scheduled" and job.is_open and (executing < self._max_parallel if job.runs_beside else nothing_ahead):
+            may_start = nothing_held_up and executing < self._max_parallel if job.runs_beside else nothing_ahead
+            if job.state == "scheduled" and job.is_open and may_start:
                 self._start(job)
                 executing += 1
             nothing_ahead = False
-            no_barrier_ahead = no_barrier_ahead and job.runs_beside
+            nothing_held_up = nothing_held_up and job.runs_beside
+            no_barrier_ahead = no_barrier_ahead and (job.runs_beside or job.is_pending)  # calls in a row are put off together
 
     async def _close(self, jobs: Sequence[Job]) -> None:
         """Record, sync to disk, then emit."""
@@ -157,6 +168,13 @@ class Scheduler:
                 job.report = self._record(job, job.output)
         await self._ledger.sync()
         self._emit_finished(jobs)
+
+    async def _leave_open(self, waiting: Sequence[Job]) -> None:
+        """Nothing can go on before somebody decides, or a result comes from outside."""
+        await self._ledger.sync()
+        for job in waiting:
+            if job.is_pending:
+                self._update(job, "pending")
 
     def _wake(self, *_: object) -> None:
         self._woken.set()
@@ -197,6 +215,10 @@ class Scheduler:
         self._emit(ToolCallConfirmation(job.meant, intent.preview or intent.title))
         self._watch(job, answer)
 
+    def _postpone(self, job: Job, waits_for: WaitsFor, shown: Intent | None) -> None:
+        self._ledger.postpone_tool(job.call, waits_for, shown or job.intent, job.final_arguments, job.repairs)
+        job.is_pending = True
+
     def _apply_decision(self, job: Job, answer: Allow | Deny) -> None:
         if isinstance(answer, Deny):
             return job.end(results.denied_output(answer.reason), "refused")
@@ -215,9 +237,9 @@ class Scheduler:
         job.state = "executing"
         self._watch(job, self._execute(job))
 
-    async def _execute(self, job: Job) -> ToolOutput:
+    async def _execute(self, job: Job) -> ToolOutput | Later:
         assert job.tool is not None
-        if not job.read_only or job.final_arguments:
+        if not job.read_only or job.final_arguments or self._goes_on:
             self._ledger.start_tool(job.meant, job.final_arguments)
             await self._ledger.sync()
         if job.stopping:
@@ -234,6 +256,8 @@ class Scheduler:
             output = await (run() if self.around is None else self.around(job.meant, run))
         except ToolBroken:
             raise
+        except Later as later:
+            return later
         except (Exception, SystemExit) as error:
             output = results.exception_output(error, job.call.name)
         finally:
@@ -256,6 +280,8 @@ class Scheduler:
             if task.cancelled() or error is not None:
                 return refuse(job, error or RuntimeError("the question was withdrawn"))
             answer = task.result()
+            if isinstance(answer, Later):
+                return self._postpone(job, "decision", answer.intent)
             return (
                 self._apply_decision(job, answer)
                 if isinstance(answer, Allow | Deny)
@@ -265,7 +291,9 @@ class Scheduler:
             return job.end(results.error_output(f"{job.call.name} failed: it was cancelled from within", "exception"), "failed")
         if error is not None:
             raise error  # not the tool's error but the ledger's or the event consumer's
-        job.end(task.result())
+        if isinstance(output := task.result(), Later):
+            return self._postpone(job, "result", output.intent)
+        job.end(output)
 
     def _show(self, job: Job, text: str, progress: str = "", done: float | None = None, total: float | None = None) -> None:
         if threading.get_ident() != self._thread_id:

@@ -15,7 +15,7 @@ from dragoman.values.errors import Unsupported
 from dragoman.values.events import ResponseFinished, StreamEvent
 from dragoman.values.messages import Blob, FileRef, Request, Response, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.profile import Deployment, Profile
-from dragoman.values.record import Entry, ToolOutcome
+from dragoman.values.record import Entry, ToolOutcome, WaitsFor
 from dragoman.values.usage import Usage
 
 prompt_at_work = ContextVar("prompt_at_work", default="")
@@ -168,6 +168,10 @@ class Ledger(Protocol):
 
     def start_tool(self, call: ToolCall, arguments: str = "") -> object: ...
 
+    def postpone_tool(
+        self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()
+    ) -> object: ...
+
     def finish_tool(
         self,
         result: ToolResult,
@@ -311,6 +315,36 @@ class Deny(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Later(Exception):
+    """Not now. `ask` returns it where nobody can decide yet; a tool raises it, or a function returns it, where its result comes from
+    outside. The run ends with the call pending, and `agent.resume` goes on with the decision or the result."""
+
+    intent: Intent | None = None
+    """What the person was to be shown. Set by the policy."""
+
+
+class PendingCall(msgspec.Struct, frozen=True):
+    """A call that waits, in `result.pending` and `agent.pending`."""
+
+    call: ToolCall
+    """As the model wrote it."""
+    intent: Intent
+    """What a person is shown: what it would do, as it looked when it was put off."""
+    waits_for: WaitsFor
+    is_decided: bool = False
+    """The decision is on the record, but the call has not begun: an earlier call waits, or the process ended. `resume` runs it."""
+    arguments: str = ""
+    """The arguments it would run with, as JSON text."""
+
+    @property
+    def id(self) -> str:
+        return self.call.id
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+
 class MeantCall(msgspec.Struct, frozen=True):
     """A call with the names and types that its tool declares, where the model wrote others."""
 
@@ -326,11 +360,12 @@ Align = Callable[[ToolCall, Mapping[str, Any], Sequence[ToolSpec]], MeantCall | 
 
 Around = Callable[[ToolCall, Callable[[], Awaitable[ToolOutput]]], Awaitable[ToolOutput]]
 """Carries a call out that may run, by calling what it is given."""
-Decide = Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny]]
+Decide = Callable[[ToolCall], Allow | Deny | Awaitable[Allow | Deny | Later]]
 """Decides whether a call may run. Returns an awaitable if a person must be asked."""
-Ask = Callable[[ToolCall, Intent], Allow | Deny | Awaitable[Allow | Deny]]
+Ask = Callable[[ToolCall, Intent], Allow | Deny | Later | Awaitable[Allow | Deny | Later]]
 """Asks a person to approve a call. Supplied by the front end; headless, it denies. It may be async or plain; a plain one holds up the event
-loop of the run while it asks. If it raises, the call is refused, and the event loop's exception handler is told."""
+loop of the run while it asks. With Later the run ends and the call waits. If it raises, the call is refused, and the event loop's exception
+handler is told."""
 AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
 """Asks a person the model's own question, with its choices, and returns the answer. It may be async or plain, as Ask."""
 Launch = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Any]]

@@ -155,7 +155,8 @@ class ToolCallConfirmation(msgspec.Struct, frozen=True, tag="tool_call_confirmat
     prompt: str = ""
 
 
-ToolState = Literal["validating", "awaiting_approval", "scheduled", "executing", "success", "error", "cancelled", "refused"]
+ToolState = Literal["validating", "awaiting_approval", "scheduled", "executing", "pending", "success", "error", "cancelled", "refused"]
+"""`pending`: it waits for a decision or a result that comes later, and the run ends."""
 
 
 class ToolCallUpdated(msgspec.Struct, frozen=True, tag="tool_call_updated"):

@@ -104,6 +104,38 @@ class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     """The final arguments, if a person edited them or they were repaired; empty: as the model wrote them."""
 
 
+WaitsFor = Literal["decision", "result"]
+
+
+class ToolPostponed(_Entry, frozen=True, tag="tool_postponed"):
+    """A call that waits, and will still wait when the session is opened again: for a person's decision, or for a result from outside."""
+
+    call_id: str
+    name: str
+    waits_for: WaitsFor
+    arguments: str = ""
+    """As in ToolStarted."""
+    title: str = ""
+    """This and the next three: what the person is shown, as in `Intent`."""
+    preview: str = ""
+    writes: tuple[str, ...] = ()
+    guarded: Literal["", "own", "trusted"] = ""
+    repairs: tuple[str, ...] = ()
+    """As in ToolFinished."""
+
+
+class ToolDecided(_Entry, frozen=True, tag="tool_decided"):
+    """What a person decided about a call that waited. It is on disk before the call starts."""
+
+    call_id: str
+    allowed: bool
+    arguments: str = ""
+    """The arguments to run instead, if the person edited them."""
+    remember: Literal["once", "session", "saved"] = "once"
+    reason: str = ""
+    """Why it was refused."""
+
+
 ToolOutcome = Literal["finished", "failed", "cancelled", "refused", "not_run", "unknown"]
 """`refused`: rules or a person did not allow it. Logs of an earlier version have `not_run` for it."""
 
@@ -244,6 +276,8 @@ Entry = (
     | Said
     | AnswerRejected
     | ToolStarted
+    | ToolPostponed
+    | ToolDecided
     | ToolFinished
     | FilesChanged
     | FilesRestored

@@ -41,6 +41,16 @@ TEXTS = {
     "loop.option_blobs": "a store with put and get",
     "loop.no_folder": "{name}: there is no folder {path}; make it, or name another",
     # --- prompts and requests
+    "loop.calls_wait": "{calls} must be decided first: go on with agent.resume, where a Deny refuses a call; agent.rewind and agent.clear "
+    "go back to before it",
+    "loop.not_a_decision": "the decision about {id} is {given}; it must be an Allow or a Deny",
+    "loop.not_a_result": "the result of {name} ({id}) is Later: leave it out until there is one",
+    "loop.decided_and_answered": "{id} is given both a decision and a result",
+    "loop.waits_for_result": "{name} ({id}) waits for its result, not for a decision: give it with results=",
+    "loop.waits_for_decision": "{name} ({id}) waits for a decision, not for its result: give it with decisions=",
+    "loop.decided_already": "{name} ({id}) was decided before; agent.resume without a decision about it runs it when its turn comes",
+    "loop.call_over": "the call {id} is over: it waits no longer",
+    "loop.call_unknown": "there is no call {id} that waits",
     "loop.empty_prompt": "the prompt is empty; say what you want",
     "loop.nothing_to_continue": "there is nothing to continue; give a prompt",
     "loop.wrong_tool_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",

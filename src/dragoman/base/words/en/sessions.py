@@ -176,6 +176,8 @@ TEXTS = {
     "sessions.outcome_cancelled": "cancelled",
     "sessions.outcome_refused": "refused",
     "sessions.outcome_not_run": "not run",
+    "sessions.outcome_waits_for_decision": "waits for a decision",
+    "sessions.outcome_waits_for_result": "waits for its result",
     "sessions.outcome_unknown": "interrupted, outcome unknown",
     "sessions.exit_code": "exit code {code}",
     "sessions.answer_rejected": "rejected: {reason}",
