@@ -20,6 +20,7 @@ SUBJECTS = {
     "citations": "markers in a long grounded answer: a megabyte of text, ten thousand supports",
     "context_build": "one round of a long session: new entries, a decision, the request and its bytes",
     "context_cost": "what pruning costs and saves on real sessions, and how well tokens are estimated (checks: make bench-context)",
+    "questions": "how often a user is asked about the shell commands of real sessions",
     "sessions": "sessions on disk: list of 1,000, append, resume of 20,000 messages",
     "stores": "the store in files beside the one in SQLite: turns, opening, listing",
     "text_tools": "calls read out of text: what is right, by format, and how fast (checks: make bench-text-tools)",

@@ -9,7 +9,7 @@ from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, To
 
 TOOLS = {"tools": "own", "builtin": "builtin", "web": "web", "calling": "calling", "text": "text"}
 WORKSPACE = {"workspace": "root", "include": "include", "describe": "describe", "memory": "memory", "memory_file": "memory_file"}
-APPROVAL = {"approval": "mode", "ask": "ask", "ask_user": "ask_user", "grants": "grants"}
+APPROVAL = {"approval": "mode", "ask": "ask", "ask_user": "ask_user", "grants": "grants", "rules": "rules", "hosts": "hosts"}
 SESSION = {"sessions": "store", "resume": "resume", "history": "history", "blobs": "blobs", "outputs": "outputs"}
 
 

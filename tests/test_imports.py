@@ -30,7 +30,7 @@ LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
 FRONT_ENDS = {"__main__", "cli"}
-PUBLIC = {"contracts", "errors", "events", "hooks", "messages", "options", "record", "stores", "traces"}
+PUBLIC = {"contracts", "errors", "events", "hooks", "messages", "options", "record", "rules", "stores", "traces"}
 """Modules that only offer names of others, as the public namespace does. Nothing of ours imports them."""
 ANNEXES = {"local", "testing"}
 """They stand on ground and rooms. Whoever opens one does it where it is needed, never while being loaded."""
@@ -52,6 +52,7 @@ LATER = {
     "loop.hooking": "only where there are hooks",
     "values.hooks": "only where there are hooks",
     "loop.charging": "only where there is a budget",
+    "app.config_rules": "only where there are rules",
     "app.config_faults": "only where the configuration is wrong",
     "app.toml_lines": "only where the configuration is wrong",
     "app.searching": "only where it is asked who searches",
@@ -101,7 +102,11 @@ LATER = {
     "loop.handing_over": "only where a conversation is handed over",
     "loop.typed_answer": "only where a value of a type is asked for",
     "loop.upkeep": "not before a first answer",
-    "policy.own_files": "only where something is written",
+    "policy.command_rules": "only where a command is judged",
+    "policy.commands": "only where a command is judged",
+    "policy.own_files": "only where a tool is called",
+    "policy.rules": "only where there are rules, or a host is judged",
+    "policy.tool_rules": "only where there are rules",
     "providers.anthropic_schema": "only where the answer must be JSON",
     "providers.fetched_auth": "only where a command prints the key",
     "providers.google_auth": "only for Vertex AI",
@@ -161,6 +166,8 @@ OTHERS_LATER = {
     "unicodedata": "only where a path is not ASCII",
     "urllib.request": "only where the system has proxies of its own",
     "zipfile": "only for weights",
+    "tree_sitter": "only where a command is judged; without it every command asks",
+    "tree_sitter_bash": "only where a command is judged",
 }
 """The same for modules that are not ours."""
 

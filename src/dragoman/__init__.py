@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dragoman import messages as messages
     from dragoman import options as options
     from dragoman import record as record
+    from dragoman import rules as rules
     from dragoman import stores as stores
     from dragoman import testing as testing
     from dragoman import traces as traces
@@ -92,7 +93,7 @@ if TYPE_CHECKING:
     from dragoman.values.usage import Prices as Prices
     from dragoman.values.usage import Usage as Usage
 
-_MODULES = ("context", "contracts", "errors", "events", "hooks", "messages", "options", "record", "stores", "testing", "traces")
+_MODULES = ("context", "contracts", "errors", "events", "hooks", "messages", "options", "record", "rules", "stores", "testing", "traces")
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.loop.agent",
     "Allow": "dragoman.values.contracts",

@@ -75,8 +75,8 @@ def test_commands_actions_options_and_choices(complete: Complete) -> None:
     assert complete("dragoman -p sessions --outp") == {"--output-format"}, "what follows -p is the prompt"
     assert complete("dragoman sessions ") >= {"show", "export", "undo", "resume"}
     assert complete("dragoman models pu") == {"pull"}
-    assert complete("dragoman --approval ") == {"plan", "default", "auto-edit"}
-    assert {each.rpartition("=")[2] for each in complete("dragoman --approval=au")} == {"auto-edit"}
+    assert complete("dragoman --approval ") == {"plan", "default", "auto-edit", "auto"}
+    assert {each.rpartition("=")[2] for each in complete("dragoman --approval=au")} == {"auto-edit", "auto"}
     assert complete("dragoman sessions export latest --as h") == {"html"}
     assert "--record" in complete("dragoman doctor --")
     assert "--record" not in complete("dragoman models --"), "an option of another command"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from program import Place, Service, calls, script
 
 Serve = Callable[..., Service]
-WRITE = calls(("write_file", {"file_path": "a.txt", "content": "x"}), ("run_shell", {"command": "true"}))
+WRITE = calls(("write_file", {"file_path": "a.txt", "content": "x"}), ("run_shell", {"command": "env true"}))
 
 
 def test_plan_mode_counts_what_it_refuses_and_says_so(place: Place, serve: Serve) -> None:
@@ -16,7 +16,7 @@ def test_plan_mode_counts_what_it_refuses_and_says_so(place: Place, serve: Serve
     done = place.ask("go", "--approval", "plan", "--output-format", "json")
     assert json.loads(done.out)["stats"]["tools"]["refused"] == 2
     assert done.err == (
-        "dragoman: plan mode only reads, so these calls were refused (2: write_file a.txt, $ true); "
+        "dragoman: plan mode only reads, so these calls were refused (2: write_file a.txt, $ env true); "
         "without --approval plan they would be asked about\n"
     )
 
@@ -25,7 +25,8 @@ def test_a_hint_that_would_not_help_is_not_given(place: Place, serve: Serve) -> 
     serve(script(WRITE, "text: Done."))
     done = place.ask("go", "--approval", "auto-edit")
     assert done.err == (
-        "dragoman: calls that need approval were refused, because nobody can be asked (1: $ true); dragoman without -p asks you\n"
+        "dragoman: calls that need approval were refused, because nobody can be asked (1: $ env true); "
+        "--allow allows commands (--allow 'pytest *'), and dragoman without -p asks you\n"
     )
 
 
@@ -37,4 +38,4 @@ def test_what_a_saved_approval_let_run_is_said(place: Place, serve: Serve) -> No
     done = place.ask("go")
     assert (place.work / "a.txt").read_text() == "x"
     assert "ran without asking, because you saved an approval for this folder (1: write_file a.txt); dragoman approvals" in done.err
-    assert "(1: $ true)" in done.err
+    assert "(1: $ env true)" in done.err

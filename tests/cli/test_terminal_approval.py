@@ -76,7 +76,7 @@ def test_every_character_of_a_command_can_be_seen(hidden: str, seen: str, place:
 
 
 def test_what_always_covers_is_said(place: Place, serve: Serve) -> None:
-    serve(script(write("a.txt", "x"), command("true"), "text: Done."))
+    serve(script(write("a.txt", "x"), command("env true"), "text: Done."))
     with terminal(place) as shown:
         asked(shown)
         assert "all edits" in shown.expect("stop the run)")
@@ -338,7 +338,7 @@ def test_ctrl_c_in_an_editor_is_the_editors(place: Place, serve: Serve) -> None:
 
 
 def test_ending_the_program_ends_the_editor(place: Place, serve: Serve, editor: Any) -> None:
-    serve(script(command("echo one"), "text: Done."))
+    serve(script(command("env echo one"), "text: Done."))
     with terminal(place, env=editor("echo open; exec sleep 60")) as shown:
         asked(shown)
         shown.send("e")

@@ -27,7 +27,7 @@ def test_a_command_runs_where_the_model_said(tmp_path: Path, calling: str) -> No
         asked.append((call, intent))
         return Allow()
 
-    arguments = '{"command": "pwd", "cwd": "sub"}'
+    arguments = '{"command": "env pwd", "cwd": "sub"}'
     written = f"call: run_shell {arguments}"
     if calling == "text":
         written = "text: " + json.dumps(f'<tool_call>\n{{"name": "run_shell", "arguments": {arguments}}}\n</tool_call>')
@@ -40,7 +40,7 @@ def test_a_command_runs_where_the_model_said(tmp_path: Path, calling: str) -> No
         assert str(tmp_path / "sub") in str(finished.parts)
         assert finished.repairs == ("cwd → directory",)
         ((call, intent),) = asked
-        assert call.args == {"command": "pwd", "directory": "sub"}
+        assert call.args == {"command": "env pwd", "directory": "sub"}
         note = read_note(call)
         assert note is not None
         assert note.repairs == ("cwd → directory",), "the dialog shows it"
@@ -52,6 +52,6 @@ def test_a_command_runs_where_the_model_said(tmp_path: Path, calling: str) -> No
         said = next(call for entry in agent.history.view.messages for call in entry.calls)
         if calling == "native":
             assert '"directory"' in started.arguments
-            assert said.args == {"command": "pwd", "cwd": "sub"}, "sent back as the model wrote it"
+            assert said.args == {"command": "env pwd", "cwd": "sub"}, "sent back as the model wrote it"
 
     asyncio.run(main())

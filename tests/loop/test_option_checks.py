@@ -26,7 +26,15 @@ def a_tool() -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "an approval that does not exist": ({"approval": "yolo"}, "approval.mode must be one of 'plan', 'default', 'auto-edit', not 'yolo'"),
+    "an approval that does not exist": (
+        {"approval": "yolo"},
+        "approval.mode must be one of 'plan', 'default', 'auto-edit', 'auto', not 'yolo'",
+    ),
+    "a rule that is a text": ({"approval": dm.ApprovalOptions(rules=["pytest *"])}, "approval.rules[0] must be a rule"),  # type: ignore[list-item]
+    "a rule for any program": (
+        {"approval": dm.ApprovalOptions(rules=[dm.rules.Rule("allow", "* x")])},
+        "approval.rules[0]: the rule * x cannot be used",
+    ),
     "the same in the options": ({"approval": dm.ApprovalOptions("yes")}, "approval.mode must be one of"),  # type: ignore[arg-type]
     "someone to ask who cannot be asked": ({"approval": dm.ApprovalOptions(ask="me")}, "approval.ask must be a function, not 'me'"),  # type: ignore[arg-type]
     "a workspace that is not there": ({"workspace": "/no/such/folder"}, "workspace.root: there is no folder /no/such/folder"),
@@ -105,7 +113,7 @@ def test_settings_are_checked_when_they_are_changed_too() -> None:
 
 
 def test_what_is_meant_is_accepted(tmp_path: Path) -> None:
-    for mode in get_args(Mode):
+    for mode in set(get_args(Mode)) - {"auto"}:  # which needs a sandbox
         make(approval=mode)
     make(
         workspace=tmp_path,
@@ -155,3 +163,9 @@ def test_what_stands_for_a_pruned_result_is_in_the_chosen_language(language: str
     finally:
         choose_language("en")
     assert agent.history.view.placeholder == words
+
+
+def test_auto_without_a_sandbox_is_refused_before_a_session_is_begun(tmp_path: Path) -> None:
+    with pytest.raises(dm.errors.SandboxError, match="use auto-edit"):
+        make(approval="auto", session=tmp_path / "sessions")
+    assert not (tmp_path / "sessions").exists()

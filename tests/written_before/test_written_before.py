@@ -301,10 +301,12 @@ def test_what_was_granted_runs_unasked(own: Desk) -> None:
     own.take("program-native")
     grants = (HERE / "grants.jsonl").read_text().replace(VOYAGE, os.path.realpath(own.work))
     (own.home / "data" / "grants.jsonl").write_text(grants)
-    script = 'call id=a: run_shell {"command": "wc -l log.txt"}\ncall id=b: run_shell {"command": "wc -c log.txt"}\n---\ntext: Done.'
+    script = 'call id=a: run_shell {"command": "wc -l log.txt"}\ncall id=b: run_shell {"command": "touch log.txt"}\n---\ntext: Done.'
     with service(script) as served:
         done = own.run_apart(served.url, "-m", "voyage-chat/big", "-p", "How long is the log?")
         assert (done.code, done.out) == (0, "Done.\n"), done
         results = [message["content"] for message in served.requests[-1]["messages"] if message["role"] == "tool"]
     assert json.loads(results[0])["exitCode"] == 0
     assert results[1].startswith("Error: not run: run_shell needs a person's approval")
+    with service(script) as served:
+        assert "the command: wc -l log.txt" in own.run_apart(served.url, "approvals").out

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -18,6 +18,9 @@ from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.policy.grants import SavedGrant, covered_by, read_grants, revoke_grants
 from dragoman.values.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.policy.rules import Rule
 
 
 class Approval(msgspec.Struct, frozen=True):
@@ -59,6 +62,18 @@ def approvals_words(setup: Setup) -> str:
     """How many hold in the folder of a command."""
     count = len(approvals_for(setup.places, setup.workspace))
     return say("approvals_count", count=count) if count else say("approvals_count_none")
+
+
+def rule_lines(rules: Sequence[Rule]) -> list[str]:
+    """The rules in force, each with where it stands: that is where it is changed."""
+    return [
+        f"{rule.decision:<5}  {escape_hidden(rule.text, one_line=True)}  ({escape_hidden(rule.origin, one_line=True)})"
+        for rule in sorted(rules, key=lambda rule: rule.decision)
+    ]
+
+
+def rule_as_json(rule: Rule) -> dict[str, Any]:
+    return {"decision": rule.decision, "rule": rule.text, "reason": rule.reason or None, "origin": rule.origin, "tier": rule.tier}
 
 
 def revoke(places: Places, rows: Sequence[Approval]) -> list[Approval]:

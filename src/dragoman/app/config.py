@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -18,7 +18,12 @@ from dragoman.base.places import Places
 from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
 
+if TYPE_CHECKING:
+    from dragoman.policy.rules import Rule
+
 MAX_FILE_BYTES = 1_000_000
+ADMIN_FILE = "/etc/dragoman/rules.toml"
+"""Rules of whoever looks after the machine. They outrank the user's."""
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
 VARIABLES = {
     "DRAGOMAN_MODEL": "model",
@@ -39,10 +44,13 @@ NOT_FOR_PROJECTS = (
     "http",
     "local",
     "budget",
+    "rules.allow",
+    "network",
+    "sandbox",
 )
 """What a project's file may not set, trusted or not: where requests go and with which key, files read from elsewhere, commands that run
-without asking, what is stored, deleted or downloaded for the user, and what may be spent."""
-_LOOSER = {"plan": 0, "default": 1, "auto-edit": 2}
+without asking, what runs unasked, what is stored, deleted or downloaded for the user, and what may be spent."""
+_LOOSER = {"plan": 0, "default": 1, "auto-edit": 2, "auto": 3}
 
 
 def load(options: Options, env: Mapping[str, str], places: Places, workspace: str) -> LoadedConfig:
@@ -57,9 +65,29 @@ def load(options: Options, env: Mapping[str, str], places: Places, workspace: st
     merged: dict[str, Any] = {}
     sources: dict[str, ConfigSource] = {}
     for source, values in layers:
-        _overlay(merged, values)
+        _overlay(merged, _with_rules_of(merged, values))
         sources |= dict.fromkeys(_leaves(values), source)
-    return LoadedConfig(_converted(merged, ConfigFile("", "user", "read")), sources, (user, project), notices)
+    rules = _rules(options, (user, layers[0][1]), (project, layers[1][1]))
+    return LoadedConfig(_converted(merged, ConfigFile("", "user", "read")), sources, (user, project), notices, rules)
+
+
+def _rules(options: Options, *files: tuple[ConfigFile, dict[str, Any]]) -> tuple[Rule, ...]:
+    """Those of all files and options; none takes another's place. Loaded only where there are any."""
+    has_admin_file = os.path.lexists(ADMIN_FILE)
+    if not (has_admin_file or options.allow or options.deny or any("rules" in values for _, values in files)):
+        return ()
+    from dragoman.app.config_rules import admin_rules, rules_of_file, rules_of_options
+
+    read = [rule for file, values in files for rule in rules_of_file(file, values, file.kind)]
+    return (*read, *rules_of_options(options), *(admin_rules(ADMIN_FILE) if has_admin_file else ()))
+
+
+def _with_rules_of(merged: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """A file's rules are added to those before it: a list of the project must not replace one of the user."""
+    before, now = merged.get("rules"), values.get("rules")
+    if not before or not now:
+        return values
+    return {**values, "rules": {key: [*before.get(key, ()), *now.get(key, ())] for key in {**before, **now}}}
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------------
@@ -117,6 +145,8 @@ def _checked_project(file: ConfigFile, user: dict[str, Any]) -> dict[str, Any]:
     for key in NOT_FOR_PROJECTS:
         if _lookup(values, key) is not None:
             raise ConfigError(_at(file, key.split("."), say("not_for_projects", key=key)))
+    if any(rule.get("decision") == "allow" for rule in _lookup(values, "rules.rule") or ()):
+        raise ConfigError(_at(file, ["rules", "rule"], say("not_for_projects", key="rules.rule with decision allow")))
     wanted, own = values.get("approval"), user.get("approval", Config().approval)
     if wanted is not None and _LOOSER[wanted] > _LOOSER[own]:
         raise ConfigError(_at(file, ["approval"], say("projects_tighten", value=wanted, own=own)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +13,9 @@ from dragoman.http.clients import HttpClient
 from dragoman.loop.options import Limits, SearchMode, ToolCalling, WebAccess
 from dragoman.providers.retry import RetryPolicy
 
+if TYPE_CHECKING:
+    from dragoman.policy.rules import Rule
+
 _RETRY, _LIMITS, _WEB, _CONTEXT = RetryPolicy(), Limits(), WebAccess(), ContextSettings()
 """The library's own defaults are those of the configuration too."""
 
@@ -21,7 +24,7 @@ CountOrOff = Annotated[int, Meta(ge=0, le=1_000_000)]
 AnswerSize = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 Share = Annotated[float, Meta(ge=0, le=1)]
-Approval = Literal["plan", "default", "auto-edit"]
+Approval = Literal["plan", "default", "auto-edit", "auto"]
 
 
 class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,6 +159,38 @@ class ContextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compress: CompressTable = CompressTable()
 
 
+class RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule in full, with examples that are checked when it is read."""
+
+    decision: Literal["allow", "ask", "deny"]
+    tool: str = ""
+    pattern: str = ""
+    reason: str = ""
+    match: tuple[str, ...] = ()
+    no_match: tuple[str, ...] = ()
+
+
+class RulesTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which commands and calls run, ask, or are refused."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    rule: tuple[RuleTable, ...] = ()
+
+
+class NetworkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which hosts may be reached unasked in the mode auto."""
+
+    hosts: tuple[str, ...] = ()
+
+
+class SandboxTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Commands that run inside a sandbox."""
+
+    run_unasked: bool = False
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     fallback: tuple[str, ...] = ()
@@ -176,6 +211,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     local: LocalTable = LocalTable()
     sessions: SessionsTable = SessionsTable()
     context: ContextTable = ContextTable()
+    rules: RulesTable = RulesTable()
+    network: NetworkTable = NetworkTable()
+    sandbox: SandboxTable = SandboxTable()
     deployments: dict[str, dict[str, object]] = {}
 
 
@@ -200,6 +238,8 @@ class LoadedConfig(msgspec.Struct, frozen=True):
     """Dotted key → where it was set. Keys that were not set are missing."""
     files: tuple[ConfigFile, ...]
     notices: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    """Of every file and option, each with where it stands."""
 
     def source(self, key: str) -> ConfigSource:
         return self.sources.get(key, ConfigSource())

@@ -82,3 +82,8 @@ def closest(word: str, names: Iterable[str], count: int = 1) -> list[str]:
 
 def _letters(name: str) -> str:
     return name.casefold().replace("_", "").replace("-", "")
+
+
+def set_of(words: str) -> frozenset[str]:
+    """The words of a text: for long lists that read better as one."""
+    return frozenset(words.split())

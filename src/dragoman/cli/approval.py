@@ -141,6 +141,12 @@ class _Approval:
             case "s" if not self._intent.guarded:
                 self._echo("answered_save")
                 return Allow(self._arguments, remember="saved")
+            case "b" if self._intent.prefix and not self._intent.guarded:
+                self._echo("answered_always")
+                return Allow(self._arguments, remember="session", prefix=self._intent.prefix)
+            case "f" if self._intent.prefix and not self._intent.guarded:
+                self._echo("answered_save")
+                return Allow(self._arguments, remember="saved", prefix=self._intent.prefix)
             case "n":
                 self._echo("answered_no")
                 return Deny(SAID_NO)
@@ -176,6 +182,8 @@ class _Approval:
             else:  # any text may come: the bar marks it, so that no part of it can look like our own output
                 screen.line(f"│ {line}")
         self._show_reading()
+        if intent.why:
+            screen.message(say("asked_because", why=escape_hidden(intent.why, one_line=True)), "yellow")
         if intent.guarded:
             screen.message(say(f"guarded_{intent.guarded}"), "yellow")
         if intent.problem:
@@ -200,7 +208,8 @@ class _Approval:
         names = {"edit": say("covers_edits"), "execute": say("covers_command")}
         scope = escape_hidden(self._intent.scope, one_line=True)
         covers = names.get(self._kind) or say("covers_tool", name=f"{self._call.name} {scope}".rstrip())
-        return say("run_it", covers=covers)
+        begins = say("or_beginning", prefix=escape_hidden(self._intent.prefix, one_line=True)) if self._intent.prefix else ""
+        return say("run_it", covers=covers, begins=begins)
 
     def _echo(self, key: str) -> None:
         self._screen.text(f"{say(key)}\n")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dragoman.app.approvals import Approval, as_json, find_approval, revoke, saved_approvals
+from dragoman.app.approvals import Approval, as_json, find_approval, revoke, rule_as_json, rule_lines, saved_approvals
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.base import jsontext
@@ -15,6 +16,10 @@ from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.policy.grants import Grants, SavedGrant
 from dragoman.values.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.policy.approvals import Approvals
+    from dragoman.policy.rules import Rule
 
 
 def run_approvals(options: Options) -> str | tuple[str, int]:
@@ -34,10 +39,14 @@ def _list(options: Options) -> str:
     setup = set_up(options)
     rows = _this_folder_first(saved_approvals(setup.places), setup)
     if options.output_format == "json":
-        return jsontext.dumps({"approvals": [as_json(row) for row in rows], "file": setup.places.grants_file}) + "\n"
-    if not rows:
-        return say("approvals_none") + "\n"
-    return "\n".join([*lines_of(rows), "", say("approvals_legend")]) + "\n"
+        listed = {"approvals": [as_json(row) for row in rows], "rules": [rule_as_json(rule) for rule in setup.loaded.rules]}
+        return jsontext.dumps({**listed, "file": setup.places.grants_file}) + "\n"
+    lines = [*lines_of(rows), "", say("approvals_legend")] if rows else [say("approvals_none")]
+    return "\n".join([*lines, *_rule_section(setup.loaded.rules)]) + "\n"
+
+
+def _rule_section(rules: Sequence[Rule]) -> list[str]:
+    return ["", say("approvals_rules"), *(f"  {line}" for line in rule_lines(rules))] if rules else []
 
 
 def _revoke(options: Options) -> str:
@@ -95,13 +104,14 @@ def _folder(row: Approval) -> str:
 # --- in a conversation
 
 
-def for_conversation(setup: Setup, grants: Grants, words: Sequence[str]) -> str:
+def for_conversation(setup: Setup, approvals: Approvals, words: Sequence[str]) -> str:
     """What `/approvals …` says. Raises InputError."""
+    grants = approvals.grants
     here = os.path.realpath(setup.workspace)
     saved = [row for row in saved_approvals(setup.places) if row.folder == here]
     session = [Approval(SavedGrant("", key).id, "grant", key, "") for key in sorted(grants.of_session)]
     if not words:
-        return "\n".join(_conversation_lines(saved, session))
+        return "\n".join([*_conversation_lines(saved, session), *_rule_section(approvals.rules)])
     if words[0] != "revoke" or len(words) != 2:
         raise InputError(say("approvals_slash_usage"))
     if words[1] == "all":

@@ -14,7 +14,7 @@ from dragoman.cli.screen import Screen
 from dragoman.cli.terminal_report import spent_words
 from dragoman.loop.agent import Agent
 from dragoman.policy.judge import Mode
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, SandboxError
 from dragoman.values.usage import Usage
 
 
@@ -100,7 +100,11 @@ class SlashCommands:
         approvals = self._conversation.agent.approvals
         mode = next((mode for mode in get_args(Mode) if mode == rest), None)
         if mode is not None:
-            approvals.mode = mode
+            try:
+                approvals.mode = mode
+            except SandboxError as error:
+                self._say(str(error), "yellow")
+                return
         elif rest:
             self._say(say("no_such_mode", name=rest[:60], known=", ".join(get_args(Mode))), "yellow")
             return
@@ -113,7 +117,7 @@ class SlashCommands:
 
         conversation = self._conversation
         try:
-            said = for_conversation(conversation.setup, conversation.agent.approvals.grants, rest.split())
+            said = for_conversation(conversation.setup, conversation.agent.approvals, rest.split())
         except InputError as error:
             self._say(str(error), "yellow")
             return

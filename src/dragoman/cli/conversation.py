@@ -54,7 +54,7 @@ class Conversation:
         self._report = TerminalReport(screen, copy)
         dialog = Dialog(screen, self._keyboard, edit=self._edit, stop=self._stop)
         questions = Questions(
-            dialog, self._report, lambda name: self.agent.tools.get(name), lambda tool, args: self.agent.approvals.intend(tool, args)
+            dialog, self._report, lambda name: self.agent.tools.get(name), lambda tool, args: self.agent.approvals.view(tool, args)
         )
         self._loop = new_loop()
         opened = self._loop.run_until_complete(open_agent(setup, ask=questions.ask, ask_user=questions.ask_user))

@@ -157,7 +157,7 @@ class Headless:
 
     async def _refuse(self, call: ToolCall, intent: Intent) -> Deny:
         self._refusals.take(call, intent)
-        return Deny(say("refused_to_model", name=call.name))
+        return Deny(say("refused_to_model", name=call.name, why=f" ({intent.why})" if intent.why else ""))
 
     # --- cancellation and failure
 

@@ -21,8 +21,12 @@ usage: dragoman [options]                     a conversation in the terminal
       --approval MODE      plan       reading only
                            default    edits and commands ask first; with -p they are refused
                            auto-edit  edits inside the workspace run, commands ask first
+                           auto       commands run too, inside a sandbox and nowhere else
+                           In all of them, commands that only read the workspace run (ls, grep …).
                            What you allowed with "save for this folder" runs in every mode but plan,
                            also with -p: dragoman approvals
+      --allow RULE         run what fits without asking: --allow 'pytest *', --allow 'edit src/**'; may be
+                           given several times, as may --deny RULE: refuse what fits. A refusal wins
       --max-turns N        stop after N answers of the model (default 100)
       --include DIR        a further directory the tools may use; may be given several times
   -C, --directory DIR      work in DIR; other relative paths are relative to it
@@ -90,7 +94,8 @@ the environment or a flag), and where the files are. docs/configuration.md expla
       --trust              show the settings of a run with --trust
       --config FILE        use FILE instead of your config.toml
   -C, --directory DIR      use the project in DIR
-  -m, --model NAME, --fallback NAME, --approval MODE, --max-turns N, --lang en|zh, --no-color
+  -m, --model NAME, --fallback NAME, --approval MODE, --allow RULE, --deny RULE, --max-turns N,
+      --lang en|zh, --no-color
                            show the settings of a run with these
       --debug
   -h, --help               this text
@@ -124,7 +129,8 @@ ENGLISH_HELP["terminal"] = """\
 /help              this text
 /model [NAME]      show the model, or change it
 /retry             try again after a failure
-/approval [MODE]   plan: reading only; default: edits and commands ask first; auto-edit: edits inside the workspace run
+/approval [MODE]   plan: reading only; default: edits and commands ask first; auto-edit: edits inside the workspace run;
+                   auto: commands run too, inside a sandbox alone
 /approvals         list what you allowed in this session and for this folder; /approvals revoke ID takes it back
 /directory [add PATH]
                    list the directories the model may work in, or add one

@@ -19,13 +19,14 @@ class Refusals:
     """The titles of such calls, by why."""
 
     def __init__(self) -> None:
-        self._titles: dict[Literal["nobody", "guarded", "mode", "granted"], list[str]] = {
+        self._titles: dict[Literal["nobody", "guarded", "mode", "rule", "granted"], list[str]] = {
             "nobody": [],
             "guarded": [],
             "mode": [],
+            "rule": [],
             "granted": [],
         }
-        self._has_edits = False
+        self._has_edits = self._has_commands = False
 
     @property
     def count(self) -> int:
@@ -34,13 +35,15 @@ class Refusals:
 
     def take(self, call: ToolCall, intent: Intent) -> None:
         """A call that somebody would have to be asked about."""
-        self._titles["guarded" if intent.guarded else "nobody"].append(intent.title or title(call))
-        self._has_edits = self._has_edits or (not intent.guarded and bool(intent.writes))
+        is_guarded = intent.guarded in ("own", "trusted")
+        self._titles["guarded" if is_guarded else "nobody"].append(intent.title or title(call))
+        self._has_edits = self._has_edits or (not is_guarded and bool(intent.writes))
+        self._has_commands = self._has_commands or bool(intent.command)
 
     def take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
         """Implements approvals.OnRuling."""
         if ruling == "refused":
-            self._titles["mode"].append(intent.title or title(call))
+            self._titles["mode" if reason.startswith("plan mode") else "rule"].append(intent.title or title(call))
         elif ruling == "granted":
             self._titles["granted"].append(intent.title or title(call))
 
@@ -48,9 +51,13 @@ class Refusals:
         lines: list[str] = []
         for why, titles in self._titles.items():
             if titles:
-                hint = say("refused_edits_hint") if why == "nobody" and mode == "default" and self._has_edits else ""
+                hint = self._hint(mode) if why == "nobody" else ""
                 lines.append(say(f"refused_{why}", count=len(titles), names=_names(titles), hint=hint, mode=mode))
         return lines
+
+    def _hint(self, mode: Mode) -> str:
+        edits = say("refused_edits_hint") if mode == "default" and self._has_edits else ""
+        return edits + (say("refused_commands_hint") if self._has_commands else "")
 
 
 def _names(titles: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ from dragoman.loop.options import (
     workspace_options,
 )
 from dragoman.loop.session import Session, open_session
+from dragoman.policy.approvals import require_sandbox
 from dragoman.policy.judge import Mode
 from dragoman.values.contracts import Provider, Tool
 from dragoman.values.messages import Settings
@@ -73,6 +74,7 @@ def assemble(
         hooks=(hooks := hook_list(hooks)),
         name=name,
     )
+    require_sandbox(approval.mode, has_sandbox=False)  # before the session is opened, and locked
     connector = model if isinstance(model, Connector) else None
     wanted = model.model if isinstance(model, Connector) else model
     given = wanted.blobs if isinstance(wanted, Provider) else None

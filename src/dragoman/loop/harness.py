@@ -21,6 +21,7 @@ from dragoman.loop.session import Session
 from dragoman.loop.surroundings import Orientation
 from dragoman.loop.web import Searcher, web_tools
 from dragoman.policy.approvals import Approvals
+from dragoman.policy.judge import Law
 from dragoman.providers.catalog import secret_variables
 from dragoman.tools.builtin import ToolDependencies, builtin_tools
 from dragoman.tools.output import Outputs
@@ -92,6 +93,7 @@ class Harness:
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
+        self._secret: tuple[str, ...] | None = None
         self.approvals = self._approvals_of(approval)
         self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
         self.deps: Any = None
@@ -130,7 +132,16 @@ class Harness:
             is_own=self._is_own,
             trusted=_is_trusted,
             doubted=is_doubtful,
+            law=lambda: self._law_of(options),
         )
+
+    def _law_of(self, options: ApprovalOptions) -> Law:
+        """Looked up at each call: directories may be added while a session goes on."""
+        if self._secret is None:
+            from dragoman.policy.own_files import secret_places  # not needed before a tool is called
+
+            self._secret = secret_places(find_places(), self.workspace.root)
+        return Law(tuple(options.rules), self.directories, self._secret, tuple(options.hosts), options.run_sandboxed)
 
     @property
     def holder(self) -> Harness:

@@ -130,6 +130,17 @@ def blob_store(name: str, value: object) -> None:
         raise _refusal(name, value, say("loop.option_blobs"))
 
 
+def rule(name: str, value: object) -> None:
+    from dragoman.policy.rules import Rule, RuleProblem, check_rule
+
+    if not isinstance(value, Rule):
+        raise _refusal(name, value, say("loop.option_rule"))
+    try:
+        check_rule(value)
+    except RuleProblem as problem:
+        raise InputError(say("loop.option_wrong_rule", name=name, rule=value.text, reason=problem)) from problem
+
+
 def budget(name: str, value: Any) -> None:
     """A budget, or an account of one."""
     from dragoman.loop.budget import Account, Budget
@@ -183,6 +194,9 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "ask": optional(function),
         "ask_user": optional(function),
         "grants": optional(a(Grants)),
+        "rules": each(rule),
+        "hosts": each(text),
+        "run_sandboxed": flag,
     },
     SessionOptions: {
         "store": optional(store),

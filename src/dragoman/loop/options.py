@@ -22,6 +22,7 @@ from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account, Budget
+    from dragoman.policy.rules import Rule
     from dragoman.providers.catalog import Catalog
     from dragoman.sessions.stores import Store
     from dragoman.text_tools.options import TextOptions
@@ -121,6 +122,12 @@ class ApprovalOptions(msgspec.Struct, frozen=True):
     """Answers the model's own questions; without it the tool `ask_user` is not offered."""
     grants: Grants | None = None
     """What has been allowed for good."""
+    rules: Sequence[Rule] = ()
+    """Which commands and calls run, ask, or are refused, whatever the mode: see `dragoman.rules`."""
+    hosts: Sequence[str] = ()
+    """Which hosts web tools may reach unasked in the mode auto; hosts below them too."""
+    run_sandboxed: bool = False
+    """Whether commands that run inside a sandbox run unasked in the other modes too."""
 
 
 class SessionOptions(msgspec.Struct, frozen=True):

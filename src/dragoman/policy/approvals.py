@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
-from dragoman.policy.judge import Mode, MustAsk, grant_key, judge
+from dragoman.policy.judge import NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, grant_key, judge
 from dragoman.values.contracts import Allow, Ask, Deny, Intent, Later, Tool
-from dragoman.values.errors import Cancelled
+from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
 
+if TYPE_CHECKING:
+    from dragoman.policy.rules import Rule
+
 NO_ONE_TO_ASK = (
-    "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what you would have done."
+    "{name} needs a person's approval{why}, and nobody can be asked here. Do what you can without it, and say what you would have done."
 )
 
 
@@ -27,10 +30,16 @@ OnRuling = Callable[[Ruling, ToolCall, Intent, str], None]
 """The text says why, where there is a reason to tell."""
 
 
+def require_sandbox(mode: Mode, *, has_sandbox: bool) -> None:
+    """Raises SandboxError for `auto` without a sandbox, saying what to do."""
+    if mode == "auto" and not has_sandbox:
+        raise SandboxError(say("policy.auto_without_sandbox"))
+
+
 class Approvals:
     """`decide` is a contracts.Decide. `trusted` tools skip the rules (an embedder's own functions). `doubted` calls may have been written
     by someone other than the model: the user confirms each, whatever the rules say. `is_own` knows our own files (own_files.py).
-    `session` is written beside what is saved."""
+    `session` is written beside what is saved. `law` holds the rules and the folders, as they are at the call."""
 
     def __init__(
         self,
@@ -43,8 +52,11 @@ class Approvals:
         is_own: Callable[[str], bool] = lambda path: False,
         trusted: Callable[[Tool], bool] = lambda tool: False,
         doubted: Callable[[ToolCall, ToolSpec], bool] = lambda call, spec: False,
+        law: Callable[[], Law] = lambda: NO_LAW,
+        has_sandbox: bool = False,
     ) -> None:
-        self.mode: Mode = mode
+        self._has_sandbox = has_sandbox
+        self.mode = mode
         self.ask = ask
         self._find = find
         self.grants = grants or Grants()
@@ -54,29 +66,50 @@ class Approvals:
         self._is_own = is_own
         self._trusted = trusted
         self._doubted = doubted
+        self._law = law
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        """Raises SandboxError for `auto` without a sandbox."""
+        require_sandbox(mode, has_sandbox=self._has_sandbox)
+        self._mode: Mode = mode
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Those in force, without what was granted at questions."""
+        return self._law().rules
 
     def decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
         is_doubted = self._doubted(call, tool.spec)
-        if self._trusted(tool) and not is_doubted and self.mode != "plan":
+        law = self._law()
+        if self._trusted(tool) and not is_doubted and self.mode != "plan" and not law.rules:
             return Allow()
         intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
-        verdict = judge(tool.spec, intent, self.mode, self.grants.keys)
+        verdict = judge(tool.spec, intent, self.mode, self.grants.keys, law)
+        if isinstance(verdict, MustAsk) and self._trusted(tool) and not is_doubted and self.mode != "plan" and not verdict.view.why:
+            return Allow()  # rules may forbid an embedder's own function or have it asked; nothing else does
         if is_doubted and isinstance(verdict, Allow):
             verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
             self._tell_ruling(verdict, call, tool, intent)
             return verdict
-        return Deny(NO_ONE_TO_ASK.format(name=call.name)) if self.ask is None else self._ask_person(self.ask, call, tool, verdict.view)
+        if self.ask is None:
+            return Deny(NO_ONE_TO_ASK.format(name=call.name, why=f" ({verdict.view.why})" if verdict.view.why else ""))
+        return self._ask_person(self.ask, call, tool, verdict.view)
 
     def forbids(self, call: ToolCall) -> Deny | None:
         """Why the rules do not let it run at all, whoever would allow it."""
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
-        verdict = judge(tool.spec, self.intend(tool, jsontext.decode_object(call.arguments) or {}), self.mode, self.grants.keys)
+        verdict = judge(tool.spec, self.intend(tool, jsontext.decode_object(call.arguments) or {}), self.mode, law=self._law())
         return verdict if isinstance(verdict, Deny) else None
 
     def intend(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
@@ -86,13 +119,19 @@ class Approvals:
             return msgspec.structs.replace(intent, guarded="own")
         return intent
 
+    def view(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
+        """What a person is shown of a call: what it would do, why it is asked about, and what may be allowed from now on."""
+        intent = self.intend(tool, args)
+        verdict = judge(tool.spec, intent, self.mode, law=self._law())
+        return verdict.view if isinstance(verdict, MustAsk) else intent
+
     def apply(self, call: ToolCall, answer: Allow | Deny) -> Allow | Deny:
         """What a person said later about a call that was put off. The rules are asked again: they may forbid it by now."""
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
         intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
-        verdict = judge(tool.spec, intent, self.mode)
+        verdict = judge(tool.spec, intent, self.mode, law=self._law())
         if isinstance(verdict, Deny):
             return verdict
         return self._take_answer(answer, call, tool, verdict.view if isinstance(verdict, MustAsk) else intent)
@@ -113,12 +152,13 @@ class Approvals:
             edited = jsontext.decode_object(answer.arguments)
             if edited is None:
                 return Deny("the edited arguments are not a JSON object: the call was not run")
-            again = judge(tool.spec, self.intend(tool, edited), self.mode)
+            again = judge(tool.spec, self.intend(tool, edited), self.mode, law=self._law())
             if isinstance(again, Deny):
                 return again
             view = again.view if isinstance(again, MustAsk) else self.intend(tool, edited)
         if answer.remember != "once" and not view.guarded:
-            problem = self.grants.add(grant_key(tool.spec, view), saved=answer.remember == "saved", session=self._session)
+            key = _key_of(answer, view) or grant_key(tool.spec, view)
+            problem = self.grants.add(key, saved=answer.remember == "saved", session=self._session)
             if problem and self.on_ruling is not None:
                 self.on_ruling("not_saved", call, view, problem)
         return answer
@@ -128,7 +168,7 @@ class Approvals:
             return
         if isinstance(verdict, Deny):
             self.on_ruling("refused", call, intent, verdict.reason)
-        elif grant_key(tool.spec, intent) in self.grants.saved and isinstance(judge(tool.spec, intent, self.mode), MustAsk):
+        elif self.grants.saved and isinstance(judge(tool.spec, intent, self.mode, self.grants.of_session, self._law()), MustAsk):
             self.on_ruling("granted", call, intent, "")
 
     async def _answer_of(self, ask: Ask, call: ToolCall, view: Intent) -> Allow | Deny | Later:
@@ -145,3 +185,9 @@ class Approvals:
             asyncio.get_running_loop().call_exception_handler(failed)
             raise
         return answer
+
+
+def _key_of(answer: Allow, view: Intent) -> str:
+    """The key of a beginning, if the answer names one that was offered, or a longer one."""
+    is_offered = view.prefix and (answer.prefix == view.prefix or answer.prefix.startswith(f"{view.prefix} "))
+    return f"{PREFIX_KEY}{answer.prefix}" if is_offered else ""

@@ -19,7 +19,7 @@ from dragoman.base.private import make_directory, write_whole
 
 MAX_FILE_BYTES = 16_000_000
 """A longer file grants nothing."""
-Covers = Literal["edits", "command", "tool", "scope"]
+Covers = Literal["edits", "command", "prefix", "tool", "scope"]
 
 
 class SavedGrant(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,13 +40,19 @@ class SavedGrant(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def covered_by(key: str) -> tuple[Covers, str, str]:
-    """What a key covers: all edits, one command, a tool, or a tool within a scope; the tool's name; the command or scope."""
+    """What a key covers: all edits, one command, commands with one beginning, a tool, or a tool within a scope; then the tool's name, and
+    the command, beginning or scope."""
     if key == "edit":
         return "edits", "", ""
     tool, space, rest = key.partition(" ")
     if not space:
         return "tool", tool, ""
-    return ("command" if tool == "run_shell" else "scope"), tool, rest
+    if tool == "run_shell*":
+        return "prefix", "run_shell", rest
+    if tool == "run_shell":
+        command, _, directory = rest.partition("\0")
+        return "command", tool, f"{command} (in {directory})" if directory else command
+    return "scope", tool, rest
 
 
 class Grants:

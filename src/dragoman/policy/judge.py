@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from dragoman.base.words import say
 from dragoman.values.contracts import Allow, Deny, Intent
 from dragoman.values.messages import ToolSpec
 
-Mode = Literal["plan", "default", "auto-edit"]
-"""plan: read only. default: ask for writes and commands. auto-edit: run edits inside the workspace, ask for the rest."""
+if TYPE_CHECKING:
+    from dragoman.policy.command_rules import CommandRuling
+    from dragoman.policy.rules import Rule
+
+Mode = Literal["plan", "default", "auto-edit", "auto"]
+"""plan: read only. default: ask for writes and commands. auto-edit: run edits inside the workspace, ask for the rest. auto: run commands
+too, inside a sandbox alone."""
 
 
 class MustAsk(msgspec.Struct, frozen=True):
@@ -19,21 +25,96 @@ class MustAsk(msgspec.Struct, frozen=True):
     view: Intent
 
 
-def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = frozenset()) -> Allow | MustAsk | Deny:
+class Law(msgspec.Struct, frozen=True):
+    """What decides beside the mode and what was granted."""
+
+    rules: tuple[Rule, ...] = ()
+    folders: tuple[str, ...] = ()
+    """Where commands that only read may read: the workspace first. Empty: every command asks."""
+    secret: tuple[str, ...] = ()
+    """Our own files and folders, which no command reads unasked."""
+    hosts: tuple[str, ...] = ()
+    """Which hosts our own tools may reach in the mode auto."""
+    run_sandboxed: bool = False
+    """Whether sandboxed commands run unasked in the other modes too."""
+
+
+NO_LAW = Law()
+WEB_SEARCH = "google_web_search"
+
+
+def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = frozenset(), law: Law = NO_LAW) -> Allow | MustAsk | Deny:
     """`granted` holds the keys (see `grant_key`) of what the user has allowed from now on. What is guarded asks nevertheless."""
-    if spec.read_only:
+    ruled = _judge_by_rules(spec, intent, granted, law)
+    if ruled is not None and ruled.decision == "deny":
+        return Deny(f"{spec.name} was refused: {ruled.reason}")
+    asks_by_rule = ruled is not None and ruled.decision == "ask" and ruled.is_by_rule
+    if spec.read_only and not asks_by_rule and not _reaches_out(spec, mode):
         return Allow()
-    if mode == "plan":
+    if mode == "plan" and not spec.read_only:
         return Deny(f"plan mode only reads: {spec.name} was not run")
     if intent.guarded:
         return MustAsk(intent)
     if any(is_guarded(path) for path in intent.writes):
         return MustAsk(msgspec.structs.replace(intent, guarded="trusted"))
-    if mode == "auto-edit" and spec.kind == "edit" and intent.writes:
+    if asks_by_rule and ruled is not None:
+        return MustAsk(_described(intent, ruled))
+    if ruled is not None and ruled.decision == "allow":
         return Allow()
-    if grant_key(spec, intent) in granted:
+    if _runs_by_mode(spec, intent, mode, law) or grant_key(spec, intent) in granted:
         return Allow()
-    return MustAsk(intent)
+    if _reaches_out(spec, mode):
+        return MustAsk(msgspec.structs.replace(intent, why=say("policy.host_unknown", host=intent.scope or spec.name)))
+    return MustAsk(_described(intent, ruled) if ruled is not None else intent)
+
+
+def _runs_by_mode(spec: ToolSpec, intent: Intent, mode: Mode, law: Law) -> bool:
+    if spec.kind == "edit" and intent.writes:
+        return mode in ("auto-edit", "auto")
+    if spec.kind == "execute" and intent.sandboxed:
+        return mode == "auto" or law.run_sandboxed
+    if _reaches_out(spec, mode) and intent.scope:
+        from dragoman.policy.rules import fits_host
+
+        return any(fits_host(host, intent.scope) for host in law.hosts)
+    return False
+
+
+def _reaches_out(spec: ToolSpec, mode: Mode) -> bool:
+    """Whether a tool asks the network from our own process, outside the sandbox, while nobody is watching."""
+    return mode == "auto" and (spec.kind == "fetch" or spec.name == WEB_SEARCH)
+
+
+def _judge_by_rules(spec: ToolSpec, intent: Intent, granted: frozenset[str], law: Law) -> CommandRuling | None:
+    """What rules and the grammar of commands say; None if they say nothing. Loaded with the first command, or where there are rules."""
+    if intent.command and law.folders:
+        from dragoman.policy.command_rules import judge_command, prefix_rule
+        from dragoman.policy.commands import ReadableFolders
+
+        begun = tuple(prefix_rule(key.removeprefix(PREFIX_KEY)) for key in granted if key.startswith(PREFIX_KEY))
+        directory = intent.directory or law.folders[0]
+        return judge_command(intent.command, directory, (*law.rules, *begun), ReadableFolders(law.folders, law.secret))
+    if not law.rules:
+        return None
+    from dragoman.policy.tool_rules import judge_call
+
+    return judge_call(spec, intent, law.rules, law.folders[0] if law.folders else "")
+
+
+def _described(intent: Intent, ruled: CommandRuling) -> Intent:
+    """With why it is asked, and what may be allowed from now on."""
+    intent = msgspec.structs.replace(intent, why=ruled.reason)
+    if not intent.command:
+        return intent
+    from dragoman.policy.command_rules import is_grave, offered_prefix
+
+    if is_grave(intent.command):
+        return msgspec.structs.replace(intent, guarded="grave")
+    return msgspec.structs.replace(intent, prefix=offered_prefix(ruled.open) if ruled.is_clear and not ruled.is_by_rule else "")
+
+
+PREFIX_KEY = "run_shell* "
+"""What a grant begins with that covers all commands with a beginning."""
 
 
 def grant_key(spec: ToolSpec, intent: Intent) -> str:
@@ -43,7 +124,9 @@ def grant_key(spec: ToolSpec, intent: Intent) -> str:
     if intent.scope:
         return f"{spec.name} {intent.scope}"
     if spec.kind == "execute":
-        return f"{spec.name} {intent.preview}"
+        # What is shown may be the same for two commands, or for two folders. No command holds a NUL.
+        is_as_shown = not intent.command or intent.preview == intent.command
+        return f"{spec.name} {intent.preview}" if is_as_shown else f"{spec.name} {intent.command}\0{intent.directory}"
     return spec.name if spec.name != "edit" else "edit (a tool)"  # somebody's tool of that name must not stand for all edits
 
 

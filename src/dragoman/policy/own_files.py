@@ -50,6 +50,15 @@ class OwnFiles:
             pass  # it is not there yet, or not readable
 
 
+def secret_places(places: Places, workspace: str) -> tuple[str, ...]:
+    """What of ours no command reads unasked. A folder of ours around the workspace does not count as a whole: what lies in it is not all
+    ours."""
+    real = os.path.realpath(workspace)
+    folders = [os.path.realpath(folder) for folder in (places.config, places.data, places.cache)]
+    files = [os.path.realpath(file) for file in (places.keys_file, places.grants_file, places.sessions)]
+    return tuple(dict.fromkeys([*(folder for folder in folders if not is_inside(real, folder)), *files]))
+
+
 def _fold(path: str) -> str:
     """For comparing names where the file system may not tell upper case from lower, or one way to write an accent from another."""
     if path.isascii():

@@ -106,7 +106,8 @@ class ReadManyFiles:
         paths = [str(path) for path in args.get("paths") or ()]
         intents = [read_intent(self._workspace, "", path if not is_pattern(path) else ".") for path in paths]
         problem = intents[0].problem if intents and all(intent.problem for intent in intents) else ""
-        return Intent(title=truncate_path(f"read_many_files {', '.join(map(escape_name, paths))}"), problem=problem)
+        reads = tuple(path for intent in intents for path in intent.reads)
+        return Intent(title=truncate_path(f"read_many_files {', '.join(map(escape_name, paths))}"), problem=problem, reads=reads)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         requested = [str(path) for path in args["paths"]]
@@ -318,7 +319,8 @@ def _lines_that_fit(lines: list[str]) -> list[str]:
 def read_intent(workspace: Workspace, tool: str, path: str) -> Intent:
     """The intent of a tool that only reads: what it would read, or why it may not."""
     try:
-        return Intent(title=f"{tool} {truncate_path(workspace.display_path(workspace.resolve(path)))}")
+        real = workspace.resolve(path)
+        return Intent(title=f"{tool} {truncate_path(workspace.display_path(real))}", reads=(real,))
     except ToolRefusal as refused:
         return Intent(title=f"{tool} {truncate_path(escape_name(path))}", problem=refused.message)
 

@@ -73,15 +73,15 @@ class RunShell:
         title = "$ " + escape_hidden(first, one_line=True)
         if len(title) > _TITLE_CHARS or others:
             title = title[: _TITLE_CHARS - 1] + "…"
-        problem = ""
+        problem, directory = "", ""
         try:
-            self._prepare(args)
+            _, directory, _ = self._prepare(args)
         except ToolRefusal as refused:
             problem = refused.message
         preview = escape_hidden(command)
         if args.get("directory"):
             preview = f"{preview}\n(in {escape_hidden(str(args['directory']), one_line=True)})"
-        return Intent(title=title, preview=preview, problem=problem)
+        return Intent(title=title, preview=preview, problem=problem, command=command, directory=directory)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:

@@ -232,13 +232,25 @@ class Intent(msgspec.Struct, frozen=True):
     """The full command, or the diff."""
     writes: tuple[str, ...] = ()
     """Files it would change: absolute paths, symlinks resolved."""
+    reads: tuple[str, ...] = ()
+    """Files and folders it would read, as far as rules may name them: absolute paths, symlinks resolved."""
     scope: str = ""
     """What allowing similar calls covers, if that is less than the whole tool: the host that is fetched from."""
     problem: str = ""
     """Why it cannot work (a path outside the workspace, missing text), if that is already known: then the user is not asked."""
-    guarded: Literal["", "own", "trusted"] = ""
+    guarded: Literal["", "own", "trusted", "grave"] = ""
     """Why it is asked about every time, and no `always` covers it: it writes our own configuration, approvals or logs (own), or a file that
-    makes something else run or is believed later (trusted). Set by the policy."""
+    makes something else run or is believed later (trusted), or it deletes, pushes, publishes or acts outside (grave). Set by the policy."""
+    command: str = ""
+    """The command line as the shell gets it, if it runs one."""
+    directory: str = ""
+    """The folder it is run in: absolute, symlinks resolved."""
+    sandboxed: bool = False
+    """Whether it runs inside a sandbox that holds it in the workspace."""
+    prefix: str = ""
+    """How commands begin that may be allowed together with this one: `pytest`. Set by the policy."""
+    why: str = ""
+    """Why the user is asked, if there is more to say than that the mode asks. Set by the policy."""
 
 
 Show = Callable[[str], None]
@@ -309,6 +321,8 @@ class Allow(msgspec.Struct, frozen=True):
     """The arguments to run instead, as JSON text, if a person edited them."""
     remember: Literal["once", "session", "saved"] = "once"
     """Whether similar calls may run without asking from now on: in this session, or in this folder permanently."""
+    prefix: str = ""
+    """With `remember`: all commands that begin with these words, instead of this one: the `prefix` of the Intent, or a longer one."""
 
 
 class Deny(msgspec.Struct, frozen=True):

@@ -35,6 +35,8 @@ TEXTS = {
     "loop.option_list": "a list or tuple",
     "loop.option_folder": "the path of a folder",
     "loop.option_hooks": "dragoman.hooks.Hooks or a list of them",
+    "loop.option_rule": "a rule: dragoman.rules.allow(…), ask(…) or deny(…)",
+    "loop.option_wrong_rule": "{name}: the rule {rule} cannot be used: {reason}",
     "loop.option_tool": "a tool: a function with @dragoman.tool, or an object with spec, intend and run",
     "loop.option_model": "the name of a model, or a dragoman.Provider",
     "loop.option_store": "a folder for sessions, a store (dragoman.stores), a History or SessionOptions",

@@ -46,6 +46,8 @@ TEXTS = {
     "config_unreadable": "{path} cannot be read: {reason}",
     "project_config_ignored": "{path} is ignored because this folder is not trusted; use it with --trust",
     "not_for_projects": "{key} cannot be set by a project; set it in your own config.toml (dragoman config shows where that is)",
+    "rule_wrong": "the rule {rule} cannot be used: {reason}",
+    "rule_in_option": "{option} {rule}: {reason}",
     "projects_tighten": "a project may not loosen approval from {own} to {value}; use --approval, or set it in your own config.toml",
     "not_toml": "not valid TOML: {reason}",
     "unknown_key": "unknown key {key}{hint}",
@@ -119,15 +121,17 @@ TEXTS = {
     "call_line": "  {title} {outcome}",
     "call_done": "✓ {what}",
     "call_failed": "✗ {why}",
-    "refused_to_model": "{name} needs a person's approval, and nobody can be asked here. Do what you can without it, and say what "
+    "refused_to_model": "{name} needs a person's approval{why}, and nobody can be asked here. Do what you can without it, and say what "
     "you would have done.",
     "refused_nobody": "dragoman: calls that need approval were refused, because nobody can be asked ({count}: {names}); {hint}"
     "dragoman without -p asks you",
     "refused_edits_hint": "--approval auto-edit allows edits, and ",
+    "refused_commands_hint": "--allow allows commands (--allow 'pytest *'), and ",
     "refused_guarded": "dragoman: calls that write Dragoman's own files, or files that make other programs run, were refused, because "
     "nobody can be asked ({count}: {names}); dragoman without -p asks you",
     "refused_mode": "dragoman: {mode} mode only reads, so these calls were refused ({count}: {names}); without --approval {mode} they "
     "would be asked about",
+    "refused_rule": "dragoman: a rule refused these calls ({count}: {names}); dragoman approvals lists the rules",
     "refused_granted": "dragoman: ran without asking, because you saved an approval for this folder ({count}: {names}); dragoman approvals "
     "lists and revokes them",
     "cannot_write": "dragoman: cannot write standard output: {reason}",

@@ -75,6 +75,8 @@ TEXTS = {
     # --- dragoman approvals
     "approval_covers_edits": "all edits inside the workspace",
     "approval_covers_command": "the command: {what}",
+    "approvals_rules": "Rules in force here; each is changed where it stands:",
+    "approval_covers_prefix": "commands that begin with: {what}",
     "approval_covers_tool": "every call of {tool}",
     "approval_covers_scope": "{tool}, for: {what}",
     "approval_origin": "in {folder} · saved {when} · session {session}",

@@ -26,6 +26,8 @@ TEXTS = {
     "providers.keyring_lost": "the key of {service} is no longer in the system's keyring; store it again with dragoman auth add {service}",
     "loop.calls_wait": "{calls} must be decided first, by the program that began this session; `dragoman sessions fork` copies it up to an "
     "entry before, and `/clear` starts afresh",
+    "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here: use "
+    "--approval auto-edit, and name further commands with --allow (docs/rules.md)",
     "loop.budget_exceeded": "stopped: the budget {name}={limit} of a run is used up ({spent} spent); say `go on` to continue with a new "
     "one, or raise budget.{name} in config.toml",
     "loop.budget_too_small": "stopped: {spent} of the budget {name}={limit} of a run is spent, and what comes next takes at least {more}; "

@@ -39,10 +39,13 @@ TEXTS = {
     "repaired": "read as: {repairs}",
     "echoes": "the same call appears in what {tool} returned; somebody else may have written it",
     "will_fail": "this will fail: {problem}",
-    "run_it": "Run it? [y]es once · [a]lways this session · [s]ave for this folder (both: {covers}) · [e]dit · [n]o · [r]efuse with "
-    "a reason (Esc, Ctrl-C: stop the run)",
+    "run_it": "Run it? [y]es once · [a]lways this session · [s]ave for this folder (both: {covers}){begins} · [e]dit · [n]o · "
+    "[r]efuse with a reason (Esc, Ctrl-C: stop the run)",
     "run_it_once": "Run it? [y]es once · [e]dit · [n]o · [r]efuse with a reason (Esc, Ctrl-C: stop the run)",
     "guarded_own": "this changes Dragoman's own files (configuration, approvals, keys or sessions); it is asked about every time",
+    "or_beginning": " · [b] this session, [f] for this folder: commands that begin with `{prefix}`",
+    "asked_because": "asked because {why}",
+    "guarded_grave": "this deletes, publishes or reaches out of here; it is asked about every time",
     "guarded_trusted": "this file makes other programs run, or is believed later; it is asked about every time",
     "covers_edits": "all edits",
     "covers_command": "this exact command",
@@ -73,6 +76,7 @@ TEXTS = {
     "grant_not_saved": "this approval could not be saved ({reason}); it holds until this session ends",
     "mode_plan": "reading only",
     "mode_default": "edits and commands ask first",
+    "mode_auto": "commands run inside the sandbox without asking, and so do edits inside the workspace",
     "mode_auto-edit": "edits inside the workspace run, everything else asks first",
     "no_such_mode": "unknown approval mode {name}; choose from {known}",
     "directory_usage": "/directory lists the directories; /directory add PATH adds one",

@@ -1,0 +1,219 @@
+"""What a command line may do unasked: every command in it only reads, and stays in the workspace; or the user's rules cover it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.base.beneath import is_inside
+from dragoman.base.text import set_of
+from dragoman.base.words import say
+from dragoman.policy.git_folder import find_danger
+from dragoman.policy.read_only_programs import Found, find_reads, is_builtin
+from dragoman.policy.shell_grammar import Commands
+from dragoman.policy.shell_words import ShellWord
+
+MAX_MATCHES = 5_000
+"""A file pattern that may stand for more names is not followed."""
+_MAX_FOLDERS = 16
+_SYSTEM = ("/proc", "/sys", "/dev")
+_SECRET = set_of(
+    ".ssh .gnupg .aws .azure .kube .docker .password-store .netrc _netrc .pgpass .git-credentials .pypirc .npmrc .vault-token keyrings "
+    "id_rsa id_dsa id_ecdsa id_ed25519 .mozilla .thunderbird credentials.json .bash_history .zsh_history"
+)
+
+
+class ReadableFolders(msgspec.Struct, frozen=True):
+    """Where commands run: the folders they may read in, and which files are never read unasked."""
+
+    roots: tuple[str, ...]
+    """Absolute, links resolved."""
+    secret: tuple[str, ...] = ()
+    """Our own files and folders. Whoever searches around one searches it too."""
+
+    def holds(self, path: str) -> bool:
+        return any(is_inside(path, root) for root in self.roots)
+
+
+class CommandStep(msgspec.Struct, frozen=True):
+    """One command of a line, and from which folders it may be started."""
+
+    words: tuple[ShellWord, ...]
+    folders: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(word.text for word in self.words)
+
+
+def steps_of(line: Commands, directory: str, around: ReadableFolders) -> list[CommandStep]:
+    """The commands with their folders: `cd` moves those behind it, as far as it is certain to have worked."""
+    steps: list[CommandStep] = []
+    for words, folders in _walk(line, directory, around):
+        steps.append(CommandStep(words, folders))
+    return steps
+
+
+def _walk(line: Commands, start: str, around: ReadableFolders) -> Sequence[tuple[tuple[ShellWord, ...], tuple[str, ...]]]:
+    """`&&` goes on from where the command before worked, `||` from where it failed, `;` from both. A pipeline moves nobody."""
+    walked: list[tuple[tuple[ShellWord, ...], tuple[str, ...]]] = []
+    worked: frozenset[str] = frozenset((start,))
+    failed: frozenset[str] = frozenset()
+    operator = ";"
+    at = 0
+    while at < len(line.commands):
+        first = at
+        while at < len(line.operators) and line.operators[at] == "|":
+            at += 1
+        begin = worked | failed if operator == ";" else worked if operator == "&&" else failed
+        walked += [(words, tuple(sorted(begin))) for words in line.commands[first : at + 1]]
+        is_alone = first == at
+        words = line.commands[first]
+        moved = frozenset(_moved(words, folder) for folder in begin) if is_alone and words[0].text == "cd" else begin
+        match operator:
+            case "&&":
+                worked, failed = moved, failed | begin
+            case "||":
+                worked, failed = worked | moved, begin
+            case _:
+                worked, failed = moved, begin
+        if len(worked | failed) > _MAX_FOLDERS:
+            worked = failed = frozenset((os.sep,))  # too many to follow: nothing behind it is inside the workspace
+        operator = line.operators[at] if at < len(line.operators) else ";"
+        at += 1
+    return walked
+
+
+def _moved(words: Sequence[ShellWord], folder: str) -> str:
+    return os.path.normpath(os.path.join(folder, words[1].text)) if len(words) == 2 else os.sep
+
+
+def find_doubt(step: CommandStep, around: ReadableFolders, *, given: int = 1) -> str:
+    """Why a command is not run unasked; empty if it only reads, and only in the workspace. The first `given` words may name any file."""
+    name = step.words[0].text
+    if name == "cd":
+        return _doubt_of_cd(step, around)
+    found = find_reads(list(step.texts))
+    if found is None:
+        return say("policy.command_unknown", name=name)
+    if doubt := find_stray_glob(step, found, name):
+        return doubt
+    for folder in step.folders:
+        if not around.holds(folder):
+            return say("policy.command_outside", path=folder)
+        if doubt := _doubt_of_reads(step, found, folder, around, given):
+            return doubt
+    return "" if is_builtin(name) else _doubt_of_program(name, around)
+
+
+def _doubt_of_cd(step: CommandStep, around: ReadableFolders) -> str:
+    """Folders of the workspace, not through links: behind one, `..` means two things."""
+    if len(step.words) != 2 or step.words[1].has_glob or step.words[1].has_tilde or step.words[1].text.startswith("-"):
+        return say("policy.command_cd")
+    target = step.words[1].text
+    if not target or ("CDPATH" in os.environ and not target.startswith(("/", "./", "../"))):
+        return say("policy.command_cd")
+    for folder in step.folders:
+        path = os.path.normpath(os.path.join(folder, target))
+        if not around.holds(path) or _is_secret(path, around):
+            return say("policy.command_outside", path=path)
+        if os.path.realpath(os.path.join(folder, target)) != path:
+            return say("policy.command_cd")
+    return ""
+
+
+def find_stray_glob(step: CommandStep, found: Found, name: str) -> str:
+    """File patterns may stand where files are named, and behind `--name=`: elsewhere the names they stand for would become options."""
+    for at, word in enumerate(step.words):
+        if not word.has_glob:
+            continue
+        is_option = word.text.startswith("--") and "=" in word.text and not any(sign in word.text.partition("=")[0] for sign in "*?[")
+        if name in ("test", "uniq") or (at not in found.paths and not is_option):
+            return say("policy.command_glob", text=word.text)
+    return ""
+
+
+def _doubt_of_reads(step: CommandStep, found: Found, folder: str, around: ReadableFolders, given: int) -> str:
+    for at in found.paths:
+        if at < given or (step.words[0].text == "echo" and not step.words[at].has_glob):
+            continue
+        for path in _paths_of(step.words[at], folder):
+            if path is None:
+                return say("policy.command_glob", text=step.words[at].text)
+            if doubt := _doubt_of_path(path, step.words[0].text, found.goes_deep, around):
+                return doubt
+    if found.goes_deep and not found.paths and (doubt := _doubt_of_path(folder, step.words[0].text, True, around)):
+        return doubt
+    return find_danger(folder, around.roots) if found.is_git else ""
+
+
+def _doubt_of_path(path: str, name: str, goes_deep: bool, around: ReadableFolders) -> str:
+    if not around.holds(path):
+        return say("policy.command_outside", path=path)
+    if _is_secret(path, around):
+        return say("policy.command_secret", path=path)
+    if name == "diff" and os.path.isdir(path):
+        return say("policy.command_folder", path=path)  # it follows the links in it
+    if goes_deep and any(is_inside(each, path) for each in (os.path.realpath(os.path.expanduser("~")), *around.secret)):
+        return say("policy.command_secret", path=path)
+    return ""
+
+
+def _paths_of(word: ShellWord, folder: str) -> Sequence[str | None]:
+    """What a word names, links resolved; None in it: that cannot be told."""
+    if word.text == "-" and not word.has_glob:
+        return ()
+    text = os.path.expanduser(word.text) if word.has_tilde else word.text
+    if not word.has_glob:
+        return (os.path.realpath(os.path.join(folder, text)),)
+    return _expand(text, folder)
+
+
+def _expand(pattern: str, folder: str) -> Sequence[str | None]:
+    """Every name that bash may put in the place of a pattern, and a few more: whatever the exact rules are, none is missing."""
+    parts = pattern.split("/")
+    found = [os.sep if pattern.startswith("/") else folder]
+    for number, part in enumerate(parts):
+        if not part:
+            continue
+        if not any(sign in part for sign in "*?["):
+            found = [os.path.join(each, part) for each in found]
+            continue
+        wanted = "*" if "[" in part or "**" in part else part
+        grown: list[str] = []
+        for each in found:
+            try:
+                names = fnmatch.filter(os.listdir(each), wanted)
+            except OSError:
+                continue
+            if number == 0 and any(name.startswith(("-", "(", "!")) for name in names):
+                return (None,)  # a file whose name is an option
+            grown += [os.path.join(each, name) for name in names]
+            if len(grown) > MAX_MATCHES:
+                return (None,)
+        found = grown
+    # What fits nothing stays as it is written.
+    return [os.path.realpath(each) for each in (*found, os.path.join(folder, pattern))]
+
+
+def _is_secret(path: str, around: ReadableFolders) -> bool:
+    folded = path.lower()
+    if any(is_inside(folded, system) for system in _SYSTEM):
+        return True
+    return not _SECRET.isdisjoint(folded.split("/")) or any(is_inside(path, each) for each in around.secret)
+
+
+def _doubt_of_program(name: str, around: ReadableFolders) -> str:
+    """The program must be one of the system: what PATH finds first may lie in the workspace."""
+    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        if not os.path.isabs(entry):
+            return say("policy.command_path", name=name)
+        candidate = os.path.join(entry, name)
+        if not os.access(candidate, os.X_OK) or os.path.isdir(candidate):
+            continue
+        is_inside_workspace = around.holds(os.path.realpath(candidate)) or around.holds(os.path.realpath(entry))
+        return say("policy.command_path", name=name) if is_inside_workspace else ""
+    return ""

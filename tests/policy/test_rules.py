@@ -1,0 +1,241 @@
+"""Rules that users write: what they fit, how tiers and decisions outrank each other, and how they are written down."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.app.config_tables import RuleTable
+from dragoman.policy.command_rules import is_grave, judge_command, offered_prefix
+from dragoman.policy.commands import ReadableFolders
+from dragoman.policy.judge import Law, MustAsk, judge
+from dragoman.policy.rules import DECISIONS, TIERS, Rule, RuleProblem, Tier, check_rule, fits_host, fits_path, parse_rule, render_rule
+from dragoman.rules import allow, ask, deny
+from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.messages import ToolSpec
+
+AROUND = ReadableFolders(("/w",))
+SHELL = ToolSpec("run_shell", "", kind="execute")
+EDIT = ToolSpec("write_file", "", kind="edit")
+FETCH = ToolSpec("web_fetch", "", kind="fetch")
+READ = ToolSpec("read_file", "", kind="read", read_only=True)
+SEARCH = ToolSpec("google_web_search", "", kind="search", read_only=True)
+ORDER = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def decision(command: str, *rules: Rule) -> str:
+    return judge_command(command, "/w", rules, AROUND).decision
+
+
+def verdict(spec: ToolSpec, intent: Intent, *rules: Rule, mode: Any = "default", **law: Any) -> str:
+    found = judge(spec, intent, mode, law=Law(tuple(rules), ("/w",), **law))
+    return "allow" if isinstance(found, Allow) else "ask" if isinstance(found, MustAsk) else "deny"
+
+
+# --- commands
+
+
+@pytest.mark.parametrize(
+    ("rule", "covered", "not_covered"),
+    [
+        (
+            "make test",
+            ["make test", "make test 2>&1 | tail -3", "cd sub && make test"],
+            ["make", "make test x", "make tests", "make test; rm x"],
+        ),
+        ("pytest *", ["pytest", "pytest -q tests/x.py", "pytest 'a b'"], ["./pytest", "pytester", "X=1 pytest", "pytest $X", "pytest > f"]),
+        ("npm run build*", ["npm run build", "npm run build:dev"], ["npm run build x", "npm run"]),
+        ("git commit *", ["git commit -m 'x y'", "git commit"], ["git -c a=b commit", "git commitx"]),
+        ("git log *", [], ["git logout", "git log --output=PWN", "git log --ext-diff"]),
+        ("find . -exec *", ["find . -exec ls"], ["find . -delete"]),
+        ("sed -n *", ["sed -n 1,3p a"], ["sed -n 'w PWN' a", "sed -n 1e\\ x a"]),
+    ],
+)
+def test_which_commands_a_rule_allows(rule: str, covered: list[str], not_covered: list[str]) -> None:
+    for command in covered:
+        assert decision(command, allow(rule)) == "allow", command
+    for command in not_covered:
+        assert decision(command, allow(rule)) == "ask", command
+
+
+def test_a_refusal_covers_whatever_begins_so() -> None:
+    for command in ("git push", "git push -f origin", "ls && git push", "cd x; git push"):
+        assert decision(command, allow("git *"), allow("git push *"), deny("git push")) == "deny"
+    assert decision("git pushx", deny("git push")) == "ask"
+
+
+def test_a_question_outranks_what_only_reads_and_an_allowance_of_the_same_tier() -> None:
+    assert decision("ls", ask("ls")) == "ask"
+    assert decision("make x", allow("make *"), ask("make x")) == "ask"
+    assert decision("make y", allow("make *"), ask("make x")) == "allow"
+
+
+def tiered(text: str, what: Any, tier: Tier) -> Rule:
+    return parse_rule(text, what, tier=tier)
+
+
+def test_a_higher_tier_outranks_a_lower_one_but_not_its_refusal() -> None:
+    assert decision("make x", tiered("make *", "ask", "user"), tiered("make *", "allow", "flag")) == "allow"
+    assert decision("make x", tiered("make *", "ask", "admin"), tiered("make *", "allow", "flag")) == "ask"
+    assert decision("make x", tiered("make *", "deny", "project"), tiered("make *", "allow", "admin")) == "deny"
+
+
+# --- other tools
+
+
+def test_rules_for_other_tools_go_by_resolved_paths_and_hosts() -> None:
+    inside = Intent(writes=("/w/src/deep/a.py",))
+    assert verdict(EDIT, inside, allow("edit src/**")) == "allow"
+    assert verdict(EDIT, inside, allow("write_file src/**")) == "allow"
+    assert verdict(EDIT, Intent(writes=("/w/src/a.py", "/w/b.py")), allow("edit src/**")) == "ask", "both must fit"
+    assert verdict(EDIT, Intent(writes=("/w/src/a.py", "/w/b.py")), deny("edit src/**"), mode="auto-edit") == "deny", "one is enough"
+    assert verdict(EDIT, Intent(writes=("/w/src/.git/config",)), allow("edit src/**")) == "ask", "what is guarded asks"
+    assert verdict(FETCH, Intent(scope="docs.example.org"), allow("web_fetch example.org")) == "allow"
+    assert verdict(FETCH, Intent(scope="example.org.evil.test"), allow("web_fetch example.org")) == "ask"
+    assert verdict(ToolSpec("deploy", ""), Intent(), allow("deploy")) == "allow"
+    assert (
+        verdict(ToolSpec("read_file", "", kind="read", read_only=True), Intent(reads=("/w/keys/a",)), deny("read_file keys/**")) == "deny"
+    )
+    assert verdict(SHELL, Intent(command="ls", directory="/w"), deny("run_shell")) == "deny"
+
+
+def test_no_rule_makes_plan_mode_do_anything() -> None:
+    assert verdict(SHELL, Intent(command="make"), allow("make"), mode="plan") == "deny"
+    assert verdict(EDIT, Intent(writes=("/w/a",)), allow("edit **"), mode="plan") == "deny"
+
+
+# --- modes
+
+
+def test_sandboxed_commands_run_unasked_in_auto_and_by_a_setting_elsewhere() -> None:
+    boxed = Intent(command="curl x | sh > out", directory="/w", sandboxed=True)
+    assert verdict(SHELL, boxed, mode="auto") == "allow"
+    assert verdict(SHELL, boxed) == "ask"
+    assert verdict(SHELL, boxed, run_sandboxed=True) == "allow"
+    assert verdict(SHELL, msgspec.structs.replace(boxed, sandboxed=False), mode="auto") == "ask"
+    assert verdict(SHELL, boxed, deny("touch"), mode="auto") == "ask", "a refusal may be about something that cannot be read"
+    assert verdict(SHELL, boxed, deny("curl"), mode="auto") == "deny"
+    assert verdict(SHELL, msgspec.structs.replace(boxed, guarded="own"), mode="auto") == "ask"
+
+
+def test_in_auto_our_own_tools_reach_listed_hosts_alone() -> None:
+    assert verdict(FETCH, Intent(scope="docs.python.org"), mode="auto", hosts=("python.org",)) == "allow"
+    assert verdict(FETCH, Intent(scope="python.org.evil.test"), mode="auto", hosts=("python.org",)) == "ask"
+    assert verdict(SEARCH, Intent(), mode="auto") == "ask"
+    assert verdict(SEARCH, Intent(), allow("web_search"), mode="auto") == "allow"
+    assert verdict(SEARCH, Intent()) == "allow"
+
+
+@pytest.mark.parametrize("host", ["docs.python.org.evil.test", "evil.test", "xdocs.python.org", ""])
+def test_a_host_fits_itself_and_those_below_it(host: str) -> None:
+    assert not fits_host("docs.python.org", host)
+    assert fits_host("python.org", "DOCS.python.org.")
+
+
+# --- what is offered
+
+
+@pytest.mark.parametrize(
+    ("words", "prefix"),
+    [("pytest -q x", "pytest"), ("npm run build", "npm run build"), ("git commit -m x", "git commit"), ("cargo test --all", "cargo test"),
+     ("python x.py", ""), ("bash x.sh", ""), ("rm x", ""), ("git push", ""), ("npm publish", ""), ("npm install x", ""),
+     ("sed -i s/a/b/ f", ""),
+     ("/tmp/x/run", ""), ("env pytest", ""), ("cargo -q test", ""), ("make -C x", "")],
+)  # fmt: skip
+def test_what_may_be_allowed_together_is_offered_by_how_it_begins(words: str, prefix: str) -> None:
+    assert offered_prefix([words.split()]) == prefix
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm -rf x", "git push", "npm publish", "sudo x", "ls && rm x", "find . -delete", "curl x | sh", "x=$(rm y)", "env rm x",
+    "npm run deploy",
+     "bash -c 'rm x'", "git reset --hard", "/bin/rm x", "if true; then rm x; fi", "twine upload d", "docker run x"],
+)  # fmt: skip
+def test_what_deletes_publishes_or_reaches_out_is_never_offered_as_always(command: str) -> None:
+    assert is_grave(command)
+    found = judge(SHELL, Intent(command=command, directory="/w"), "default", law=Law(folders=("/w",)))
+    assert isinstance(found, MustAsk)
+    assert found.view.guarded == "grave"
+    assert not found.view.prefix
+
+
+# --- written down
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (Rule("allow", "* x"), "any program"),
+        (Rule("allow", 'make "x'), "not closed"),
+        (Rule("allow", ""), "empty"),
+        (Rule("deny", "a\u202eb"), "cannot be seen"),
+        (Rule("allow", "git log *", match=("git logout",)), "git logout"),
+        (Rule("deny", "git", no_match=("git status",)), "git status"),
+        (Rule("deny", "src/**", "edit", match=("lib/x",)), "lib/x"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_says_why(rule: Rule, said: str) -> None:
+    with pytest.raises(RuleProblem, match=said.replace("*", r"\*")):
+        check_rule(rule)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [("src/**", "src/a/b", True), ("src/**", "src", True), ("src/**", "srcx", False), ("**/*.py", "a.py", True), ("**/*.py", "x/y/a.py",
+    True),
+     ("*.py", "x/a.py", False), ("./a", "a", True), ("a?c", "abc", True), ("a?c", "a/c", False)],
+)  # fmt: skip
+def test_paths(pattern: str, path: str, fits: bool) -> None:
+    assert fits_path(pattern, path) is fits
+
+
+WORDS = st.sampled_from(["make", "make x", "make *", "ls", "ls *", "git push", "git *", "touch", "pytest *", "npm run *", "rm -rf *"])
+RULES = st.builds(parse_rule, WORDS, st.sampled_from(DECISIONS), tier=st.sampled_from(TIERS))
+COMMANDS = st.sampled_from(
+    ["make", "make x y", "ls -la", "git push", "git status", "touch a", "pytest", "ls && make", "ls; rm -rf x", "$(make)", "a | b"]
+)
+
+
+@given(COMMANDS, st.lists(RULES, max_size=6), WORDS, st.sampled_from(TIERS))
+def test_adding_a_refusal_never_allows_more(command: str, rules: list[Rule], text: str, tier: Tier) -> None:
+    added = parse_rule(text, "deny", tier=tier)
+    assert ORDER[decision(command, *rules, added)] >= ORDER[decision(command, *rules)]
+
+
+@given(COMMANDS, st.lists(RULES, max_size=6), st.lists(RULES, max_size=4))
+def test_a_project_never_loosens(command: str, rules: list[Rule], more: list[Rule]) -> None:
+    project = [msgspec.structs.replace(rule, tier="project") for rule in more]
+    others = [rule for rule in rules if rule.tier != "project"]
+    assert ORDER[decision(command, *others, *project)] >= ORDER[decision(command, *others)]
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=20)
+
+
+@given(
+    st.builds(
+        Rule, st.sampled_from(DECISIONS), TEXT, TEXT, TEXT, st.lists(TEXT, max_size=3).map(tuple), st.lists(TEXT, max_size=3).map(tuple)
+    )
+)
+def test_a_rule_that_is_written_down_is_read_back(rule: Rule) -> None:
+    (table,) = tomllib.loads(render_rule(rule))["rules"]["rule"]
+    assert Rule(**msgspec.structs.asdict(msgspec.convert(table, RuleTable))) == rule
+
+
+@given(WORDS, st.sampled_from(DECISIONS))
+def test_the_short_form_is_read_back(text: str, what: Any) -> None:
+    rule = parse_rule(text, what)
+    assert parse_rule(rule.text, what) == rule
+
+
+def test_no_rule_reads_a_denied_command_wrongly(tmp_path: Path) -> None:
+    found = judge(SHELL, Intent(command="touch x", directory="/w"), "default", law=Law((deny("touch", reason="not here"),), ("/w",)))
+    assert isinstance(found, Deny)
+    assert "not here" in found.reason

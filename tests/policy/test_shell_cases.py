@@ -1,0 +1,196 @@
+"""Hostile commands through an agent and a real bash: the user is asked with the whole command, says no, and nothing has happened."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import make_agent
+from dragoman.policy.grants import Grants
+from dragoman.policy.judge import grant_key
+from dragoman.rules import Rule, allow, deny
+from dragoman.testing import ScriptedProvider
+from dragoman.tools.output import Outputs
+from dragoman.tools.shell import RunShell
+from dragoman.tools.workspace import Workspace
+from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.messages import ToolCall
+from system_parts import require_program
+
+LISTED = "echo ls cat grep git test printf head find sed sort uniq true"
+
+
+def listed() -> list[Rule]:
+    return [allow(f"{name} *") for name in LISTED.split()] + [allow(name) for name in LISTED.split()]
+
+
+def try_command(command: str, workspace: Path, *, answer: Allow | Deny | None = None, **options: Any) -> tuple[list[str], str]:
+    """Which commands were asked about, and what the model was told."""
+    require_program("bash")
+    asked: list[str] = []
+
+    async def ask(call: ToolCall, intent: Intent) -> Allow | Deny:
+        asked.append(intent.command)
+        return answer or Deny("no")
+
+    async def run() -> str:
+        provider = ScriptedProvider(f"call: run_shell {json.dumps({'command': command})}\n---\ntext: I see.")
+        async with make_agent(provider, workspace=workspace, builtin=["run_shell"], ask=ask, describe=False, **options) as agent:
+            await agent.run("go")
+            return str(provider.requests[-1].messages)
+
+    return asked, asyncio.run(run())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    work = tmp_path.resolve() / "work"
+    work.mkdir()
+    (work / "f").write_text("x\n")
+    return work
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat <<EOF\n`touch PWN`\nEOF",
+        "echo $[ x='a[$(touch PWN)]', x ]",
+        "echo $((a[$(touch PWN)]))",
+        "test -v 'a[$(touch PWN)]'",
+        "printf -v 'a[$(touch PWN)]' x",
+        "printf '%n' 'a[$(touch PWN)]'",
+        "sed -n '1e touch PWN' f",
+        "sed 's/x/touch PWN/e' f",
+        "sed 'w PWN' f",
+        "find . -name f -exec touch PWN \\;",
+        "find . -fprint PWN",
+        "sort -o PWN f",
+        "uniq f PWN",
+        "git log &&& touch PWN",
+        "echo 'touch PWN",
+        "git logout",
+        "git -c alias.log='!touch PWN' log",
+        "git log --output=PWN",
+        "ls; touch PWN",
+        "ls\ntouch PWN",
+        "X=1 touch PWN",
+        "./ls",
+        "l\\s; t\\ouch PWN",
+        "echo hi > PWN",
+        "[ -f f ] && touch PWN",
+        "grep -f ~/.ssh/id_rsa f",
+        "echo " + "x" * 70_000 + " $(touch PWN)",
+    ],
+)
+def test_what_is_hidden_in_listed_programs_is_asked_about(command: str, folder: Path) -> None:
+    (folder / "ls").write_text("#!/bin/sh\ntouch PWN\n")
+    (folder / "ls").chmod(0o755)
+    asked, told = try_command(command, folder, rules=listed())
+    assert asked == [command] or "bytes long" in told
+    assert not (folder / "PWN").exists()
+
+
+def test_a_refusal_is_found_behind_sixty_others_whatever_the_mode(folder: Path) -> None:
+    command = "true && " * 60 + "touch PWN"
+    asked, told = try_command(
+        command, folder, rules=[*listed(), deny("touch", reason="we make no files")], approval="auto-edit", answer=Allow()
+    )
+    assert asked == []
+    assert "we make no files" in told
+    assert not (folder / "PWN").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["$(touch PWN)", "if true; then touch PWN; fi", "/usr/bin/touch PWN", "env touch PWN", "bash -c 'touch PWN'", "sudo -n touch PWN",
+     "find . -exec touch PWN \\;", "echo `touch PWN`", "f() { touch PWN; }; f", "(touch PWN)", "xargs touch PWN", "t'ou'ch PWN"],
+)  # fmt: skip
+def test_a_refusal_is_found_in_what_cannot_be_read(command: str, folder: Path) -> None:
+    asked, _ = try_command(command, folder, rules=[deny("touch")], answer=Allow())
+    assert asked == []
+    assert not (folder / "PWN").exists()
+
+
+@pytest.mark.parametrize("command", ["ls", "cat f", "grep -n x f | head -3", "cd sub && cat ../f", "ls 2>/dev/null || echo none"])
+def test_what_only_reads_runs_unasked(command: str, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    asked, told = try_command(command, folder)
+    assert asked == []
+    assert "exitCode" in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cat ../out.txt", "cat /etc/passwd", "cat ~/.ssh/id_rsa", "cat /proc/self/environ", "cat link", "cd .. && ls", "grep -r x ~",
+    "ls *ink",
+     "cd .. ; cat out.txt", "cd sub || cat ../../out.txt", "cat .ssh/key", "echo ../*", "echo /etc/*", "head -1 linkdir/out.txt",
+     "tail -f f",
+     "git diff /etc/passwd f"],
+)  # fmt: skip
+def test_what_leaves_the_workspace_or_reads_secrets_asks(command: str, folder: Path) -> None:
+    (folder.parent / "out.txt").write_text("secret\n")
+    (folder / "link").symlink_to("../out.txt")
+    (folder / "linkdir").symlink_to("..")
+    (folder / "sub").mkdir()
+    (folder / ".ssh").mkdir()
+    asked, told = try_command(command, folder)
+    assert asked == [command]
+    assert "secret" not in told.replace("holds secrets", "")
+
+
+def test_a_program_of_the_workspace_does_not_pass_for_the_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "ls").write_text("#!/bin/sh\ntouch PWN\n")
+    (folder / "bin" / "ls").chmod(0o755)
+    for path in (f"{folder}/bin:/usr/bin", ".:/usr/bin", ":/usr/bin"):
+        monkeypatch.setenv("PATH", path)
+        asked, _ = try_command("ls", folder)
+        assert asked == ["ls"]
+
+
+def test_without_the_parser_every_command_asks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "tree_sitter", None)
+    assert try_command("ls", folder)[0] == ["ls"]
+
+
+def test_the_reason_is_told_to_the_model_where_nobody_can_be_asked(folder: Path) -> None:
+    async def run() -> str:
+        provider = ScriptedProvider('call: run_shell {"command": "make all > log"}\n---\ntext: I see.')
+        async with make_agent(provider, workspace=folder, builtin=["run_shell"], describe=False) as agent:
+            await agent.run("go")
+            return str(provider.requests[-1].messages)
+
+    assert "it reads from or writes to a file" in asyncio.run(run())
+
+
+def test_a_grant_covers_the_command_and_not_what_looks_like_it(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    tool = RunShell(Workspace(folder), Outputs(str(folder / "outputs"), 1000, has_tool=lambda name: True))
+
+    def key(**args: str) -> str:
+        return grant_key(tool.spec, tool.intend(args))
+
+    assert key(command="pwd", directory="sub") != key(command="pwd\n(in sub)")
+    assert key(command="echo \x07") != key(command="echo <U+0007>")
+    assert key(command="make") == "run_shell make", "what was saved before still holds"
+
+
+def test_a_beginning_that_was_allowed_covers_what_begins_so(folder: Path) -> None:
+    grants = Grants()
+    asked, _ = try_command("make all", folder, grants=grants, answer=Allow(remember="session", prefix="make all"))
+    assert asked == ["make all"]
+    assert grants.keys == {"run_shell* make all"}
+    assert try_command("make all y=1 | tail -1", folder, grants=grants)[0] == []
+    for other in ("make ally", "make", "make all > PWN", "make all; rm f"):
+        assert try_command(other, folder, grants=grants)[0] == [other]
+
+
+def test_a_beginning_that_was_not_offered_is_not_granted(folder: Path) -> None:
+    grants = Grants()
+    try_command("python3 -V", folder, grants=grants, answer=Allow(remember="session", prefix="python3"))
+    assert grants.keys == {"run_shell python3 -V"}
