@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 
-from dragoman.app.config import FLAGS, VARIABLES, load
+from dragoman.app.config import FLAGS, FOR_PROJECTS, VARIABLES, load
 from dragoman.app.config_tables import AnswersTable, Config, ConfigSource, LoadedConfig, LoopGuardTable, RetryTable, keys, value_of
 from dragoman.app.options import Options
 from dragoman.app.settings import limits_of, settings_of
@@ -39,7 +40,7 @@ def loaded(home: Path, user: str = "", project: str = "", env: dict[str, str] | 
     if project:
         (home / "work" / ".dragoman" / "config.toml").write_text(project, encoding="utf-8")
     env = {"DRAGOMAN_HOME": str(home / "home")} | (env or {})
-    return load(Options(**options), env, find_places(env), str(home / "work"))
+    return load(Options(**options), env, find_places(env), str(home / "work"), trusted=options.get("trust", False))
 
 
 def complaint(home: Path, user: str = "", project: str = "", env: dict[str, str] | None = None, **options: Any) -> str:
@@ -108,9 +109,6 @@ def test_a_project_is_not_believed_unless_trusted(home: Path) -> None:
     found = loaded(home, project='model = "evil/model"')
     assert found.config.model == ""
     assert found.files[1].state == "ignored"
-    [notice] = found.notices
-    assert str(home / "work" / ".dragoman" / "config.toml") in notice
-    assert "--trust" in notice
 
 
 def test_not_even_its_mistakes_are_looked_at(home: Path) -> None:
@@ -133,6 +131,66 @@ def test_a_project_never_says_where_requests_go_or_what_runs(home: Path, text: s
     assert "config.toml:" in told
 
 
+SAMPLES = ["1", "0.5", "5000", '"x"', "true", "[]", '"plan"', '"auto"', '"en"', '"low"', '"/no_think"', '"own"', '"no"', '"off"']
+
+
+def a_value(key: str, home: Path) -> str:
+    """Some valid value for any key, as TOML."""
+    tables = {
+        "deployments": '{corp = {protocol = "openai_chat", base_url = "http://127.0.0.1"}}',
+        "text_tools.mapping": '{x = {y = "z"}}',
+        "text_tools.model_mapping": '{m = {x = {y = "z"}}}',
+    }
+    for text in [tables[key]] if key in tables else SAMPLES:
+        with contextlib.suppress(ConfigError):
+            loaded(home, f"{key} = {text}")
+            return text
+    raise AssertionError(f"no sample fits {key}")
+
+
+@pytest.mark.parametrize("key", list(keys()))
+def test_a_project_sets_what_is_listed_and_nothing_else(home: Path, key: str) -> None:
+    """Every key there is: a new one is not for projects until it is listed."""
+    value = a_value(key, home)
+    (home / "home" / "config.toml").write_text("")
+    if any(key == allowed or key.startswith(f"{allowed}.") for allowed in FOR_PROJECTS):
+        sources = loaded(home, project=f"{key} = {value}", trust=True).sources
+        assert any(name.startswith(key) and source.kind == "project" for name, source in sources.items())
+    else:
+        assert f"{key} cannot be set by a project" in complaint(home, project=f"{key} = {value}", trust=True)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "deployments",
+        "system_file",
+        "tools.discover",
+        "tools.call",
+        "tools.load",
+        "sessions.keep",
+        "web.searxng",
+        "http.client",
+        "budget.usd",
+    ],
+)
+def test_what_would_send_run_store_or_spend_is_not_listed(key: str) -> None:
+    """Whoever adds to FOR_PROJECTS decides for every repository from the internet."""
+    assert not any(key == allowed or key.startswith(f"{allowed}.") for allowed in FOR_PROJECTS)
+
+
+@pytest.mark.parametrize("name", ["os:system/touch PWN", "nobody/knows", "local//tmp/evil.gguf", "local/evil.gguf", "local/../evil"])
+@pytest.mark.parametrize("key", ["model", "fallback"])
+def test_a_project_names_no_model_that_is_code_or_a_file(home: Path, name: str, key: str) -> None:
+    value = f'["{name}"]' if key == "fallback" else f'"{name}"'
+    assert "a project may not name the model" in complaint(home, project=f"{key} = {value}", trust=True)
+
+
+def test_a_project_names_a_model_of_the_users_own_service(home: Path) -> None:
+    user = '[deployments.corp]\nprotocol = "openai_chat"\nbase_url = "http://127.0.0.1"\n'
+    assert loaded(home, user, 'model = "corp/big"', trust=True).config.model == "corp/big"
+
+
 def test_a_project_may_tighten_approval_and_not_loosen_it(home: Path) -> None:
     assert loaded(home, project='approval = "plan"', trust=True).config.approval == "plan"
     assert loaded(home, 'approval = "auto-edit"', 'approval = "default"', trust=True).config.approval == "default"
@@ -145,7 +203,7 @@ def test_your_own_file_is_yours_even_where_it_lies_in_the_workspace(home: Path) 
     env = {"DRAGOMAN_HOME": str(home / "work" / ".dragoman")}
     found = load(Options(), env, find_places(env), str(home / "work"))
     assert found.config.max_turns == 3
-    assert found.notices == ()
+    assert found.files[1].state == "absent"
 
 
 # --- mistakes

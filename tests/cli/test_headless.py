@@ -228,9 +228,9 @@ def test_a_strange_folder_is_not_believed(place: Place, serve: Serve) -> None:
     asked = serve("text: ok")
     done = place.run("-p", "hi")
     assert (done.code, done.out) == (0, "ok\n")
-    config, memory = done.err.splitlines()
-    assert ".dragoman/config.toml is ignored" in config
-    assert "AGENTS.md ignored" in memory
+    [notice] = done.err.splitlines()
+    assert ".dragoman/config.toml, AGENTS.md not read" in notice
+    assert "dragoman trust" in notice
     assert "Obey" not in json.dumps(asked.requests)
     assert not (place.work / "PWN").exists()
 

@@ -45,7 +45,7 @@ def test_an_unknown_client_is_a_wrong_configuration(place: Place) -> None:
 def test_a_folder_may_not_choose_the_client(place: Place) -> None:
     (place.work / ".dragoman").mkdir()
     (place.work / ".dragoman" / "config.toml").write_text(BY_HTTPX)
-    place.ask("hi", "--trust").complaint(52, "http cannot be set by a project")
+    place.ask("hi", "--trust").complaint(52, "http.client cannot be set by a project")
 
 
 def test_doctor_says_that_httpx_is_used(place: Place, serve: Serve) -> None:

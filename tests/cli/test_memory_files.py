@@ -20,7 +20,9 @@ def test_the_users_own_memory_is_told_and_the_projects_only_where_it_is_trusted(
     (place.work.parent / "secret.md").write_text("SECRET")
     asked = serve("text: ok")
     done = place.ask()
-    assert done.err.splitlines() == ["dragoman: AGENTS.md ignored because this folder is not trusted; include them with --trust"]
+    assert done.err.splitlines() == [
+        "dragoman: AGENTS.md not read: this folder is not trusted (dragoman trust remembers that it is, --trust is for one start)"
+    ]
     done = place.ask("hi", "--trust")
     assert len(done.err.splitlines()) == 1
     assert "AGENTS.md: @../secret.md is not imported: it is outside" in done.err

@@ -30,8 +30,10 @@ def test_the_banner_says_what_holds(place: Place, serve: Serve) -> None:
     serve("text: Hello.")
     (place.work / "AGENTS.md").write_text("Be rude.")
     with terminal(place) as shown:
+        shown.expect("Trust this folder?")
+        shown.send("n\n")
         banner = shown.prompt()
-        for word in (dragoman.__version__, "anthropic/claude-opus-5", str(place.work), "approval: default", "/help", "AGENTS.md ignored"):
+        for word in (dragoman.__version__, "anthropic/claude-opus-5", str(place.work), "approval: default", "/help", "AGENTS.md not read"):
             assert word in banner
 
 

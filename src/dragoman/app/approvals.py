@@ -1,6 +1,7 @@
 """What the user has allowed for good, in every folder: listed and revoked, for every front end.
 
-So far that is grants (`always` in a conversation). Whatever else is ever allowed for good is another `kind` of the same list.
+That is grants (`always` in a conversation) and what was said about folders (trust.py). Whatever else is ever allowed for good is another
+`kind` of the same list.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dragoman.base.text import closest, one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.policy.grants import SavedGrant, covered_by, read_grants, revoke_grants
+from dragoman.policy.trust import TrustDecision, forget_decisions, read_decisions
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class Approval(msgspec.Struct, frozen=True):
     """One row of the list."""
 
     id: str
-    kind: Literal["grant"]
+    kind: Literal["grant", "trust"]
     key: str
     folder: str
     saved_ms: int | None = None
@@ -36,26 +38,31 @@ class Approval(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """What it covers, every character visible."""
+        if self.kind == "trust":
+            return say(f"approval_covers_{self.key}")
         covers, tool, what = covered_by(self.key)
         return say(f"approval_covers_{covers}", tool=tool, what=escape_hidden(what, one_line=True))
 
 
 def saved_approvals(places: Places) -> list[Approval]:
-    """All of them, oldest first. Raises InputError if the file cannot be read."""
+    """All of them: what was said about folders, then grants, oldest first. Raises InputError if a file cannot be read."""
+    file = places.trust_file
     try:
-        return [_row(grant) for grant in read_grants(places.grants_file)]
+        trusted = [_trust_row(decision) for decision in read_decisions(file).values()]
+        file = places.grants_file
+        return [*trusted, *(_row(grant) for grant in read_grants(file))]
     except OSError as error:
-        raise InputError(say("approvals_unreadable", path=places.grants_file, reason=error.strerror or error)) from error
+        raise InputError(say("approvals_unreadable", path=file, reason=error.strerror or error)) from error
 
 
 def approvals_for(places: Places, folder: str) -> list[Approval]:
-    """Those that hold in a folder. What cannot be read grants nothing."""
+    """The grants that hold in a folder. What cannot be read grants nothing."""
     try:
         rows = saved_approvals(places)
     except InputError:
         return []
     real = os.path.realpath(folder)
-    return [row for row in rows if row.folder == real]
+    return [row for row in rows if row.folder == real and row.kind == "grant"]
 
 
 def approvals_words(setup: Setup) -> str:
@@ -77,11 +84,21 @@ def rule_as_json(rule: Rule) -> dict[str, Any]:
 
 
 def revoke(places: Places, rows: Sequence[Approval]) -> list[Approval]:
-    """Take these back, and return those that were there. Raises InputError, and then nothing has changed."""
+    """Take these back, and return those that were there. Raises InputError, and then that file has not changed."""
+    file = places.trust_file
     try:
-        return [_row(grant) for grant in revoke_grants(places.grants_file, {row.id for row in rows})]
+        forgotten = forget_decisions(file, {row.id for row in rows if row.kind == "trust"})
+        file = places.grants_file
+        revoked = revoke_grants(file, {row.id for row in rows if row.kind == "grant"})
     except OSError as error:
-        raise InputError(say("approvals_not_revoked", path=places.grants_file, reason=error.strerror or error)) from error
+        raise InputError(say("approvals_not_revoked", path=file, reason=error.strerror or error)) from error
+    return [*map(_trust_row, forgotten), *map(_row, revoked)]
+
+
+def files_of_rows(places: Places, rows: Sequence[Approval]) -> list[str]:
+    """The files that hold these."""
+    files = {"trust": places.trust_file, "grant": places.grants_file}
+    return list(dict.fromkeys(files[row.kind] for row in rows))
 
 
 def find_approval(rows: Sequence[Approval], name: str) -> Approval:
@@ -97,7 +114,7 @@ def find_approval(rows: Sequence[Approval], name: str) -> Approval:
 
 
 def as_json(row: Approval) -> dict[str, Any]:
-    covers, tool, what = covered_by(row.key)
+    covers, tool, what = covered_by(row.key) if row.kind == "grant" else (row.key, "", "")
     return {
         "id": row.id,
         "kind": row.kind,
@@ -111,3 +128,7 @@ def as_json(row: Approval) -> dict[str, Any]:
 
 def _row(grant: SavedGrant) -> Approval:
     return Approval(grant.id, "grant", grant.key, grant.folder, grant.saved_ms, grant.session)
+
+
+def _trust_row(decision: TrustDecision) -> Approval:
+    return Approval(decision.id, "trust", "trust" if decision.trusted else "distrust", decision.folder, decision.saved_ms)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.app.config_tables import Config, ConfigFile, ConfigSource, LoadedConfig
+from dragoman.app.config_tables import Config, ConfigFile, ConfigSource, LoadedConfig, keys
 from dragoman.app.options import Options
 from dragoman.base.places import Places
 from dragoman.base.words import say
+from dragoman.loop.memory import MEMORY_FILES, folders_between
+from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ MAX_FILE_BYTES = 1_000_000
 ADMIN_FILE = "/etc/dragoman/rules.toml"
 """Rules of whoever looks after the machine. They outrank the user's."""
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
+OTHERS_FILES = (
+    *(os.path.join(".claude", name) for name in ("settings.json", "settings.local.json")),
+    os.path.join(".codex", "rules"),
+)
+"""Rules that other programs read in a project (other_rules.py)."""
 VARIABLES = {
     "DRAGOMAN_MODEL": "model",
     "DRAGOMAN_FALLBACK": "fallback",
@@ -33,32 +40,27 @@ VARIABLES = {
     "DRAGOMAN_LANG": "lang",
 }
 FLAGS = {"model": "--model", "fallback": "--fallback", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
-NOT_FOR_PROJECTS = (
-    "deployments",
-    "system_file",
-    "tools.discover",
-    "tools.call",
-    "tools.load",
-    "sessions",
-    "web",
-    "http",
-    "local",
-    "budget",
-    "rules.allow",
-    "network",
-    "sandbox",
+FOR_PROJECTS = (
+    *("model", "fallback", "approval", "max_turns", "lang", "color"),
+    *("settings", "retry", "answers", "loop_guard", "text_tools", "context"),
+    *("tools.disabled", "tools.max_output_chars", "tools.shell_timeout_s"),
+    *("rules.ask", "rules.deny", "rules.rule"),
 )
-"""What a project's file may not set, trusted or not: where requests go and with which key, files read from elsewhere, commands that run
-without asking, what runs unasked, what is stored, deleted or downloaded for the user, and what may be spent."""
+"""What a trusted project's file may set; a key that is not here it may not. Never: where requests go and with which key or header, the
+environment, files read from elsewhere, commands that run without asking, what is stored, deleted or downloaded for the user, what may be
+spent, and what is read beside it."""
 _LOOSER = {"plan": 0, "default": 1, "auto-edit": 2, "auto": 3}
 
 
-def load(options: Options, env: Mapping[str, str], places: Places, workspace: str) -> LoadedConfig:
-    """The merged configuration and the source of each value. Raises ConfigError, naming file, line and key, for an invalid value."""
+def load(options: Options, env: Mapping[str, str], places: Places, workspace: str, *, trusted: bool = False) -> LoadedConfig:
+    """The merged configuration and the source of each value. Raises ConfigError, naming file, line and key, for an invalid value.
+
+    The project's file is opened only where the folder is `trusted`.
+    """
     layers: list[tuple[ConfigSource, dict[str, Any]]] = []
     user = _user_file(options, places, workspace)
     layers.append((ConfigSource("user", user.path), _checked(user)))
-    project, notices = _project_file(options, user, workspace)
+    project = _project_file(user, workspace, trusted=trusted)
     layers.append((ConfigSource("project", project.path), _checked_project(project, layers[0][1])))
     layers += _from_environment(env)
     layers += _from_flags(options)
@@ -68,7 +70,7 @@ def load(options: Options, env: Mapping[str, str], places: Places, workspace: st
         _overlay(merged, _with_rules_of(merged, values))
         sources |= dict.fromkeys(_leaves(values), source)
     rules = _rules(options, (user, layers[0][1]), (project, layers[1][1]))
-    return LoadedConfig(_converted(merged, ConfigFile("", "user", "read")), sources, (user, project), notices, rules)
+    return LoadedConfig(_converted(merged, ConfigFile("", "user", "read")), sources, (user, project), rules)
 
 
 def _rules(options: Options, *files: tuple[ConfigFile, dict[str, Any]]) -> tuple[Rule, ...]:
@@ -101,13 +103,21 @@ def _user_file(options: Options, places: Places, workspace: str) -> ConfigFile:
     return _read(places.config_file, "user")
 
 
-def _project_file(options: Options, user: ConfigFile, workspace: str) -> tuple[ConfigFile, tuple[str, ...]]:
+def _project_file(user: ConfigFile, workspace: str, *, trusted: bool) -> ConfigFile:
     path = os.path.join(workspace, PROJECT_FILE)
     if not os.path.lexists(path) or _same(path, user.path):
-        return ConfigFile(path, "project", "absent"), ()
-    if not options.trust:
-        return ConfigFile(path, "project", "ignored"), (say("project_config_ignored", path=path),)
-    return _read(path, "project"), ()
+        return ConfigFile(path, "project", "absent")
+    return _read(path, "project") if trusted else ConfigFile(path, "project", "ignored")
+
+
+def own_files(workspace: str, root: str, users_file: str) -> tuple[str, ...]:
+    """What would be read in a folder if it were trusted from `root` down, relative to it. Nothing is opened.
+
+    The user's own configuration may lie there too: it is read in any case.
+    """
+    paths = [os.path.join(workspace, name) for name in (PROJECT_FILE, *OTHERS_FILES)]
+    paths += [os.path.join(folder, name) for folder in folders_between(root, workspace) for name in MEMORY_FILES]
+    return tuple(os.path.relpath(path, workspace) for path in paths if os.path.lexists(path) and not _same(path, users_file))
 
 
 def _read(path: str, kind: Literal["user", "project"]) -> ConfigFile:
@@ -142,15 +152,31 @@ def _checked(file: ConfigFile) -> dict[str, Any]:
 
 def _checked_project(file: ConfigFile, user: dict[str, Any]) -> dict[str, Any]:
     values = _checked(file)
-    for key in NOT_FOR_PROJECTS:
-        if _lookup(values, key) is not None:
+    tables = frozenset(key.rpartition(".")[0] for key in keys()) if values else frozenset[str]()
+    for key in _set_keys(values, tables):
+        if not any(key == allowed or key.startswith(f"{allowed}.") for allowed in FOR_PROJECTS):
             raise ConfigError(_at(file, key.split("."), say("not_for_projects", key=key)))
-    if any(rule.get("decision") == "allow" for rule in _lookup(values, "rules.rule") or ()):
+    if any(rule.get("decision") == "allow" for rule in values.get("rules", {}).get("rule", ())):
         raise ConfigError(_at(file, ["rules", "rule"], say("not_for_projects", key="rules.rule with decision allow")))
+    _refuse_models_of_projects(file, values, user)
     wanted, own = values.get("approval"), user.get("approval", Config().approval)
     if wanted is not None and _LOOSER[wanted] > _LOOSER[own]:
         raise ConfigError(_at(file, ["approval"], say("projects_tighten", value=wanted, own=own)))
     return values
+
+
+def _refuse_models_of_projects(file: ConfigFile, values: dict[str, Any], user: dict[str, Any]) -> None:
+    """A project names models of services that the catalog or the user knows: `module:name/…` would import and call code, and a path a
+    file of weights from anywhere."""
+    for key, names in (("model", [values.get("model", "")]), ("fallback", values.get("fallback", ()))):
+        for name in names:
+            service, slash, rest = name.partition("/")
+            if not slash:
+                continue
+            known = builtin_catalog().deployments
+            is_file = service in known and known[service].in_process and ("/" in rest or os.sep in rest or rest.endswith(".gguf"))
+            if is_file or not (service in known or service in user.get("deployments", {})):
+                raise ConfigError(_at(file, [key], say("not_a_projects_model", name=name)))
 
 
 # --- the environment, flags -----------------------------------------------------------------------------------------------------
@@ -237,8 +263,11 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{key}"
 
 
-def _lookup(values: Mapping[str, Any], key: str) -> Any:
-    found: Any = values
-    for name in key.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+def _set_keys(values: Mapping[str, Any], tables: frozenset[str], prefix: str = "") -> Iterator[str]:
+    """The dotted keys that a file sets, down to the tables that are free in form."""
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and name in tables:
+            yield from _set_keys(value, tables, f"{name}.")
+        else:
+            yield name

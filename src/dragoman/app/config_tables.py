@@ -85,6 +85,7 @@ class ToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shell_timeout_s: Annotated[float, Meta(ge=1, le=86_400)] = _LIMITS.shell_timeout_s
     discover: tuple[str, ...] = ()
     call: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
     load: tuple[str, ...] = ()
     """Tools of installed packages: names of entry points in `dragoman.tools`, or `module:name`."""
 
@@ -179,6 +180,13 @@ class RulesTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rule: tuple[RuleTable, ...] = ()
 
 
+class OtherRulesTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose rules are read beside ours, from their own files."""
+
+    claude: bool = True
+    codex: bool = True
+
+
 class NetworkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which hosts may be reached unasked in the mode auto."""
 
@@ -212,6 +220,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sessions: SessionsTable = SessionsTable()
     context: ContextTable = ContextTable()
     rules: RulesTable = RulesTable()
+    other_rules: OtherRulesTable = OtherRulesTable()
     network: NetworkTable = NetworkTable()
     sandbox: SandboxTable = SandboxTable()
     deployments: dict[str, dict[str, object]] = {}
@@ -237,12 +246,30 @@ class LoadedConfig(msgspec.Struct, frozen=True):
     sources: dict[str, ConfigSource]
     """Dotted key → where it was set. Keys that were not set are missing."""
     files: tuple[ConfigFile, ...]
-    notices: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     """Of every file and option, each with where it stands."""
 
     def source(self, key: str) -> ConfigSource:
         return self.sources.get(key, ConfigSource())
+
+
+class FolderTrust(msgspec.Struct, frozen=True):
+    """Whether the folder that is opened may configure us: what the user has said about it (trust.py)."""
+
+    state: Literal["trusted", "refused", "unasked", "too_wide"]
+    folder: str
+    """What the decision is, or would be, about: the workspace, or its repository."""
+    root: str = ""
+    """From here down to the workspace memory files are read, if it is trusted."""
+    files: tuple[str, ...] = ()
+    """What would be read if it were trusted, relative to the workspace."""
+    by: Literal["", "flag", "saved", "answer"] = ""
+    problem: str = ""
+    """Why an answer could not be remembered."""
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.state == "trusted"
 
 
 def keys(table: type[msgspec.Struct] = Config, prefix: str = "") -> Iterator[str]:

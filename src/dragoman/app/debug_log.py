@@ -6,6 +6,7 @@ import logging
 import sys
 import traceback
 
+from dragoman.base.visible import escape_hidden
 from dragoman.providers.redact import Secrets, redact
 
 
@@ -15,7 +16,7 @@ class _RedactingFormatter(logging.Formatter):
         self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record), self._secrets)
+        return escape_hidden(redact(super().format(record), self._secrets))
 
 
 def log_to_stderr(secrets: Secrets) -> None:
@@ -31,4 +32,4 @@ def log_to_stderr(secrets: Secrets) -> None:
 
 
 def print_traceback(error: BaseException) -> None:
-    sys.stderr.write(redact("".join(traceback.format_exception(error))))
+    sys.stderr.write(escape_hidden(redact("".join(traceback.format_exception(error)))))

@@ -23,7 +23,7 @@ from dragoman.policy.grants import Grants
 from dragoman.providers.catalog import secret_variables
 from dragoman.sessions.projects import project_name
 from dragoman.sessions.store import FileStore
-from dragoman.tools.process import child_environment
+from dragoman.tools.process import child_environment, pass_variables
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
 
@@ -45,7 +45,13 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
     agent = Agent(
         _connector(setup),
         system=_system(setup),
-        tools=ToolOptions(builtin=True, web=web_of(config), calling=config.text_tools.mode, text=text_options_of(setup)),
+        tools=ToolOptions(
+            builtin=True,
+            web=web_of(config),
+            calling=config.text_tools.mode,
+            text=text_options_of(setup),
+            pass_env=config.tools.pass_env,
+        ),
         workspace=WorkspaceOptions(
             setup.workspace,
             [require_directory(os.path.join(setup.workspace, each), "--include") for each in setup.options.include],
@@ -78,7 +84,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         raise
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
         notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
-    return Opened(agent, (*setup.loaded.notices, *setup.notices, *agent.notices, *notices))
+    return Opened(agent, (*setup.notices, *agent.notices, *notices))
 
 
 async def close_agent(agent: Agent) -> None:
@@ -237,7 +243,7 @@ async def _discover_tools(agent: Agent, setup: Setup) -> None:
         return
     from dragoman.tools.discovery import discover
 
-    env = child_environment(secret=secret_variables(catalog_of(setup)))
+    env = child_environment(pass_variables(table.pass_env), secret_variables(catalog_of(setup)))
     for tool in await discover(table.discover, table.call, directory=setup.workspace, env=env):
         agent.tools.register(tool)
 
@@ -253,8 +259,9 @@ def _disable_tools(agent: Agent, setup: Setup) -> None:
 
 def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
     """The user's memory files, those of the folder if it is trusted, and notices about files that were not used."""
-    memory = load_memory(setup.workspace, setup.places.config, trusted=setup.options.trust, secret=(setup.places.keys_file,))
-    notices = [say("memory_ignored", names=", ".join(memory.untrusted))] if memory.untrusted else []
+    trust = setup.trust
+    memory = load_memory(setup.workspace, setup.places.config, trusted=trust.is_trusted, root=trust.root, secret=(setup.places.keys_file,))
+    notices: list[str] = []
     for problem in memory.problems:
         reason = problem.detail or say(f"not_used_{problem.kind}")
         if problem.by:

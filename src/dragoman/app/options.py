@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Command = Literal["run", "models", "config", "doctor", "sessions", "context", "approvals", "auth", "serve-local", "completions"]
+Command = Literal["run", "models", "config", "doctor", "sessions", "context", "approvals", "trust", "auth", "serve-local", "completions"]
 """`run` is the main command: `dragoman` without a subcommand."""
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -31,6 +31,7 @@ class Options(msgspec.Struct, frozen=True):
     directory: str = ""
     lang: str = ""
     trust: bool = False
+    revoke: bool = False
     yes: bool = False
     text_tools: bool = False
     debug: bool = False

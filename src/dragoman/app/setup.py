@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.app.config import load
-from dragoman.app.config_tables import Config, LoadedConfig
+from dragoman.app.config import load, own_files
+from dragoman.app.config_tables import Config, FolderTrust, LoadedConfig
 from dragoman.app.options import Options
 from dragoman.base.places import Places, find_places
 from dragoman.base.words import choose_language, say
+from dragoman.loop.surroundings import repository_root
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from dragoman.app.trust import AskTrust
     from dragoman.providers.catalog import Catalog
 
 
@@ -41,24 +43,57 @@ class Setup(msgspec.Struct, frozen=True):
     places: Places
     workspace: str
     loaded: LoadedConfig
+    trust: FolderTrust = FolderTrust("unasked", "")
     choice: Choice | None = None
     """The model, once it is final (first_use.py); until then `choose_model` chooses it at every call."""
     notices: tuple[str, ...] = ()
-    """What the user should know about how the model was chosen."""
+    """What the user should know about the folder and about how the model was chosen."""
 
     @property
     def config(self) -> Config:
         return self.loaded.config
 
 
-def set_up(options: Options, env: Mapping[str, str] | None = None) -> Setup:
-    """Read the configuration. Raises InputError or ConfigError."""
+def set_up(options: Options, env: Mapping[str, str] | None = None, *, ask_trust: AskTrust | None = None) -> Setup:
+    """Read the configuration; that of the folder only where it is trusted, which `ask_trust` may be asked. Raises InputError or
+    ConfigError, and EOFError if the user leaves at that question."""
     env = os.environ if env is None else env
     workspace = require_directory(options.directory or _working_directory(), "-C")
     places = find_places(env)
-    loaded = load(options, env, places, workspace)
+    real = os.path.realpath(workspace)
+    project = repository_root(real) or real
+    has_decisions = options.trust or os.path.lexists(places.trust_file)
+    if not has_decisions and not own_files(real, project, places.config_file):  # nothing to trust it with
+        loaded = load(options, env, places, workspace)
+        choose_language(loaded.config.lang)
+        return _with_other_rules(Setup(options, env, places, workspace, loaded, FolderTrust("unasked", project, project)))
+    from dragoman.app.trust import ask_once, find_trust, trust_notices
+
+    before = find_trust(options, env, places, workspace)
+    loaded = load(options, env, places, workspace, trusted=before.is_trusted)
     choose_language(loaded.config.lang)
-    return Setup(options, env, places, workspace, loaded)
+    trust = ask_once(before, places, ask_trust)
+    if trust.is_trusted and not before.is_trusted:
+        loaded = load(options, env, places, workspace, trusted=True)
+        choose_language(loaded.config.lang)
+    return _with_other_rules(Setup(options, env, places, workspace, loaded, trust, notices=trust_notices(trust)))
+
+
+def _with_other_rules(setup: Setup) -> Setup:
+    """With the rules of other programs, where there are any."""
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    named = [
+        os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json"),
+        os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "rules"),
+    ]
+    in_project = any(name.startswith((".claude", ".codex")) for name in setup.trust.files)
+    if not (in_project and setup.trust.is_trusted) and not any(map(os.path.lexists, named)):
+        return setup
+    from dragoman.app.other_rules import find_other_rules
+
+    found = find_other_rules(setup.config.other_rules, setup.env, setup.workspace, setup.trust)
+    loaded = msgspec.structs.replace(setup.loaded, rules=(*setup.loaded.rules, *found.rules))
+    return msgspec.structs.replace(setup, loaded=loaded, notices=(*setup.notices, *found.notices))
 
 
 def catalog_of(setup: Setup) -> Catalog:

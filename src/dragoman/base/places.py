@@ -28,6 +28,11 @@ class Places(msgspec.Struct, frozen=True):
         return os.path.join(self.data, "grants.jsonl")
 
     @property
+    def trust_file(self) -> str:
+        """Folders the user trusts, or said no to."""
+        return os.path.join(self.data, "trust.jsonl")
+
+    @property
     def keys_file(self) -> str:
         """Keys stored by `dragoman auth add`. Not beside the configuration, which people publish with their dotfiles."""
         return os.path.join(self.data, "keys.json")
@@ -61,7 +66,7 @@ class Places(msgspec.Struct, frozen=True):
     def named_files(self) -> tuple[str, ...]:
         """Every file and folder above by its own path: each may be a link to somewhere else."""
         return (
-            *(self.config_file, self.memory_file, self.grants_file, self.keys_file),
+            *(self.config_file, self.memory_file, self.grants_file, self.trust_file, self.keys_file),
             *(self.sessions, self.weights, self.prompts),
         )
 

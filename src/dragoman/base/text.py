@@ -10,15 +10,18 @@ from dragoman.base.visible import SHAPING, is_hidden
 _MAX_NAME_CHARS = 255
 """Longer names are not compared: no file or tool has them, and comparing takes time."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-# What a terminal would act on. Line ends and tabs stay; a carriage return would allow overwriting a line.
-_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)])
+# What a terminal would act on. Line ends and tabs stay; a carriage return would allow overwriting a line. Then what reorders a line or
+# hides in it: line and paragraph separators, bidirectional embeddings, overrides and isolates, blanks without width, tags.
+_CONTROLS = dict.fromkeys((
+    *range(32), *range(127, 160), 0x200B, *range(0x2028, 0x202F), 0x2060, *range(0x2066, 0x206A), 0xFEFF, *range(0xE0000, 0xE0080),
+))  # fmt: skip
 _CONTROLS.pop(ord("\n"))
 _CONTROLS.pop(ord("\t"))
 
 
 def strip_controls(text: str) -> str:
-    """For a terminal: the text without control characters. An answer must not be able to move the cursor, set a title or fill the
-    clipboard."""
+    """For a terminal: the text without control characters. An answer must not be able to move the cursor, set a title, fill the
+    clipboard, or show a line in another order than its own."""
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 

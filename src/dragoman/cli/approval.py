@@ -9,16 +9,24 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.graphemes import fit
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.base.wrapping import lay_out
 from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
+from dragoman.cli.preview import break_line, longest_blank
 from dragoman.cli.screen import Screen, Style
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.values.contracts import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.schema import problems
+
+MAX_DIFF_LINES = 60
+"""A longer diff is shown folded, and whole on request. What is no diff is never folded."""
+_HEAD_LINES, _TAIL_LINES = 40, 15
+_MAX_BLANKS = 40
+"""A longer run of blanks is named: what follows it may be out of sight."""
 
 # Sent to the model: in English, whatever the program's language.
 SAID_NO = "the user said no"
@@ -156,6 +164,9 @@ class _Approval:
                 if reason is None:
                     return None
                 return Deny(REFUSED.format(reason=reason.strip()) if reason.strip() else SAID_NO)
+            case "v" if self._kind == "edit":
+                self._screen.text("\n")
+                self._show_preview(whole=True)
             case "e":
                 self._echo("answered_edit")
                 try:
@@ -174,13 +185,9 @@ class _Approval:
 
     def _show(self) -> None:
         screen, intent = self._screen, self._intent
-        screen.line(say("asks_for", title=escape_hidden(intent.title or self._call.name, one_line=True)), "bold")
-        preview = escape_hidden(intent.preview or self._arguments or self._call.arguments).removesuffix("\n")
-        for line in preview.split("\n"):
-            if self._kind == "edit":
-                screen.line(line, _diff_style(line))
-            else:  # any text may come: the bar marks it, so that no part of it can look like our own output
-                screen.line(f"│ {line}")
+        title = say("asks_for", title=escape_hidden(intent.title or self._call.name, one_line=True))
+        screen.line(fit(title, screen.columns - 1), "bold")  # its beginning: the whole is below
+        self._show_preview(whole=False)
         self._show_reading()
         if intent.why:
             screen.message(say("asked_because", why=escape_hidden(intent.why, one_line=True)), "yellow")
@@ -188,6 +195,22 @@ class _Approval:
             screen.message(say(f"guarded_{intent.guarded}"), "yellow")
         if intent.problem:
             screen.message(say("will_fail", problem=intent.problem), "red")
+
+    def _show_preview(self, *, whole: bool) -> None:
+        """Every character, none of them folded away: long lines are broken, with a mark on what continues one. Any text may come: the bar
+        marks it, so that no part of it can look like our own output."""
+        text = escape_hidden(self._intent.preview or self._arguments or self._call.arguments).removesuffix("\n")
+        lines = text.split("\n")
+        is_diff = self._kind == "edit"
+        is_folded = is_diff and not whole and len(lines) > MAX_DIFF_LINES
+        shown = [*lines[:_HEAD_LINES], *lines[-_TAIL_LINES:]] if is_folded else lines
+        for number, line in enumerate(shown):
+            if is_folded and number == _HEAD_LINES:
+                self._screen.message(say("diff_folded", hidden=len(lines) - len(shown), count=len(lines)), "yellow")
+            rows = break_line(line, self._screen.columns, "" if is_diff else "│ ")
+            self._screen.line("\n".join(rows), _diff_style(line) if is_diff else "")
+        if not is_diff and (blanks := longest_blank(text)) > _MAX_BLANKS:
+            self._screen.message(say("padded", count=blanks), "yellow")
 
     def _show_reading(self) -> None:
         """For a call parsed from text: what was repaired in it, and which tool result it repeats."""

@@ -7,14 +7,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.app.approvals import Approval, as_json, find_approval, revoke, rule_as_json, rule_lines, saved_approvals
+from dragoman.app.approvals import Approval, as_json, files_of_rows, find_approval, revoke, rule_as_json, rule_lines, saved_approvals
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
+from dragoman.app.trust import read_or_nothing
 from dragoman.base import jsontext
+from dragoman.base.places import Places
 from dragoman.base.text import closest, one_line, strip_controls
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.policy.grants import Grants, SavedGrant
+from dragoman.policy.trust import judge_folder
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +62,7 @@ def _revoke(options: Options) -> str:
     revoked = revoke(setup.places, rows if options.all else [find_approval(rows, names[0])])
     if options.output_format == "json":
         return jsontext.dumps({"revoked": [as_json(row) for row in revoked], "file": setup.places.grants_file}) + "\n"
-    return revoked_words(revoked, setup.places.grants_file) + "\n"
+    return revoked_words(revoked, setup.places) + "\n"
 
 
 ACTIONS: dict[str, Action[Options]] = {
@@ -83,22 +87,29 @@ def lines_of(rows: Sequence[Approval]) -> list[str]:
     return lines
 
 
-def revoked_words(rows: Sequence[Approval], file: str) -> str:
+def revoked_words(rows: Sequence[Approval], places: Places) -> str:
     if not rows:
         return say("approvals_nothing_revoked")
     lines = [say("approval_revoked", id=row.id, words=row.words, folder=_folder(row)) for row in rows]
-    return "\n".join([*lines, say("approvals_changed", path=strip_controls(file))])
+    return "\n".join([*lines, *(say("approvals_changed", path=strip_controls(file)) for file in files_of_rows(places, rows))])
 
 
 def _origin(row: Approval) -> str:
     when = (
         time.strftime("%Y-%m-%d %H:%M", time.localtime(row.saved_ms / 1000)) if row.saved_ms is not None else say("approval_when_unknown")
     )
-    return say("approval_origin", folder=_folder(row), when=when, session=row.session or say("approval_session_unknown"))
+    if row.kind == "trust":
+        return say("approval_origin_trust", folder=_folder(row), when=when)
+    return say(
+        "approval_origin",
+        folder=_folder(row),
+        when=when,
+        session=escape_hidden(row.session, one_line=True) or say("approval_session_unknown"),
+    )
 
 
 def _folder(row: Approval) -> str:
-    return strip_controls(row.folder)
+    return escape_hidden(row.folder, one_line=True)
 
 
 # --- in a conversation
@@ -108,7 +119,8 @@ def for_conversation(setup: Setup, approvals: Approvals, words: Sequence[str]) -
     """What `/approvals …` says. Raises InputError."""
     grants = approvals.grants
     here = os.path.realpath(setup.workspace)
-    saved = [row for row in saved_approvals(setup.places) if row.folder == here]
+    of_trust = judge_folder(here, read_or_nothing(setup.places))[1]
+    saved = [row for row in saved_approvals(setup.places) if row.folder == (of_trust if row.kind == "trust" else here)]
     session = [Approval(SavedGrant("", key).id, "grant", key, "") for key in sorted(grants.of_session)]
     if not words:
         return "\n".join([*_conversation_lines(saved, session), *_rule_section(approvals.rules)])
@@ -133,5 +145,5 @@ def _revoke_here(setup: Setup, grants: Grants, saved: Sequence[Approval], sessio
     lines = [say("approval_ended", id=row.id, words=row.words) for row in session]
     revoked = revoke(setup.places, saved) if saved else []
     if revoked or not lines:
-        lines.append(revoked_words(revoked, setup.places.grants_file))
+        lines.append(revoked_words(revoked, setup.places))
     return "\n".join(lines)

@@ -44,6 +44,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("directory", ("-C", "--directory"), "value"),
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "config", "doctor")),
+    Option("revoke", ("--revoke",), commands=("trust",)),
     Option("resume", ("--resume",), "maybe", commands=("run",), otherwise="latest"),
     Option("text_tools", ("--text-tools",), commands=("run",)),
     Option("lang", ("--lang",), "value", ("en", "zh")),
@@ -191,7 +192,16 @@ def _misused_option(options: Options, given: dict[str, str]) -> str:
             return say("no_stream_for_command", command=options.command)
     if options.command == "doctor" and (problem := _misused_live(options, given)):
         return problem
-    if options.words and options.command not in ("models", "sessions", "context", "approvals", "auth", "serve-local", "completions"):
+    if options.words and options.command not in (
+        "models",
+        "sessions",
+        "context",
+        "approvals",
+        "trust",
+        "auth",
+        "serve-local",
+        "completions",
+    ):
         return say("too_many_words", command=options.command, word=printable_input(options.words[0]))
     return ""
 

@@ -34,7 +34,7 @@ _VALUES: dict[str, Kind] = {
 """Key of an option → its values."""
 _OPERANDS: dict[tuple[str, str], Kind] = {("sessions", "ID"): "sessions", ("sessions", "FILE"): "files", ("models", "NAME"): "weights"}
 """Command and operand of an action → what it is."""
-_WORDS: dict[str, Kind] = {"context": "sessions", "serve-local": "files"}
+_WORDS: dict[str, Kind] = {"context": "sessions", "serve-local": "files", "trust": "directories"}
 """Command → what may follow it, and each of its actions, beside these."""
 _DESCRIPTION_COLUMNS = 60
 

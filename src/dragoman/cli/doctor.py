@@ -66,7 +66,7 @@ def _findings(options: Options) -> Iterator[Finding]:
     else:
         read = [file.path for file in setup.loaded.files if file.state == "read"]
         yield Finding("config", "ok", ", ".join(read) or say("doctor_no_config"))
-        yield from (Finding("config", "warning", notice) for notice in setup.loaded.notices)
+        yield from (Finding("config", "warning", notice) for notice in setup.notices)
     if setup is not None and setup.config.http.client == "httpx":
         yield _check_safely("http", _httpx)
     if setup is not None and catalog is not None:

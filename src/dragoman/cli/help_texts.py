@@ -9,7 +9,7 @@ usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
        dragoman COMMAND [options]             auth, models, config, doctor, sessions, context, approvals,
-                                              serve-local, completions; see COMMAND --help
+                                              trust, serve-local, completions; see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
@@ -30,8 +30,8 @@ usage: dragoman [options]                     a conversation in the terminal
       --max-turns N        stop after N answers of the model (default 100)
       --include DIR        a further directory the tools may use; may be given several times
   -C, --directory DIR      work in DIR; other relative paths are relative to it
-      --trust              trust this folder: use its .dragoman/config.toml, AGENTS.md, DRAGOMAN.md,
-                           GEMINI.md and CLAUDE.md
+      --trust              trust this folder for this start: use its .dragoman/config.toml, AGENTS.md,
+                           DRAGOMAN.md, GEMINI.md, CLAUDE.md and rules; dragoman trust remembers it
       --config FILE        use FILE instead of your config.toml
       --yes                agree to downloads, and to using a server that was found; never to what a
                            tool wants to do
@@ -181,13 +181,32 @@ usage: dragoman approvals [list]              what you have allowed for good, in
 An approval is saved by answering a question with "save for this folder". From then on it runs there
 without asking, in a conversation and with -p: all edits, one exact command, one tool, or one tool
 with one host. Dragoman's own files, and files that make other programs run, ask all the same.
-A session that is running asks again from its next call on.
+A session that is running asks again from its next call on. The folders you trust are listed too.
 
 ID is the id that list shows, or the beginning of it.
 
       --all                with revoke: all, in every folder
       --output-format F    text (default) or json
   -C, --directory DIR      list the approvals of DIR first
+      --config FILE        use FILE instead of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+ENGLISH_HELP["trust"] = """\
+usage: dragoman trust [FOLDER]                trust a folder: its own files may configure Dragoman
+       dragoman trust --revoke [FOLDER]       take it back, or take back a no: it is asked about again
+
+Before a folder is trusted, nothing in it is read as configuration, memory or rules. A conversation asks
+once, where there is something to read; with -p nobody can be asked, so this command says it. Without
+FOLDER: the repository of the current folder, or the folder itself.
+
+A yes covers the folders inside it, down to the next repository. The home folder, / and folders that
+everybody may write to are never trusted as a whole. What is saved: dragoman approvals.
+
+      --revoke             forget what was said about the folder
+      --output-format F    text (default) or json
+  -C, --directory DIR      paths are relative to DIR
       --config FILE        use FILE instead of your config.toml
       --lang en|zh, --no-color, --debug
   -h, --help               this text

@@ -73,6 +73,10 @@ def _run_command(options: Options) -> int:
             from dragoman.cli.approvals_command import run_approvals
 
             return _report(options, run_approvals(options))
+        case "trust":
+            from dragoman.cli.trust_command import run_trust
+
+            return _report(options, run_trust(options))
         case "auth":
             from dragoman.cli.auth_command import run_auth
 

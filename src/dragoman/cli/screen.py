@@ -15,7 +15,21 @@ from dragoman.cli.output import FLUSH_EVERY_S, Output
 Style = Literal["", "dim", "red", "green", "yellow", "cyan", "bold"]
 _CODES = {"dim": ("2", "22"), "bold": ("1", "22"), "red": ("31", "39"), "green": ("32", "39"), "yellow": ("33", "39"), "cyan": ("36", "39")}
 _PLAIN = str.maketrans(
-    {"●": "*", "✓": "ok:", "✗": "failed:", "…": "...", "·": "-", "›": ">", "▸": ">", "│": "|", "⚠": "!", "—": "-", "’": "'"}
+    {
+        "●": "*",
+        "✓": "ok:",
+        "✗": "failed:",
+        "…": "...",
+        "·": "-",
+        "›": ">",
+        "▸": ">",
+        "│": "|",
+        "┆": ":",
+        "⋮": ":",
+        "⚠": "!",
+        "—": "-",
+        "’": "'",
+    }
 )
 """ASCII replacements of our own symbols, for terminals that cannot show them."""
 

@@ -14,6 +14,7 @@ from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import clip, strip_controls
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of
 from dragoman.providers.redact import SECRET_HEADERS, redact
@@ -47,6 +48,9 @@ def _as_text(setup: Setup) -> str:
     keys = [f"{key.service} ({key.source.words})" for key in services_with_keys(setup) if key.source is not None]
     lines += ["", say("config_keys", keys=", ".join(keys) or "-")]
     lines += ["", say("config_approvals", words=approvals_words(setup))]
+    if setup.loaded.rules:
+        lines += ["", say("config_rules")]
+        lines += [escape_hidden(f"  {rule.decision:<5}  {rule.text}  ({rule.origin})", one_line=True) for rule in setup.loaded.rules]
     return "\n".join(lines) + "\n"
 
 
@@ -62,7 +66,8 @@ def _as_json(setup: Setup) -> str:
                 "values": values,
                 "files": files,
                 "places": places,
-                "notices": list(setup.loaded.notices),
+                "notices": list(setup.notices),
+                "rules": [msgspec.to_builtins(rule) for rule in setup.loaded.rules],
                 "search": _who_searches(setup),
                 "keys": {key.service: msgspec.to_builtins(key.source) for key in services_with_keys(setup) if key.source is not None},
                 "approvals": {"saved": len(approvals_for(setup.places, setup.workspace))},

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 def converse(options: Options) -> int:
     """Talk until the user leaves, and return the exit code. Raises DragomanError if it cannot start."""
-    return open_conversation(choose_first_model(set_up(options), may_ask=True)).run()
+    from dragoman.cli.trust_question import ask_trust
+
+    try:
+        setup = set_up(options, ask_trust=ask_trust)
+    except EOFError:  # the user left at the question
+        return 0
+    return open_conversation(choose_first_model(setup, may_ask=True)).run()
 
 
 def open_conversation(setup: Setup) -> Conversation:

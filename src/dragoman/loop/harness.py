@@ -24,7 +24,7 @@ from dragoman.policy.approvals import Approvals
 from dragoman.policy.judge import Law
 from dragoman.providers.catalog import secret_variables
 from dragoman.tools.builtin import ToolDependencies, builtin_tools
-from dragoman.tools.output import Outputs
+from dragoman.tools.output import HidesKeys, Outputs
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
@@ -35,6 +35,7 @@ from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account
+    from dragoman.loop.own_keys import OwnKeys
     from dragoman.loop.upkeep import Upkeep
     from dragoman.values.hooks import HookCaller
 
@@ -71,7 +72,8 @@ class Harness:
         self.system = system if system is not None or tools.builtin else ""
         """What the model is told first; None: the prompt for work with the built-in tools, in the form that suits the model."""
         self.context = context
-        self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin)
+        self._own_keys: OwnKeys | None = None
+        self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin, hidden=self._hidden_keys)
         self.workspace = _workspace_of(workspace, session)
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
@@ -82,6 +84,7 @@ class Harness:
             approval.ask_user,
             limits.shell_timeout_s,
             secret_variables=lambda: secret_variables(models.catalog),
+            passed_variables=tuple(tools.pass_env),
             memory_file=memory_file,
         )
         self.seen = dependencies.seen
@@ -208,6 +211,13 @@ class Harness:
                 note_folders=log.note_folders,
             )
         return self._ledger
+
+    def _hidden_keys(self) -> HidesKeys | None:
+        if self._own_keys is None:
+            from dragoman.loop.own_keys import OwnKeys
+
+            self._own_keys = OwnKeys(self.models)
+        return self._own_keys.hidden()
 
     def scheduler(self, emit: Emit, decide: Decide | None = None) -> Scheduler:
         """`decide` in the place of hooks and approvals, where a person has decided already."""

@@ -62,18 +62,19 @@ class Memory(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def load_memory(workspace: str, user_folder: str = "", *, trusted: bool, secret: Sequence[str] = ()) -> Memory:
+def load_memory(workspace: str, user_folder: str = "", *, trusted: bool, root: str = "", secret: Sequence[str] = ()) -> Memory:
     """The user's own memory files, then those from the project's root down to the workspace, if the project is trusted.
 
+    `root`: the highest folder that is trusted; without it, the repository.
     A file that is a link to or a copy of another is included once; one of `secret`, which hold keys, never. Never raises.
     """
     workspace = os.path.realpath(workspace)
-    root = repository_root(workspace) or workspace
+    root = root or repository_root(workspace) or workspace
     reader = _Reader(workspace, frozenset(map(os.path.realpath, secret)))
     if user_folder:
         for path in _existing_files([user_folder]):
             reader.take(path, os.path.realpath(user_folder), is_users=True)
-    of_project = _existing_files(_folders_between(root, workspace))
+    of_project = _existing_files(folders_between(root, workspace))
     if not trusted:
         return Memory(tuple(reader.files), tuple(map(reader.display_path, of_project)), tuple(reader.problems))
     for path in of_project:
@@ -81,7 +82,8 @@ def load_memory(workspace: str, user_folder: str = "", *, trusted: bool, secret:
     return Memory(tuple(reader.files), (), tuple(reader.problems))
 
 
-def _folders_between(root: str, workspace: str) -> list[str]:
+def folders_between(root: str, workspace: str) -> list[str]:
+    """The folders whose memory files count, from the root down."""
     inside = os.path.relpath(workspace, root)
     parts = [] if inside == os.curdir else inside.split(os.sep)
     return [os.path.join(root, *parts[:depth]) for depth in range(len(parts) + 1)]

@@ -78,6 +78,11 @@ class Models:
         self.found_dialect = ""
         """The dialect of a call that was found written as text where a native one was expected."""
 
+    @property
+    def providers(self) -> list[Provider]:
+        """All that were used or opened."""
+        return [*self._used.values(), *self._opened]
+
     def use(self, model: str | Provider) -> Model:
         """The model as the conversation uses it. A model nobody knows is watched, in case its server does not read its calls."""
         if not isinstance(model, str | Provider):

@@ -92,6 +92,8 @@ class ToolOptions(msgspec.Struct, frozen=True):
     calling: ToolCalling = "auto"
     text: TextOptions | None = None
     """How tools are put into text, where they are."""
+    pass_env: Collection[str] = ()
+    """Names of variables that commands get, though their names look like those of secrets (`*KEY*`, `*TOKEN*` …)."""
 
 
 class WorkspaceOptions(msgspec.Struct, frozen=True):

@@ -94,10 +94,23 @@ class Session:
         """
         view = self.history.view
         if view.model:
-            return f"{view.deployment}/{view.model}" if view.deployment else view.model
+            name = f"{view.deployment}/{view.model}" if view.deployment else view.model
+            self._refuse_code(name, connector)
+            return name
         if connector is None or connector.otherwise is None:
             raise InputError(say("loop.no_model"))
         return connector.otherwise()
+
+    def _refuse_code(self, model: str, connector: Connector | None) -> None:
+        """`module:name/…` imports and calls code. A log may come from anybody, so the user has to name such a model themselves."""
+        service = model.partition("/")[0]
+        if ":" not in service:
+            return
+        from dragoman.base.plugins import is_module_name
+
+        named = connector.otherwise if connector is not None else None
+        if is_module_name(service) and (named is None or named() != model):
+            raise InputError(say("loop.model_is_code", model=model))
 
     def keep_bytes(self, parts: Iterable[Part]) -> None:
         """Keep the images and files of a given provider's store with the session: only there are they found again."""

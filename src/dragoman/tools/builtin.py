@@ -11,6 +11,7 @@ from dragoman.tools.ask_user import AskTheUser
 from dragoman.tools.edit import Edit, WriteFile
 from dragoman.tools.files import ListDirectory, ReadFile, ReadManyFiles
 from dragoman.tools.output import Outputs
+from dragoman.tools.process import pass_variables
 from dragoman.tools.save_memory import SaveMemory
 from dragoman.tools.search import Glob, Grep
 from dragoman.tools.seen import SeenFiles
@@ -34,6 +35,8 @@ class ToolDependencies(msgspec.Struct, frozen=True):
     """Files the model has read. Code that removes content from the context must update it."""
     secret_variables: Callable[[], Collection[str]] = tuple
     """Names of the variables that hold keys, whatever they are called: commands do not get them."""
+    passed_variables: tuple[str, ...] = ()
+    """Names of variables that commands get all the same: the user chose them."""
     memory_file: str = ""
     """Where facts are saved for later sessions. If empty, the tool is not offered."""
 
@@ -55,6 +58,7 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
             dependencies.workspace,
             dependencies.outputs,
             timeout_s=dependencies.shell_timeout_s,
+            env=pass_variables(dependencies.passed_variables),
             secret=dependencies.secret_variables,
         ),
         TodoList(),

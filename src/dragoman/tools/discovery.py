@@ -17,7 +17,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.tools import results
-from dragoman.tools.process import run_process
+from dragoman.tools.process import child_environment, run_process
 from dragoman.tools.registry import Registry
 from dragoman.values.contracts import Intent, Show, Tool, ToolOutput
 from dragoman.values.errors import ConfigError, InputError
@@ -45,7 +45,7 @@ async def discover(
     """The tools `command` declares, each of which runs `call_command NAME`. Raises ConfigError if it fails or prints no valid declarations.
 
     A declaration is `{name, description, parameters | parametersJsonSchema, read_only}`; Gemini's `{"function_declarations": […]}`
-    is understood too. env: the complete environment of the commands; None: ours.
+    is understood too. env: the complete environment of the commands; None: ours without secrets.
     """
     if not command or not call_command:
         raise ConfigError(say("tools.discovery_two_commands"))
@@ -217,7 +217,7 @@ async def _run(
     ended = await run_process(
         command,
         directory=os.fspath(directory or os.getcwd()),
-        env=os.environ if env is None else env,
+        env=child_environment() if env is None else env,
         take_stdout=out.take,
         take_stderr=err.take,
         timeout_s=timeout_s,

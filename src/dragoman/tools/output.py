@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -24,6 +24,18 @@ _STEP_CHARS = 1_000_000
 _FILE_TAIL_BYTES = 2_000_000
 """Limit of what is buffered in memory for the tail of a file that reached its own cap."""
 _FILE_NOTE_BYTES = 200
+
+
+class HidesKeys(Protocol):
+    """Takes our own keys out of texts."""
+
+    def replace(self, text: str) -> str:
+        """A whole text without keys."""
+        ...
+
+    def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
+        """What can be said of a text without its keys, and the rest that may still become one; at the end there is no such rest."""
+        ...
 
 
 class CappedText(msgspec.Struct, frozen=True):
@@ -48,12 +60,20 @@ class Outputs:
         max_file_bytes: int = 100_000_000,
         *,
         has_tool: Callable[[str], bool] = lambda name: True,
+        hidden: Callable[[], HidesKeys | None] = lambda: None,
     ) -> None:
-        """`has_tool` says whether the model has a built-in tool: it is told to read the file with one that it has."""
+        """`has_tool` says whether the model has a built-in tool: it is told to read the file with one that it has. `hidden` knows our own
+        keys: what a file or a command shows of them reaches neither the model nor any file of ours."""
         self.directory = os.path.abspath(directory)
         self.max_chars = max_chars
         self.max_file_bytes = max_file_bytes
         self._has_tool = has_tool
+        self.hidden = hidden
+
+    def hide(self, text: str) -> str:
+        """The text without our own keys."""
+        hidden = self.hidden()
+        return text if hidden is None else hidden.replace(text)
 
     def cap(self, text: str, label: str) -> CappedText:
         """The text, or its head and tail: `max_chars` characters plus a note. Saves up to `max_file_bytes`; never raises."""
@@ -97,6 +117,9 @@ class Spool:
     def __init__(self, outputs: Outputs, label: str) -> None:
         self._outputs = outputs
         self._label = label
+        self._hidden = outputs.hidden()
+        self._held = ""
+        """What may be the beginning of a key."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._chars = 0
         self._whole: list[str] = []
@@ -108,18 +131,18 @@ class Spool:
 
     def feed(self, data: bytes) -> str:
         """Add one piece; returns what could be decoded of it."""
-        return self._add(self._decoder.decode(data))
+        return self._add(self._without_keys(self._decoder.decode(data), is_end=False))
 
     def need(self, measure: Measure = len) -> int:
         """The measured size of the whole, after the last piece. Beyond the cap it is only a lower bound above the cap."""
-        self._add(self._decoder.decode(b"", final=True))
+        self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
         if self._file is not None:
             return max(self._chars, self._outputs.max_chars + 1)
         return sum(map(measure, self._whole))
 
     def finish(self, room: int | None = None, measure: Measure = len) -> CappedText:
         """The whole text if its size is at most `room` (default: the cap), else a head and tail that fit, plus a note."""
-        self._add(self._decoder.decode(b"", final=True))
+        self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
         room = self._outputs.max_chars if room is None else min(room, self._outputs.max_chars)
         if self._file is not None:
             return _truncate_middle(self._head, self._tail.last_chars(self._tail_chars), self._chars, self._file, room, measure)
@@ -134,6 +157,12 @@ class Spool:
         """Drop this output and delete its file."""
         if self._file is not None:
             self._file.discard()
+
+    def _without_keys(self, text: str, *, is_end: bool) -> str:
+        if self._hidden is None:
+            return text
+        said, self._held = self._hidden.split(self._held + text, is_end=is_end)
+        return said
 
     def _add(self, text: str) -> str:
         text = text.replace("\0", "␀")

@@ -97,6 +97,11 @@ def child_environment(extra: Mapping[str, str] | None = None, secret: Collection
     return {**inherited, "PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", **(extra or {})}
 
 
+def pass_variables(names: Collection[str]) -> dict[str, str]:
+    """The variables of our environment that the user lets through to commands, though they look like secrets."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
 def find_program(name: str, outside: str) -> str:
     """The absolute path of a program on PATH, or empty. Programs inside the workspace (`outside`) are never used."""
     for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):

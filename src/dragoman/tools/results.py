@@ -78,7 +78,10 @@ async def prepare_to_send(output: object, name: str, outputs: Outputs | None) ->
     if not isinstance(output, ToolOutput) or not all(isinstance(part, Text | Blob | FileRef) for part in output.content):
         return error_output(f"{name} failed: it returned {type(output).__name__} where a ToolOutput was due", "exception")
     content, file = list[Text | Blob | FileRef](), output.output_file
+    hide = outputs.hide if outputs is not None else str
     for part in _merge_texts(output.content):
+        if isinstance(part, Text):
+            part = Text(hide(part.text))
         if isinstance(part, Text) and outputs is not None and len(part.text) > outputs.max_chars + outputs.note_chars:
             capped = await _cap(part.text, name, outputs)
             part, file = Text(capped[0]), file or capped[1]
@@ -88,8 +91,8 @@ async def prepare_to_send(output: object, name: str, outputs: Outputs | None) ->
     return msgspec.structs.replace(
         output,
         content=tuple(content),
-        display=jsontext.valid_unicode(output.display),
-        extras=jsontext.valid_unicode(output.extras),
+        display=hide(jsontext.valid_unicode(output.display)),
+        extras=hide(jsontext.valid_unicode(output.extras)),
         output_file=file,
     )
 

@@ -119,7 +119,7 @@ class ToolPostponed(_Entry, frozen=True, tag="tool_postponed"):
     """This and the next three: what the person is shown, as in `Intent`."""
     preview: str = ""
     writes: tuple[str, ...] = ()
-    guarded: Literal["", "own", "trusted"] = ""
+    guarded: Literal["", "own", "trusted", "grave"] = ""
     repairs: tuple[str, ...] = ()
     """As in ToolFinished."""
 

@@ -4,6 +4,8 @@ TEXTS = {
     # --- agents and sessions
     "loop.not_a_provider": "a {kind} is neither the name of a model nor a dragoman.Provider; inherit from that class",
     "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",
+    "loop.model_is_code": "this session used {model}, which is Python code to import; a log is not trusted with that: name the model "
+    "yourself, as in Agent({model!r}, …)",
     "loop.key_alone": "a session is opened by its key in a store, and not together with `resume`: SessionOptions(store, key=…)",
     "loop.not_a_history": "this is not a history as History.to_json writes it: {reason}",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",

@@ -44,10 +44,12 @@ TEXTS = {
     # --- configuration
     "config_in": "{where}: {problem}",
     "config_unreadable": "{path} cannot be read: {reason}",
-    "project_config_ignored": "{path} is ignored because this folder is not trusted; use it with --trust",
     "not_for_projects": "{key} cannot be set by a project; set it in your own config.toml (dragoman config shows where that is)",
+    "not_a_projects_model": "a project may not name the model {name!r}, only those of services that dragoman models lists; use -m, or your "
+    "own config.toml",
     "rule_wrong": "the rule {rule} cannot be used: {reason}",
     "rule_in_option": "{option} {rule}: {reason}",
+    "other_rules_problem": "rules of another program: {problem}",
     "projects_tighten": "a project may not loosen approval from {own} to {value}; use --approval, or set it in your own config.toml",
     "not_toml": "not valid TOML: {reason}",
     "unknown_key": "unknown key {key}{hint}",
@@ -90,7 +92,16 @@ TEXTS = {
     "no_engine": "{model} cannot run on this machine, so its weights were not downloaded: {reason}",
     "unknown_model": "{name} is not in the catalog{nearest}; its limits are guesses until you set them under [deployments.NAME.models]",
     "unknown_model_nearest": " (did you mean {names}?)",
-    "memory_ignored": "{names} ignored because this folder is not trusted; include them with --trust",
+    "trust_not_given": "{names} not read: this folder is not trusted (dragoman trust remembers that it is, --trust is for one start)",
+    "trust_too_wide": "{names} not read: the home folder, what holds it, and a folder everybody may write to are never trusted as a whole "
+    "(--trust is for one start)",
+    "trust_intro": "{folder} has files that Dragoman would follow: {names}. Nothing of them has been read yet.",
+    "trust_question": "Trust this folder?  y yes   n no   ? why:",
+    "trust_why": "Files in a folder can configure Dragoman and tell the model what to do, so whoever wrote them speaks to your model.\n"
+    "Yes: they are read, now and at every later start, also with -p. Commands and edits are asked about as ever.\n"
+    "No: Dragoman works here as well, and does not read them. dragoman trust says yes later, dragoman trust --revoke takes it back.",
+    "trust_more": "and {count} more",
+    "trust_not_saved": "your answer about this folder could not be saved ({reason}); you will be asked again next time",
     "memory_unreadable": "{name} is not used: {reason}",
     "import_refused": "{name}: @{path} is not imported: {reason}",
     "not_used_missing": "there is no such file",

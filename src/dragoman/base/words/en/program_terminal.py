@@ -42,6 +42,8 @@ TEXTS = {
     "run_it": "Run it? [y]es once · [a]lways this session · [s]ave for this folder (both: {covers}){begins} · [e]dit · [n]o · "
     "[r]efuse with a reason (Esc, Ctrl-C: stop the run)",
     "run_it_once": "Run it? [y]es once · [e]dit · [n]o · [r]efuse with a reason (Esc, Ctrl-C: stop the run)",
+    "diff_folded": "⋮ {hidden} of {count:line|lines} are not shown here; [v] shows the whole",
+    "padded": "it holds a run of {count:blank|blanks}: look for what comes after them",
     "guarded_own": "this changes Dragoman's own files (configuration, approvals, keys or sessions); it is asked about every time",
     "or_beginning": " · [b] this session, [f] for this folder: commands that begin with `{prefix}`",
     "asked_because": "asked because {why}",

@@ -1,0 +1,76 @@
+"""Rules that Claude Code and Codex keep in files of their own: the user's, and those of a trusted folder, which may only tighten.
+
+What they allow holds in trusted folders alone: there a command like `npm run test` runs what the folder says it runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from dragoman.app.config_tables import FolderTrust, OtherRulesTable
+from dragoman.app.text_files import FileProblem, read_text
+from dragoman.base.words import say
+from dragoman.policy.claude_rules import ReadRules, read_claude
+from dragoman.policy.codex_rules import read_codex
+from dragoman.policy.rules import Rule, Tier
+
+MAX_FILE_BYTES = 1_000_000
+MAX_FILES = 50
+Read = Callable[[str, str, Tier], ReadRules]
+
+
+class OtherRules(msgspec.Struct, frozen=True):
+    rules: tuple[Rule, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def find_other_rules(table: OtherRulesTable, env: Mapping[str, str], workspace: str, trust: FolderTrust) -> OtherRules:
+    """Never raises: a wrong file is named, and the rest holds."""
+    rules: list[Rule] = []
+    notices: list[str] = []
+    for path, tier, read in _files(table, env, workspace, trust):
+        try:
+            found = read(read_text(path, MAX_FILE_BYTES), path, tier)
+        except FileProblem as problem:
+            notices.append(say("config_unreadable", path=path, reason=problem))
+            continue
+        rules += (rule for rule in found.rules if trust.is_trusted or rule.decision != "allow")
+        notices += (say("other_rules_problem", problem=problem) for problem in found.problems)
+    return OtherRules(tuple(rules), tuple(notices))
+
+
+def _files(table: OtherRulesTable, env: Mapping[str, str], workspace: str, trust: FolderTrust) -> Iterator[tuple[str, Tier, Read]]:
+    home = env.get("HOME") or os.path.expanduser("~")
+    project = os.path.realpath(workspace) if trust.is_trusted else ""
+    users: dict[str, str] = {}
+    if table.claude:
+        users["claude"] = env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+        yield from _existing([os.path.join(users["claude"], "settings.json")], "user", read_claude)
+        if project and not _same(os.path.join(project, ".claude"), users["claude"]):
+            names = ("settings.json", "settings.local.json")
+            yield from _existing([os.path.join(project, ".claude", name) for name in names], "project", read_claude)
+    if table.codex:
+        users["codex"] = env.get("CODEX_HOME") or os.path.join(home, ".codex")
+        yield from _existing(_rules_in(users["codex"]), "user", read_codex)
+        if project and not _same(os.path.join(project, ".codex"), users["codex"]):
+            yield from _existing(_rules_in(os.path.join(project, ".codex")), "project", read_codex)
+
+
+def _existing(paths: list[str], tier: Tier, read: Read) -> Iterator[tuple[str, Tier, Read]]:
+    yield from ((path, tier, read) for path in paths if os.path.lexists(path))
+
+
+def _rules_in(folder: str) -> list[str]:
+    rules = os.path.join(folder, "rules")
+    try:
+        names = sorted(name for name in os.listdir(rules) if name.endswith(".rules"))
+    except OSError:
+        return []
+    return [os.path.join(rules, name) for name in names[:MAX_FILES]]
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

@@ -1,0 +1,102 @@
+"""Trust of the folder that is opened: before it is given, nothing in the folder is read as configuration, memory or rules.
+
+Only names are looked at, to say what would be read. A folder without such files is not asked about. git is not run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec.structs import replace
+
+from dragoman.app.config import own_files
+from dragoman.app.config_tables import FolderTrust
+from dragoman.app.options import Options
+from dragoman.base.beneath import is_inside
+from dragoman.base.places import Places
+from dragoman.base.visible import escape_hidden
+from dragoman.base.words import say
+from dragoman.loop.surroundings import repository_root
+from dragoman.policy.trust import TrustDecision, is_too_wide, judge_folder, read_decisions, save_decision
+
+MAX_NAMES = 6
+Answer = Literal["yes", "no"]
+AskTrust = Callable[[FolderTrust], Answer]
+"""Asks the user. Raises EOFError if they leave instead."""
+
+
+def trust_names(trust: FolderTrust) -> str:
+    """The files that would be read, every character visible."""
+    shown = [escape_hidden(name, one_line=True) for name in trust.files[:MAX_NAMES]]
+    more = len(trust.files) - MAX_NAMES
+    return ", ".join([*shown, say("trust_more", count=more)] if more > 0 else shown)
+
+
+def trust_notices(trust: FolderTrust) -> tuple[str, ...]:
+    """What the user is told before the first run."""
+    lines = [say("trust_not_saved", reason=trust.problem)] if trust.problem else []
+    if trust.is_trusted or not trust.files:
+        return tuple(lines)
+    key = "trust_too_wide" if trust.state == "too_wide" else "trust_not_given"
+    return (*lines, say(key, names=trust_names(trust)))
+
+
+def find_trust(options: Options, env: Mapping[str, str], places: Places, workspace: str) -> FolderTrust:
+    """What the user has said about a folder, on the command line or earlier. What cannot be read trusts nothing."""
+    real = os.path.realpath(workspace)
+    home = home_of(env)
+    offered = folder_to_ask(real, home)
+    if options.trust:
+        return _folder_trust("trusted", offered, real, places.config_file, "flag")
+    decisions = read_or_nothing(places)
+    state, by = judge_folder(real, decisions)
+    if not by and offered in decisions:  # a no to the repository, and this is a folder in it
+        state, by = judge_folder(offered, decisions)
+    if by and not is_too_wide(by, home):
+        return _folder_trust(state, by, real, places.config_file, "saved")
+    return _folder_trust("too_wide" if is_too_wide(offered, home) else "unasked", offered, real, places.config_file)
+
+
+def _folder_trust(
+    state: Literal["trusted", "refused", "unasked", "too_wide"],
+    folder: str,
+    workspace: str,
+    users_file: str,
+    by: Literal["", "flag", "saved"] = "",
+) -> FolderTrust:
+    project = repository_root(workspace) or workspace
+    root = folder if is_inside(folder, project) else project
+    return FolderTrust(state, folder, root, own_files(workspace, root, users_file), by)
+
+
+def ask_once(trust: FolderTrust, places: Places, ask: AskTrust | None) -> FolderTrust:
+    """Ask where it is asked about and there is something to ask for; the answer is remembered. Raises EOFError if the user leaves."""
+    if ask is None or trust.state != "unasked" or not trust.files:
+        return trust
+    is_trusted = ask(trust) == "yes"
+    problem = ""
+    try:
+        save_decision(places.trust_file, trust.folder, trusted=is_trusted)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    return replace(trust, state="trusted" if is_trusted else "refused", by="answer", problem=problem)
+
+
+def folder_to_ask(real: str, home: str) -> str:
+    """The repository that a folder belongs to: its files are read from there down. The folder itself where there is none, or where the
+    repository is the home folder."""
+    root = repository_root(real)
+    return root if root and not is_too_wide(root, home) else real
+
+
+def read_or_nothing(places: Places) -> dict[str, TrustDecision]:
+    try:
+        return read_decisions(places.trust_file)
+    except OSError:
+        return {}
+
+
+def home_of(env: Mapping[str, str]) -> str:
+    return env.get("HOME") or os.path.expanduser("~")

@@ -1,0 +1,63 @@
+"""`dragoman trust`: trust a folder without being asked, or take it back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from dragoman.app.config import own_files
+from dragoman.app.options import Options
+from dragoman.app.setup import require_directory, set_up
+from dragoman.app.trust import folder_to_ask, home_of, read_or_nothing
+from dragoman.base import jsontext
+from dragoman.base.beneath import is_inside
+from dragoman.base.places import Places
+from dragoman.base.text import one_line
+from dragoman.base.visible import escape_hidden
+from dragoman.base.words import say
+from dragoman.loop.surroundings import repository_root
+from dragoman.policy.trust import forget_decisions, is_too_wide, judge_folder, save_decision
+from dragoman.values.errors import InputError
+
+
+def run_trust(options: Options) -> str:
+    if len(options.words) > 1:
+        raise InputError(say("too_many_words", command="trust", word=one_line(options.words[1], 60)))
+    setup = set_up(options)
+    named = options.words[0] if options.words else ""
+    real = os.path.realpath(require_directory(os.path.join(setup.workspace, os.path.expanduser(named)), "trust"))
+    if options.revoke:
+        return _report(options, "revoked", *_revoke(setup.places, real))
+    folder = real if named else folder_to_ask(real, home_of(setup.env))
+    if is_too_wide(folder, home_of(setup.env)):
+        raise InputError(say("trust_refused_wide", folder=escape_hidden(folder, one_line=True)))
+    _save(setup.places, folder)
+    project = repository_root(real) or real
+    return _report(options, "trusted", folder, own_files(real, folder if is_inside(folder, project) else project, setup.places.config_file))
+
+
+def _save(places: Places, folder: str) -> None:
+    try:
+        save_decision(places.trust_file, folder, trusted=True)
+    except OSError as error:
+        raise InputError(say("trust_file_unwritable", path=places.trust_file, reason=error.strerror or error)) from error
+
+
+def _revoke(places: Places, folder: str) -> tuple[str, Sequence[str]]:
+    """Take back the decision that holds for a folder: its own, or that of a folder above."""
+    decisions = read_or_nothing(places)
+    by = folder if folder in decisions else judge_folder(folder, decisions)[1]
+    if not by:
+        raise InputError(say("trust_nothing_to_revoke", folder=escape_hidden(folder, one_line=True)))
+    try:
+        forget_decisions(places.trust_file, {decisions[by].id})
+    except OSError as error:
+        raise InputError(say("trust_file_unwritable", path=places.trust_file, reason=error.strerror or error)) from error
+    return by, ()
+
+
+def _report(options: Options, done: str, folder: str, files: Sequence[str] = ()) -> str:
+    if options.output_format == "json":
+        return jsontext.dumps({done: folder, "files": list(files)}) + "\n"
+    names = ", ".join(escape_hidden(name, one_line=True) for name in files) or say("trust_no_files")
+    return say(f"trust_{done}", folder=escape_hidden(folder, one_line=True), names=names) + "\n"

@@ -1,0 +1,40 @@
+"""Our own keys in what tools return: a file or a command may show one, and it must reach neither the model nor any file of ours."""
+
+from __future__ import annotations
+
+import os
+
+from dragoman.loop.model import Models
+from dragoman.providers.catalog import secret_variables
+from dragoman.providers.http_provider import HttpProvider
+from dragoman.providers.repeated_keys import HiddenKeys, keys_to_hide
+from dragoman.values.contracts import Provider
+from dragoman.values.wrapping import WrappingProvider
+
+
+class OwnKeys:
+    """The keys of every service that the agent knows: those in the environment, and those its providers send."""
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+        self._variables = secret_variables(models.catalog)
+        self._secrets: tuple[str, ...] = ()
+        self._hidden: HiddenKeys | None = None
+
+    def hidden(self) -> HiddenKeys | None:
+        """As they are now: a token may have been fetched anew. None if there are none."""
+        secrets = (*filter(None, map(os.environ.get, self._variables)), *self._sent())
+        if secrets != self._secrets:
+            keys = keys_to_hide(secrets)
+            self._secrets, self._hidden = secrets, HiddenKeys(keys) if keys else None
+        return self._hidden
+
+    def _sent(self) -> list[str]:
+        senders = filter(None, map(_sender_of, self._models.providers))
+        return [secret for sender in senders for secret in sender.secrets()]
+
+
+def _sender_of(provider: Provider) -> HttpProvider | None:
+    while isinstance(provider, WrappingProvider):
+        provider = provider.provider
+    return provider if isinstance(provider, HttpProvider) else None
