@@ -66,10 +66,11 @@ types: $(DEV) ## Check the examples and typed use of the whole API with mypy and
 	$(BIN)/python -m checks.types
 
 # Programs that tests drive. Without them those tests are skipped, on a build machine they fail.
-PARTS := bash tmux zsh fish
-MISSING_PARTS := $(strip $(foreach part,$(PARTS),$(if $(shell command -v $(part) 2>/dev/null),,$(part))))
+PARTS := bash tmux zsh fish bubblewrap
+PROGRAM_OF_bubblewrap := bwrap
+MISSING_PARTS := $(strip $(foreach part,$(PARTS),$(if $(shell command -v $(or $(PROGRAM_OF_$(part)),$(part)) 2>/dev/null),,$(part))))
 
-system-parts: ## Install the shells and the terminal multiplexer that some tests drive (Debian and Ubuntu)
+system-parts: ## Install the shells, the terminal multiplexer and the sandbox that some tests drive (Debian and Ubuntu)
 	@$(if $(MISSING_PARTS),$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends $(MISSING_PARTS)',echo 'All are there: $(PARTS)')
 
 install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as a user would, in empty homes: needs the package registry

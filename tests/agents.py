@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.loop.agent import Agent
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
 
-TOOLS = {"tools": "own", "builtin": "builtin", "web": "web", "calling": "calling", "text": "text"}
+TOOLS = {"tools": "own", "builtin": "builtin", "web": "web", "calling": "calling", "text": "text", "sandbox": "sandbox"}
 WORKSPACE = {"workspace": "root", "include": "include", "describe": "describe", "memory": "memory", "memory_file": "memory_file"}
 APPROVAL = {"approval": "mode", "ask": "ask", "ask_user": "ask_user", "grants": "grants", "rules": "rules", "hosts": "hosts"}
 SESSION = {"sessions": "store", "resume": "resume", "history": "history", "blobs": "blobs", "outputs": "outputs"}

@@ -84,6 +84,7 @@ LATER = {
     "local.*": "an annex: models in this process",
     "loop.background": "only for code that is not async",
     "loop.closing": "only where a run was cancelled or failed",
+    "loop.commands": "not before a command is run",
     "loop.compressing": "only where a compression is asked for",
     "loop.compression": "only where the request is too long",
     "loop.history_json": "only where a history is wanted as JSON",
@@ -109,6 +110,7 @@ LATER = {
     "policy.commands": "only where a command is judged",
     "policy.own_files": "only where a tool is called",
     "policy.rules": "only where there are rules, or a host is judged",
+    "policy.sandbox.*": "not before a command is run",
     "policy.tool_rules": "only where there are rules",
     "providers.anthropic_schema": "only where the answer must be JSON",
     "providers.fetched_auth": "only where a command prints the key",
@@ -140,6 +142,7 @@ LATER = {
 OTHERS_LATER = {
     "base64": "only where bytes are sent or kept as text",
     "certifi": "only where the system has no certificates",
+    "ctypes": "only where commands are started",
     "difflib": "only where something is misspelt or compared",
     "email.utils": "only where a service names a date",
     "getpass": "only where a key is typed",

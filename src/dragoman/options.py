@@ -14,6 +14,7 @@ from dragoman.loop.options import Connector as Connector
 from dragoman.loop.options import FallbackOptions as FallbackOptions
 from dragoman.loop.options import Limits as Limits
 from dragoman.loop.options import LoopLimits as LoopLimits
+from dragoman.loop.options import Sandboxing as Sandboxing
 from dragoman.loop.options import SearchMode as SearchMode
 from dragoman.loop.options import SessionOptions as SessionOptions
 from dragoman.loop.options import ToolCalling as ToolCalling

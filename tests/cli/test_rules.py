@@ -123,7 +123,17 @@ def test_a_wrong_flag_is_told(place: Place) -> None:
 
 def test_auto_needs_a_sandbox_and_says_what_to_do(place: Place, serve: Serve) -> None:
     serve(script("text: Hello."))
+    write_config(place, '[sandbox]\nlevel = "off"\n')
     place.ask("go", "--approval", "auto").complaint(44, "sandbox", "auto-edit")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
+def test_auto_runs_commands_unasked_in_the_sandbox_and_nothing_outside(place: Place, serve: Serve) -> None:
+    outside = place.work.parent / "outside"
+    serve(script(shell("touch inside"), shell(f"touch {outside}"), "text: Done."))
+    assert place.ask("go", "--approval", "auto").code == 0
+    assert (place.work / "inside").exists()
+    assert not outside.exists()
 
 
 def test_a_beginning_is_offered_granted_listed_and_revoked(place: Place, serve: Serve) -> None:

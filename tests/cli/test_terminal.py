@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from processes import alive, marked_sleep
 from program import Place, Service, calls, script
 from terminals import MARK, terminal
 
@@ -463,7 +464,8 @@ def test_ctrl_c_cancels_before_anything_came(place: Place, serve: Serve) -> None
 
 
 def test_ctrl_c_cancels_a_running_command_and_all_it_started(place: Place, serve: Serve) -> None:
-    serve(script(calls(("run_shell", {"command": "echo $$ > pid; echo begun; sleep 30"})), "text: Next."))
+    sleep = marked_sleep()  # found by its name: in the sandbox processes have numbers of their own
+    serve(script(calls(("run_shell", {"command": f"echo begun; {sleep}"})), "text: Next."))
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("go")
@@ -471,8 +473,7 @@ def test_ctrl_c_cancels_a_running_command_and_all_it_started(place: Place, serve
         shown.send("y")
         shown.expect("begun")
         _cancels(shown, b"\x03")
-        pid = int((place.work / "pid").read_text())
-        _eventually(lambda: not _is_alive(pid))
+        _eventually(lambda: not alive(sleep))
 
 
 @pytest.mark.parametrize("key", [b"\x03", b"\x1b"])
@@ -675,14 +676,6 @@ def _eventually(holds: Callable[[], Any], within_s: float = 10.0) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.02)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 # --- going on with a session

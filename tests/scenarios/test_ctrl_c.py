@@ -15,6 +15,7 @@ import pytest
 
 from dragoman.testing.mock.server import MockServer
 from loopback_http import serving, silent
+from processes import alive, gone_within, marked_sleep
 from scenarios.harness import QUICK, Desk, Ended, Started, assert_valid, finished, until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -115,32 +116,18 @@ def allow(desk: Desk, command: str) -> str:
     return f"call: run_shell {json.dumps({'command': command})}"
 
 
-def pid_of(desk: Desk) -> int:
-    file = desk.workspace / "pid"
-    return int(file.read_text() or 0) if file.exists() else 0
-
-
-async def ended_too(pid: int) -> None:
-    def is_over() -> bool:
-        try:
-            with open(f"/proc/{pid}/stat") as file:
-                return file.read().rpartition(")")[2].split()[0] == "Z"
-        except FileNotFoundError:
-            return True
-
-    try:
-        await until(is_over, 2)
-    except TimeoutError:
-        os.kill(pid, signal.SIGKILL)
-        raise AssertionError("the command outlived the program") from None
+async def ended_too(sleep: str) -> None:
+    """By the name of the sleep: in the sandbox processes have numbers of their own."""
+    assert await asyncio.to_thread(gone_within, 2, sleep), "the command outlived the program"
 
 
 def test_a_command_is_ended_with_everything_it_started(desk: Desk) -> None:
-    call = allow(desk, "sleep 100 & echo $! > pid; wait")
+    sleep = marked_sleep()
+    call = allow(desk, f"{sleep} & wait")
 
     async def go() -> None:
-        cancelled(*await waiting(desk, f"{call}\n---\ntext: never", lambda *_: until(lambda: bool(pid_of(desk)))))
-        await ended_too(pid_of(desk))
+        cancelled(*await waiting(desk, f"{call}\n---\ntext: never", lambda *_: until(lambda: bool(alive(sleep)))))
+        await ended_too(sleep)
 
     asyncio.run(go())
 
@@ -148,18 +135,19 @@ def test_a_command_is_ended_with_everything_it_started(desk: Desk) -> None:
 @pytest.mark.parametrize("times", [1, 2, 5])
 def test_a_command_that_will_not_end_does_not_hold_us_up(desk: Desk, times: int) -> None:
     """The second Ctrl-C leaves at once; `result` is still the last line, and the command does not outlive us."""
-    call = allow(desk, "trap '' TERM INT HUP; echo $$ > pid; while true; do sleep 1; done")
+    sleep = marked_sleep()
+    call = allow(desk, f"trap '' TERM INT HUP; while true; do {sleep}; done")
 
     async def go() -> None:
         async with desk.server(f"{call}\n---\ntext: never") as service:
             desk.url = service.url
             async with desk.started(*STREAM) as started:
-                await until(lambda: bool(pid_of(desk)))
+                await until(lambda: bool(alive(sleep)))
                 ended, took_s = await interrupted(started, times=times)
         assert ended.code == 130
         assert took_s <= (BACK_S if times == 1 else 0.3) + LEAVING_S
         assert ended.result["status"] == "cancelled"
-        await ended_too(pid_of(desk))
+        await ended_too(sleep)
 
     asyncio.run(go())
 

@@ -125,6 +125,16 @@ class LocalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     find_servers: bool = True
 
 
+class SandboxTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The boundary around commands: which kind, and what it lets through."""
+
+    level: Literal["auto", 1, 2, 3, "off"] = "auto"
+    unix_sockets: bool = False
+    writable: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    run_unasked: bool = False
+
+
 class SessionsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether sessions are stored, and for how long. Nothing is deleted unless one of the limits is set."""
 
@@ -193,12 +203,6 @@ class NetworkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...] = ()
 
 
-class SandboxTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Commands that run inside a sandbox."""
-
-    run_unasked: bool = False
-
-
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     fallback: tuple[str, ...] = ()
@@ -217,12 +221,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     web: WebTable = WebTable()
     http: HttpTable = HttpTable()
     local: LocalTable = LocalTable()
+    sandbox: SandboxTable = SandboxTable()
     sessions: SessionsTable = SessionsTable()
     context: ContextTable = ContextTable()
     rules: RulesTable = RulesTable()
     other_rules: OtherRulesTable = OtherRulesTable()
     network: NetworkTable = NetworkTable()
-    sandbox: SandboxTable = SandboxTable()
     deployments: dict[str, dict[str, object]] = {}
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.app.choice import choose_model
 from dragoman.app.connecting import connect_model
-from dragoman.app.settings import context_of, limits_of, settings_of, text_options_of, web_of
+from dragoman.app.settings import context_of, limits_of, sandboxing_of, settings_of, text_options_of, web_of
 from dragoman.app.setup import Setup, catalog_of, is_from_package, require_directory
 from dragoman.base.text import closest
 from dragoman.base.words import say
@@ -51,6 +51,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
             calling=config.text_tools.mode,
             text=text_options_of(setup),
             pass_env=config.tools.pass_env,
+            sandbox=sandboxing_of(config),
         ),
         workspace=WorkspaceOptions(
             setup.workspace,

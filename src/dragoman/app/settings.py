@@ -10,7 +10,7 @@ from dragoman.app.config_tables import BudgetTable, Config, TextToolsTable
 from dragoman.app.setup import Setup
 from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
-from dragoman.loop.options import AnswerPolicy, Limits, LoopLimits, WebAccess
+from dragoman.loop.options import AnswerPolicy, Limits, LoopLimits, Sandboxing, WebAccess
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Settings, Thinking
@@ -41,6 +41,12 @@ def limits_of(config: Config) -> Limits:
         shell_timeout_s=config.tools.shell_timeout_s,
         budget=_budget_of(config.budget),
     )
+
+
+def sandboxing_of(config: Config) -> Sandboxing:
+    """The program hides itself from its commands: the keys are in its environment."""
+    table = config.sandbox
+    return Sandboxing(table.level, table.unix_sockets, table.writable, table.environment, hide_process=True)
 
 
 def _budget_of(table: BudgetTable) -> Budget | None:

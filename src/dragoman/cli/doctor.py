@@ -79,7 +79,8 @@ def _findings(options: Options) -> Iterator[Finding]:
             yield _folder(name, getattr(setup.places, name))
     if setup is not None:
         yield Finding("approvals", "ok", approvals_words(setup))
-    yield Finding("sandbox", "warning", say("doctor_no_sandbox"))
+    if setup is not None:
+        yield _check_safely("sandbox", lambda: _sandbox(setup))
 
 
 # --- the model and its service --------------------------------------------------------------------------------------------------
@@ -220,6 +221,19 @@ def _ripgrep(workspace: str) -> Finding:
         return Finding("ripgrep", "ok", find_ripgrep(workspace))
     except ToolRefusal:
         return Finding("ripgrep", "broken", say("doctor_no_ripgrep"))
+
+
+def _sandbox(setup: Setup) -> Finding:
+    if sys.platform != "linux":
+        return Finding("sandbox", "warning", say("policy.sandbox_none", reason=say("policy.sandbox_not_linux")))
+    from dragoman.policy.sandbox.sandbox import Sandbox
+
+    sandbox = Sandbox([setup.workspace], level=setup.config.sandbox.level)
+    try:
+        detected = sandbox.detected
+    finally:
+        sandbox.close()
+    return Finding("sandbox", "ok" if detected.level in (1, 2) else "warning", detected.words)
 
 
 def _terminal() -> Finding:

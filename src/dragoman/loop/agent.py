@@ -354,6 +354,8 @@ class Agent(BetweenRuns, Generic[D, T]):
             await worker.finished()
         await self._harness.stop_connecting()
         self._session.close()
+        if self._harness.commands is not None:
+            self._harness.commands.close()
         await self._harness.models.aclose()
 
     def close(self) -> None:

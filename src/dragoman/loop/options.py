@@ -81,6 +81,23 @@ class WebAccess(msgspec.Struct, frozen=True):
     """The HTTP client that fetches pages and asks SearXNG; models have their own connection."""
 
 
+class Sandboxing(msgspec.Struct, frozen=True):
+    """The boundary around commands: they write in the workspace only, read no stored secrets and have no network."""
+
+    level: Literal["auto", 1, 2, 3, "off"] = "auto"
+    """1: namespaces of our own. 2: bubblewrap. 3: Landlock alone. auto: the first that works here, if one does. off: none."""
+    unix_sockets: bool = False
+    """Let commands make UNIX sockets."""
+    writable: Sequence[Path] = ()
+    """Further folders that commands may write."""
+    environment: Sequence[str] = ()
+    """Names of further variables that commands get: in the sandbox they have a short list."""
+    gate_port: int = 0
+    """Level 1: where a listener is made in a command's own network; 0: none."""
+    hide_process: bool = False
+    """From the first command on, no other process of the user reads the memory and the environment of this one; debuggers neither."""
+
+
 class ToolOptions(msgspec.Struct, frozen=True):
     """Which tools the model has, and how it calls them."""
 
@@ -94,6 +111,8 @@ class ToolOptions(msgspec.Struct, frozen=True):
     """How tools are put into text, where they are."""
     pass_env: Collection[str] = ()
     """Names of variables that commands get, though their names look like those of secrets (`*KEY*`, `*TOKEN*` …)."""
+    sandbox: Sandboxing | bool = False
+    """Run commands in a sandbox, if one works here (Linux)."""
 
 
 class WorkspaceOptions(msgspec.Struct, frozen=True):

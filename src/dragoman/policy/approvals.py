@@ -30,9 +30,9 @@ OnRuling = Callable[[Ruling, ToolCall, Intent, str], None]
 """The text says why, where there is a reason to tell."""
 
 
-def require_sandbox(mode: Mode, *, has_sandbox: bool) -> None:
+def require_sandbox(mode: Mode, has_sandbox: Callable[[], bool]) -> None:
     """Raises SandboxError for `auto` without a sandbox, saying what to do."""
-    if mode == "auto" and not has_sandbox:
+    if mode == "auto" and not has_sandbox():
         raise SandboxError(say("policy.auto_without_sandbox"))
 
 
@@ -53,7 +53,7 @@ class Approvals:
         trusted: Callable[[Tool], bool] = lambda tool: False,
         doubted: Callable[[ToolCall, ToolSpec], bool] = lambda call, spec: False,
         law: Callable[[], Law] = lambda: NO_LAW,
-        has_sandbox: bool = False,
+        has_sandbox: Callable[[], bool] = lambda: False,
     ) -> None:
         self._has_sandbox = has_sandbox
         self.mode = mode
@@ -75,7 +75,7 @@ class Approvals:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         """Raises SandboxError for `auto` without a sandbox."""
-        require_sandbox(mode, has_sandbox=self._has_sandbox)
+        require_sandbox(mode, self._has_sandbox)
         self._mode: Mode = mode
 
     @property

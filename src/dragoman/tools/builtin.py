@@ -18,7 +18,7 @@ from dragoman.tools.seen import SeenFiles
 from dragoman.tools.shell import RunShell
 from dragoman.tools.todo import TodoList
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import AskUser, BlobStore, Tool
+from dragoman.values.contracts import AskUser, BlobStore, Launch, Tool
 from dragoman.values.errors import InputError
 
 
@@ -39,6 +39,8 @@ class ToolDependencies(msgspec.Struct, frozen=True):
     """Names of variables that commands get all the same: the user chose them."""
     memory_file: str = ""
     """Where facts are saved for later sessions. If empty, the tool is not offered."""
+    launch: Callable[[], Launch] | None = None
+    """Gives what starts commands; None: they are started directly."""
 
 
 def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str] = True) -> list[Tool]:
@@ -60,6 +62,7 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
             timeout_s=dependencies.shell_timeout_s,
             env=pass_variables(dependencies.passed_variables),
             secret=dependencies.secret_variables,
+            launch=dependencies.launch,
         ),
         TodoList(),
     ]

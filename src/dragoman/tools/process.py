@@ -1,6 +1,6 @@
 """Running a command in its own process group, which ends with the call, whatever happens to the call or to us.
 
-While it runs, a watcher process ends it if we are killed.
+Where there is a launcher, it starts the command and ends it, also if we are killed. Else a watcher process does while it runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import IO, Any
 
 import msgspec
 
-from dragoman.base.processes import COOKIE, Watcher, end_processes
+from dragoman.base.processes import COOKIE, GRACE_S, Watcher, end_processes
+from dragoman.values.contracts import Launch, Launched
 
 Take = Callable[[bytes], object]
 """Takes a piece of output. If it raises, the command is ended and the error propagates."""
@@ -41,6 +42,8 @@ class Exit(msgspec.Struct, frozen=True):
     signal: str = ""
     """`SIGKILL` …, if a signal ended it."""
     timed_out: bool = False
+    remark: str = ""
+    """What had to be put back after it, in a line for the model."""
 
 
 async def run_process(
@@ -53,6 +56,7 @@ async def run_process(
     timeout_s: float | None = None,
     watched: bool = True,
     stdin: bytes = b"",
+    launch: Launch | None = None,
 ) -> Exit:
     """Run a command, pass on its output as it arrives, and leave none of its processes behind.
 
@@ -62,10 +66,13 @@ async def run_process(
     cookie = os.urandom(16).hex()
     environment = {**env, COOKIE: f"{env.get(COOKIE, '')} {cookie}".strip()}
     command = _Command(take_stdout, take_stderr)
-    watcher = Watcher(cookie) if watched else None
+    watcher = Watcher(cookie) if watched and launch is None else None
     timed_out = False
     try:
-        await command.start(argv, directory, environment, stdin)
+        if launch is not None:
+            await command.start_by(launch, argv, directory, environment, stdin)
+        else:
+            await command.start(argv, directory, environment, stdin)
         if watcher is not None:
             watcher.watch(command.pid)
         try:
@@ -76,10 +83,10 @@ async def run_process(
         if command.exited.is_set():
             await _wait_at_most(LINGER_S, command.drained.wait())
     finally:
-        await _run_shielded(_end(command, cookie if watched else "", watcher))
+        await _run_shielded(_end_launched(command) if launch is not None else _end(command, cookie if watched else "", watcher))
     if command.failure is not None:
         raise command.failure
-    return _to_exit(command.returncode, timed_out)
+    return _to_exit(command.returncode, timed_out, command.remark)
 
 
 def child_environment(extra: Mapping[str, str] | None = None, secret: Collection[str] = ()) -> dict[str, str]:
@@ -111,16 +118,16 @@ def find_program(name: str, outside: str) -> str:
     return ""
 
 
-def _to_exit(returncode: int | None, timed_out: bool) -> Exit:
+def _to_exit(returncode: int | None, timed_out: bool, remark: str) -> Exit:
     if returncode is None:  # not even SIGKILL ended it in time: it is stuck in the kernel
         returncode = -signal.SIGKILL if os.name == "posix" else 1
     if returncode >= 0:
-        return Exit(returncode, "", timed_out)
+        return Exit(returncode, "", timed_out, remark)
     try:
         name = signal.Signals(-returncode).name
     except ValueError:
         name = f"SIG{-returncode}"
-    return Exit(128 - returncode, name, timed_out)
+    return Exit(128 - returncode, name, timed_out, remark)
 
 
 def _is_secret(name: str) -> bool:
@@ -159,7 +166,10 @@ class _Command(asyncio.SubprocessProtocol):
         self.over = asyncio.Event()
         """Set when the command has ended or its output is no longer wanted."""
         self._takers = {1: take_stdout, 2: take_stderr}
+        self.launched: Launched | None = None
+        """Set where a launcher started it."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._following: asyncio.Task[None] | None = None
         self._transports: list[asyncio.BaseTransport] = []
 
     async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes) -> None:
@@ -190,15 +200,48 @@ class _Command(asyncio.SubprocessProtocol):
         self.pid = self._process.pid
         return self._process
 
+    async def start_by(self, launch: Launch, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes) -> None:
+        """Raises OSError."""
+        loop = asyncio.get_running_loop()
+        pipes = (os.pipe(), os.pipe())
+        reading = [os.fdopen(each[0], "rb", buffering=0) for each in pipes]
+        try:
+            with _as_file(stdin) as source:
+                streams = (source.fileno(), pipes[0][1], pipes[1][1])
+                self.launched = await launch.start(argv, directory=directory, env=env, streams=streams)
+        except BaseException:
+            for file in reading:
+                file.close()
+            raise
+        finally:
+            for each in pipes:
+                os.close(each[1])
+        self._following = asyncio.ensure_future(self._follow(self.launched))
+        for fd, file in enumerate(reading, 1):
+            transport, _ = await loop.connect_read_pipe(lambda fd=fd: _Pipe(self, fd), file)
+            self._transports.append(transport)
+
+    async def _follow(self, launched: Launched) -> None:
+        await launched.wait()
+        self.process_exited()
+
+    @property
+    def remark(self) -> str:
+        return self.launched.remark if self.launched is not None else ""
+
     @property
     def returncode(self) -> int | None:
         """None while it runs."""
+        if self.launched is not None:
+            return self.launched.returncode
         if self._process is not None:
             return self._process.returncode
         transport = self._transports[0] if self._transports else None
         return transport.get_returncode() if isinstance(transport, asyncio.SubprocessTransport) else None
 
     def close(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
         for transport in self._transports:
             transport.close()
         if self._process is None:
@@ -275,6 +318,16 @@ async def _end(command: _Command, cookie: str, watcher: Watcher | None) -> None:
         await _wait_at_most(_ENDING_S, _in_own_thread(end))
         if command.pid:
             await _wait_at_most(_REAPING_S, command.exited.wait())
+            await _wait_at_most(0.05, command.drained.wait())
+    finally:
+        command.close()
+    await asyncio.sleep(0)  # lets the pipes close in this loop
+
+
+async def _end_launched(command: _Command) -> None:
+    try:
+        if command.launched is not None:
+            await command.launched.end(GRACE_S)
             await _wait_at_most(0.05, command.drained.wait())
     finally:
         command.close()

@@ -14,7 +14,7 @@ from dragoman.tools.description import load_description
 from dragoman.tools.output import CappedText, Outputs, Spool
 from dragoman.tools.process import Exit, child_environment, find_program, run_process
 from dragoman.tools.workspace import ToolRefusal, Workspace
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.contracts import Intent, Launch, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
 MAX_COMMAND_BYTES = 64 * 1024
@@ -30,6 +30,7 @@ class RunShell:
     """Runs commands with bash, or with sh if there is no bash.
 
     Secrets are removed from the environment, and the variables that `secret` names; `env` adds the user's own variables, unfiltered.
+    `launch` gives what starts them, in a sandbox if it has one.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class RunShell:
         timeout_s: float = 120.0,
         env: Mapping[str, str] | None = None,
         secret: Callable[[], Collection[str]] = tuple,
+        launch: Callable[[], Launch] | None = None,
     ) -> None:
         self._workspace = workspace
         self._outputs = outputs
         self._timeout_s = min(timeout_s, MAX_TIMEOUT_S)
         self._env = env
         self._secret = secret
+        self._launch = launch
         self.spec = ToolSpec.of(
             "run_shell",
             load_description("run_shell"),
@@ -81,7 +84,12 @@ class RunShell:
         preview = escape_hidden(command)
         if args.get("directory"):
             preview = f"{preview}\n(in {escape_hidden(str(args['directory']), one_line=True)})"
-        return Intent(title=title, preview=preview, problem=problem, command=command, directory=directory)
+        sandboxed = self._launch is not None and self._launch().is_sandbox
+        return Intent(title=title, preview=preview, problem=problem, command=command, directory=directory, sandboxed=sandboxed)
+
+    async def prepare_intent(self, args: Mapping[str, Any]) -> None:
+        if self._launch is not None:
+            await self._launch().prepare()
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:
@@ -98,6 +106,7 @@ class RunShell:
                 take_stdout=lambda data: screen.add(stdout.feed(data)),
                 take_stderr=lambda data: screen.add(stderr.feed(data)),
                 timeout_s=timeout_s,
+                launch=self._launch() if self._launch is not None else None,
             )
         except OSError as error:
             return ToolRefusal(f"the command could not be started: {error.strerror or error}", "not_started").output()
@@ -107,7 +116,10 @@ class RunShell:
             raise
         finally:
             screen.close()
-        return _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s))
+        remark = ended.remark
+        if not remark and self._launch is not None and ended.code:
+            remark = self._launch().explain(screen.end)
+        return _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s), remark)
 
     def _prepare(self, args: Mapping[str, Any]) -> tuple[list[str], str, float]:
         """The command line, its directory and its timeout. Raises ToolRefusal."""
@@ -143,13 +155,15 @@ class RunShell:
         return [find_program("bash", outside=self._workspace.root) or "/bin/sh", "-c"]
 
 
-def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str) -> ToolOutput:
+def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str, remark: str) -> ToolOutput:
     out, err = _cap_both(stdout, stderr, outputs)
     result: dict[str, object] = {"stdout": out.text, "stderr": err.text, "exitCode": ended.code}
     if ended.signal:
         result["signal"] = ended.signal
     if ended.timed_out:
         result["timedOut"] = True
+    if remark:
+        result["sandbox"] = remark
     return ToolOutput(
         (Text(jsontext.dumps(result)),),
         display=display,
@@ -217,6 +231,11 @@ class _Screen:
         if self._timer is not None:
             self._timer.cancel()
         self._flush()
+
+    @property
+    def end(self) -> str:
+        """The last of what the command said."""
+        return self._end
 
     def summary(self, ended: Exit, timeout_s: float) -> str:
         """The last lines, how many there were, and how the command ended unless it succeeded."""

@@ -382,7 +382,53 @@ loop of the run while it asks. With Later the run ends and the call waits. If it
 handler is told."""
 AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
 """Asks a person the model's own question, with its choices, and returns the answer. It may be async or plain, as Ask."""
-Launch = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Any]]
+
+
+class Launched(Protocol):
+    """A command that was started, and everything it starts."""
+
+    @property
+    def returncode(self) -> int | None:
+        """As subprocess has it: negative if a signal ended it. None while it runs."""
+        ...
+
+    @property
+    def remark(self) -> str:
+        """After `end`: what had to be put back, in a line for the model. Empty: nothing."""
+        ...
+
+    def take_gate(self) -> int | None:
+        """The descriptor of the listener inside the command's own network, if one was asked for. The caller closes it."""
+        ...
+
+    async def wait(self) -> int:
+        """Until the command itself has ended; what it has started may go on."""
+        ...
+
+    async def end(self, grace_s: float) -> bool:
+        """End whatever of it is alive: SIGTERM, then SIGKILL after `grace_s`. Returns whether it is known that nothing is left."""
+        ...
+
+
+class Launch(Protocol):
+    """Starts commands. All they have started ends when it is told to, and when our process dies."""
+
+    @property
+    def is_sandbox(self) -> bool:
+        """Whether commands are confined: they write in the workspace only, read no secrets and have no network. May take a moment the first
+        time; not after `prepare`."""
+        ...
+
+    async def prepare(self) -> None: ...
+
+    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int]) -> Launched:
+        """`argv[0]` is an absolute path; `streams` are descriptors for its standard input, output and error, which the caller closes.
+        Raises OSError if it cannot be started. If cancelled, nothing is left running."""
+        ...
+
+    def explain(self, output: str) -> str:
+        """What the boundary seems to have refused, in a line for the model; empty: nothing. `output`: the end of what the command said."""
+        ...
 
 
 class Tracing(Protocol):

@@ -61,4 +61,18 @@ TEXTS = {
     "policy.other_star": "a * in it would mean more here than there",
     "policy.host_unknown": "{host} is not in network.hosts",
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here: use auto-edit",
+    # --- the sandbox for commands
+    "policy.sandbox_level_0": "none: commands run with all your rights",
+    "policy.sandbox_level_1": "level 1, own namespaces with Landlock and seccomp: holds files, secrets, network and processes",
+    "policy.sandbox_level_2": "level 2, bubblewrap with seccomp: holds files, secrets, network and processes",
+    "policy.sandbox_level_3": "level 3, Landlock and seccomp alone: holds writing, secrets and network; does not hide the names of "
+    "files, and protected files in the workspace are put back after each command",
+    "policy.sandbox_because": "{level} ({reasons})",
+    "policy.sandbox_none": "none: commands run with all your rights ({reason})",
+    "policy.sandbox_off": "turned off",
+    "policy.sandbox_not_linux": "there is none for this system yet",
+    "policy.sandbox_root": "the workspace is the whole file system",
+    "policy.sandbox_reason": "not {level}: {reason}",
+    "policy.sandbox_no_bubblewrap": "bubblewrap is not installed",
+    "policy.sandbox_no_landlock": "Landlock has version {version} here, {needed} is needed",
 }

@@ -157,7 +157,6 @@ TEXTS = {
     "doctor_not_a_folder": "{path} is not a folder",
     "doctor_not_writable": "{path} cannot be written; change its owner or mode, or set DRAGOMAN_HOME",
     "doctor_place": "{path}, {free} GB free",
-    "doctor_no_sandbox": "none: commands run with your own permissions, so each one asks first, unless you allowed it for good",
     # --- dragoman serve-local
     "serving": "{model} is served at {url}",
     "serving_url": "  {protocol:<17} {url}",

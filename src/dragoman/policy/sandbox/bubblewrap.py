@@ -1,0 +1,60 @@
+"""Level 2: bubblewrap, where it may make namespaces and we may not, because the system lets only chosen programs do it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from dragoman.policy.sandbox.launcher.order import FILTER_FD, Boundary
+
+_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
+"""Fixed: a program of that name on PATH may be anybody's."""
+_KEPT_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers")
+
+_AS_CHILD = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
+"""bubblewrap's own process 1 is not under the filter, and a command could write its memory. So a shell under the filter is process 1; the
+command is not, because a process 1 does not get the signals it sends itself."""
+
+
+def find_bubblewrap() -> str:
+    """Its absolute path, or empty."""
+    paths = (os.path.join(folder, "bwrap") for folder in _FOLDERS)
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
+
+
+def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary) -> tuple[str, ...]:
+    """The command line that runs `argv` inside. The seccomp filter is expected at FILTER_FD."""
+    words = [program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--disable-userns"]
+    words += [
+        "--die-with-parent",
+        "--as-pid-1",
+        "--cap-drop",
+        "ALL",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        "/run",
+    ]
+    for path in _KEPT_IN_RUN:
+        words += ["--ro-bind-try", path, path]
+    for place, source in boundary.private:
+        words += ["--bind", source, place]
+    for path in sorted({*boundary.writable, *boundary.readable}):
+        words += ["--bind" if path in boundary.writable else "--ro-bind", path, path]
+    for path in boundary.pinned:
+        words += ["--bind", path, path]
+    for path in boundary.read_only:
+        words += ["--ro-bind", path, path]
+    private = tuple(place for place, _ in boundary.private)
+    for path in boundary.hidden:
+        if not path.startswith(tuple(f"{place}/" for place in (*private, "/run"))) or any(
+            path.startswith(f"{each}/") for each in boundary.writable
+        ):
+            words += ["--ro-bind", os.path.join(boundary.covers, "folder" if os.path.isdir(path) else "file"), path]
+    words += ["--remount-ro", "/run", "--seccomp", str(FILTER_FD), "--chdir", directory, "--"]
+    return (*words, *_AS_CHILD, *argv)

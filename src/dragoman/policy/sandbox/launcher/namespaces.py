@@ -1,0 +1,132 @@
+"""A view of the system of a command's own: user, mount, process, IPC and network namespaces, made by us without a helper program.
+
+Everything is read-only but the folders that are named; secrets are covered; /tmp, /run and /dev are private; there is no network but a
+loopback interface of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import struct
+from _socket import AF_INET, SOCK_DGRAM, SOCK_STREAM, socket
+
+from dragoman.policy.sandbox.launcher import calls
+from dragoman.policy.sandbox.launcher.calls import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, attach, mount, open_tree, set_mount_flags
+from dragoman.policy.sandbox.launcher.order import Boundary
+
+NEW = calls.CLONE_NEWUSER | calls.CLONE_NEWNS | calls.CLONE_NEWPID | calls.CLONE_NEWIPC | calls.CLONE_NEWNET
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_KEPT_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers")
+"""Where NixOS keeps its programs."""
+_QUIET = calls.MS_NOSUID | calls.MS_NODEV
+_IFF_UP, _SIOCGIFFLAGS, _SIOCSIFFLAGS = 1, 0x8913, 0x8914
+
+
+def enter(uid: int, gid: int) -> None:
+    """Settle in the namespaces this process was cloned into, as their process 1. Raises OSError: then nothing may be started in them."""
+    _map_ids(uid, gid)
+    _raise_loopback()
+    mount("proc", "/proc", "proc", _QUIET | calls.MS_NOEXEC)
+    _make_run()
+    _make_dev([(name, open_tree(f"/dev/{name}")) for name in _DEVICES if os.path.exists(f"/dev/{name}")])
+
+
+def open_gate(port: int) -> socket:
+    """A listener inside this network namespace. Whoever gets its descriptor can accept on it from outside."""
+    gate = socket(AF_INET, SOCK_STREAM)
+    gate.bind(("127.0.0.1", port))
+    gate.listen(64)
+    return gate
+
+
+def _map_ids(uid: int, gid: int) -> None:
+    calls.prctl(calls.PR_SET_DUMPABLE, 1)  # a process that is not dumpable may not write its own /proc files
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        opened = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(opened, text.encode())
+        finally:
+            os.close(opened)
+    calls.prctl(calls.PR_SET_DUMPABLE, 0)
+
+
+def mount_all(boundary: Boundary) -> None:
+    """Until now, what is mounted outside came in here as well; from now on nothing does."""
+    mount("", "/", "", calls.MS_REC | calls.MS_PRIVATE)
+    # Copies are taken before everything becomes read-only, and attached after it.
+    private = [(path, open_tree(source)) for path, source in boundary.private]
+    writable = [(path, open_tree(path)) for path in boundary.writable]
+    readable = [(path, open_tree(path)) for path in boundary.readable]
+    empty_folder, empty_file = (os.path.join(boundary.covers, name) for name in ("folder", "file"))
+    covers = [(path, open_tree(empty_folder if os.path.isdir(path) else empty_file)) for path in boundary.hidden]
+    for _, tree in (*readable, *covers):
+        set_mount_flags(tree, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
+    for _, tree in (*private, *writable):
+        set_mount_flags(tree, ATTR_NOSUID | ATTR_NODEV)
+    set_mount_flags("/", ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
+    for path in filter(os.path.isdir, ("/proc", "/run")):
+        set_mount_flags(path, 0, clear=ATTR_RDONLY, recursive=False)
+    set_mount_flags("/dev", 0, clear=ATTR_RDONLY | ATTR_NODEV)
+
+    for path, tree in private:
+        _attach(tree, path)
+    for path, tree in sorted((*writable, *readable)):  # a folder before what lies in it
+        _attach(tree, path)
+    for path in boundary.pinned:
+        attach(open_tree(path), path)
+    for path in boundary.read_only:
+        tree = open_tree(path)
+        set_mount_flags(tree, ATTR_RDONLY)
+        attach(tree, path)
+    for path, tree in covers:
+        if os.path.lexists(path):  # not, where a private folder covers it already
+            attach(tree, path)
+        else:
+            os.close(tree)
+    os.chdir("/")
+
+
+def _attach(tree: int, path: str) -> None:
+    if not os.path.lexists(path):  # beneath a folder that is private now: then its place is made there
+        if stat.S_ISDIR(os.fstat(tree).st_mode):
+            os.makedirs(path, 0o755)
+        else:
+            os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    attach(tree, path)
+
+
+def _make_run() -> None:
+    if not os.path.isdir("/run"):
+        return
+    kept = [(path, open_tree(path)) for path in _KEPT_IN_RUN if os.path.isdir(path)]
+    mount("tmpfs", "/run", "tmpfs", _QUIET, "mode=0755,size=1m")
+    for path, tree in kept:
+        _attach(tree, path)
+
+
+def _make_dev(devices: list[tuple[str, int]]) -> None:
+    """Our own, because root opens disks even where everything is mounted read-only."""
+    mount("tmpfs", "/dev", "tmpfs", calls.MS_NOSUID | calls.MS_NOEXEC, "mode=0755,size=64k")
+    for name, tree in devices:
+        path = f"/dev/{name}"
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o666))
+        attach(tree, path)
+    os.mkdir("/dev/pts", 0o755)
+    os.mkdir("/dev/shm", 0o755)
+    mount("devpts", "/dev/pts", "devpts", calls.MS_NOSUID | calls.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+    mount("tmpfs", "/dev/shm", "tmpfs", _QUIET, "mode=1777")
+    os.symlink("pts/ptmx", "/dev/ptmx")
+    os.symlink("/proc/self/fd", "/dev/fd")
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.symlink(f"/proc/self/fd/{number}", f"/dev/{name}")
+
+
+def _raise_loopback() -> None:
+    any_socket = socket(AF_INET, SOCK_DGRAM)
+    asked = struct.pack("16sh14x", b"lo", 0)
+    flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, asked))[1]
+    fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
+    any_socket.close()

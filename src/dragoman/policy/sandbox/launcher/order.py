@@ -1,0 +1,77 @@
+"""What the launcher is told to start, and within which boundary: bytes on the way, these classes on both sides.
+
+Both sides run the same Python, so `marshal` may carry it: it is built in, and names of files may hold any byte. The launcher is small so
+that a fork of it is cheap; that is why these are plain classes.
+"""
+
+from __future__ import annotations
+
+import marshal
+
+FILTER_FD = 9
+"""Where bubblewrap finds its seccomp filter."""
+
+
+class Boundary:
+    """The files of a sandbox. All paths are absolute, with their links resolved, and exist."""
+
+    def __init__(
+        self,
+        *,
+        writable: tuple[str, ...] = (),
+        pinned: tuple[str, ...] = (),
+        read_only: tuple[str, ...] = (),
+        hidden: tuple[str, ...] = (),
+        readable: tuple[str, ...] = (),
+        private: tuple[tuple[str, str], ...] = (),
+        covers: str = "",
+    ) -> None:
+        self.writable = writable
+        self.pinned = pinned
+        """Folders in what is writable that cannot be renamed or removed."""
+        self.read_only = read_only
+        """Files and folders in what is writable that are not."""
+        self.hidden = hidden
+        """Secrets: they look empty."""
+        self.readable = readable
+        """With namespaces: what stays visible although it lies in a private folder. With Landlock alone: all that can be read."""
+        self.private = private
+        """Where, and which folder is seen there instead: /tmp and the like."""
+        self.covers = covers
+        """A folder with an empty `folder` and an empty `file`, to put over secrets."""
+
+
+class Order:
+    """A command to start."""
+
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        directory: str,
+        kind: str = "plain",
+        boundary: Boundary | None = None,
+        *,
+        unix_sockets: bool = False,
+        gate_port: int = 0,
+        drop_spying: bool = False,
+    ) -> None:
+        self.argv = argv
+        self.env = env
+        self.directory = directory
+        self.kind = kind
+        """plain, namespaces, bubblewrap or landlock."""
+        self.boundary = boundary or Boundary()
+        self.unix_sockets = unix_sockets
+        self.gate_port = gate_port
+        """Where a listener is made inside the network namespace; 0: none."""
+        self.drop_spying = drop_spying
+        """Without a boundary and as root: the command may not look into other processes."""
+
+    def to_bytes(self) -> bytes:
+        return marshal.dumps({**vars(self), "boundary": vars(self.boundary)})
+
+
+def read_order(data: bytes) -> Order:
+    table = marshal.loads(data)
+    return Order(boundary=Boundary(**table.pop("boundary")), **table)

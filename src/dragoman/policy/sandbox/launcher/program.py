@@ -1,0 +1,276 @@
+"""The launcher itself. One for a program: it waits for orders, forks, restricts the child, and execs.
+
+An order is a packet on its socket with five descriptors: the order as a file, the call's own socket, and the command's standard streams.
+Everything about the command goes over the call's own socket: `failed`, `started`, `exited`, and the end of the socket when nothing of the
+command is alive. When the launcher's own socket closes, whoever started it is gone: then it ends all it has started.
+
+Everything is loaded before the first order: as another user we might not be allowed to read it. A fork costs as much as there is memory to
+copy, so little is loaded: `_socket` and `_signal` instead of the large modules around them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pwd
+import select
+import sys
+from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socket, socketpair
+from array import array
+
+from dragoman.policy.sandbox.launcher import calls, landlock, namespaces, seccomp
+from dragoman.policy.sandbox.launcher.order import FILTER_FD, Order, read_order
+from dragoman.policy.sandbox.launcher.supervise import Supervisor, descendants, drain, send, wake_on_child
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal
+
+DESCRIPTORS = 5
+_IDLE_S = 0.01
+_DEFAULT_AGAIN = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT)
+"""What Python ignores or handles and a command should not inherit so."""
+
+
+def main() -> None:
+    """`program SOCKET UID GID`; as root a uid other than 0 is taken on at once."""
+    orders = socket(fileno=int(sys.argv[1]))
+    os.set_inheritable(orders.fileno(), False)
+    os.closerange(orders.fileno() + 1, os.sysconf("SC_OPEN_MAX"))  # whatever the program that started us left open
+    os.chdir("/")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _become(int(sys.argv[2]), int(sys.argv[3]))
+    calls.prctl(calls.PR_SET_DUMPABLE, 0)
+    calls.prctl(calls.PR_SET_CHILD_SUBREAPER, 1)
+    _prepare()
+    gc.disable()  # a collection would write to every page that the forks share
+    wake = wake_on_child()
+    supervisors: set[int] = set()
+    spares: dict[str, _Spare] = {}
+    used: set[str] = set()
+    while True:
+        ready = select.select([orders, wake], (), (), _IDLE_S if used else None)[0]
+        if not ready:
+            _make_spares(used, spares, supervisors, orders)
+            used.clear()
+        if wake in ready:
+            drain(wake)
+            _collect(supervisors)
+        if orders not in ready:
+            continue
+        received = _receive(orders)
+        if received is None:
+            break
+        kind, descriptors = received
+        _serve(kind, descriptors, spares, supervisors, orders)
+        used.add(kind)
+    for spare in spares.values():
+        spare.channel.close()
+    while _end(descendants()):
+        _collect(set())
+
+
+class _Spare:
+    """A supervisor made before its command is known: most of what a start costs is done by then. It waits for the order."""
+
+    def __init__(self, kind: str, strangers: list[socket]) -> None:
+        """`strangers`: the launcher's own sockets, which are not for its children. Raises OSError."""
+        self.channel, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        uid, gid = os.getuid(), os.getgid()  # in a new namespace they are unknown until they are mapped
+        self.pid = calls.clone(namespaces.NEW) if kind == "namespaces" else os.fork()
+        if self.pid == 0:
+            for each in (*strangers, self.channel):
+                each.close()
+            _wait_for_order(kind, theirs, uid, gid)
+        theirs.close()
+
+    def give(self, descriptors: list[int]) -> bool:
+        """Returns False if it has ended meanwhile."""
+        try:
+            self.channel.sendmsg([b"order"], [(SOL_SOCKET, SCM_RIGHTS, array("i", descriptors))])
+        except OSError:
+            return False
+        finally:
+            self.channel.close()
+        return True
+
+
+def _serve(kind: str, descriptors: list[int], spares: dict[str, _Spare], supervisors: set[int], orders: socket) -> None:
+    """Give an order to the spare of its kind, or to a new one."""
+    spare = spares.pop(kind, None)
+    is_whole = len(descriptors) == DESCRIPTORS  # else too many files are open here: the call's socket closes, which tells it
+    try:
+        if is_whole and (spare is None or not spare.give(descriptors)):
+            spare = _Spare(kind, [orders, *(other.channel for other in spares.values())])
+            supervisors.add(spare.pid)
+            spare.give(descriptors)
+    except OSError as error:
+        _tell_failure(descriptors[1], error)
+    for each in descriptors:
+        os.close(each)
+
+
+def _make_spares(kinds: set[str], spares: dict[str, _Spare], supervisors: set[int], orders: socket) -> None:
+    """For the next order of each kind. Done when there is nothing else to do, so that no command waits for it."""
+    for kind in kinds - set(spares):
+        try:
+            spares[kind] = _Spare(kind, [orders, *(other.channel for other in spares.values())])
+        except OSError:  # then it is tried again when it is needed
+            continue
+        supervisors.add(spares[kind].pid)
+
+
+def _prepare() -> None:
+    """Find out and build once what all commands share."""
+    landlock.version()
+    for internet in (True, False):
+        for unix_sockets in (True, False):
+            seccomp.build_filter(internet=internet, unix_sockets=unix_sockets)
+
+
+def _become(uid: int, gid: int) -> None:
+    if os.getuid() != 0 or uid == 0:
+        return
+    try:
+        os.initgroups(pwd.getpwuid(uid).pw_name, gid)
+    except KeyError:
+        os.setgroups([gid])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+def _receive(orders: socket) -> tuple[str, list[int]] | None:
+    """The kind of the next order, and its descriptors; None when there are no more."""
+    try:
+        data, ancillary, _, _ = orders.recvmsg(64, CMSG_SPACE(4 * DESCRIPTORS), MSG_CMSG_CLOEXEC)
+    except OSError:  # ECONNRESET: the other side died with something unread
+        return None
+    received = array("i")
+    for _, _, bytes_of in ancillary:
+        received.frombytes(bytes_of[: len(bytes_of) // 4 * 4])
+    return (data.decode(), received.tolist()) if data else None
+
+
+def _read_all(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _collect(supervisors: set[int]) -> None:
+    """Reap supervisors that have ended, and end what a supervisor that was killed has left behind."""
+    was_killed = False
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            was_killed = was_killed or ended[1] != 0
+            supervisors.discard(ended[0])
+    except ChildProcessError:
+        return
+    while was_killed and _end(descendants(supervisors)):
+        _collect(supervisors)
+
+
+def _end(processes: list[int]) -> bool:
+    for pid in processes:
+        send(pid, signal.SIGKILL)
+    return bool(processes)
+
+
+# --- in the child ---------------------------------------------------------------------------------------------------------
+
+
+def _wait_for_order(kind: str, channel: socket, uid: int, gid: int) -> None:
+    """The supervisor of one call. Never returns."""
+    try:
+        fault: OSError | None = None
+        try:
+            if kind == "namespaces":
+                namespaces.enter(uid, gid)
+            else:
+                calls.prctl(calls.PR_SET_CHILD_SUBREAPER, 1)
+        except OSError as error:
+            fault = error
+        received = _receive(channel)  # None: the launcher has ended
+        channel.close()
+        if received is not None:
+            _run_call(received[1], fault)
+    finally:
+        os._exit(0)  # process 1: the kernel ends whatever is left in its namespace
+
+
+def _run_call(descriptors: list[int], fault: OSError | None) -> None:
+    control = socket(fileno=descriptors[1])
+    try:
+        if fault is not None:
+            raise fault
+        order = read_order(_read_all(descriptors[0]))
+        if order.kind == "namespaces":
+            _furnish(order, control)
+        supervisor = Supervisor(control)
+        command = _start(order, descriptors)
+        for each in descriptors[2:]:
+            os.close(each)
+        control.send(b"started %d" % command)
+        supervisor.watch(command)
+    except OSError as error:
+        _tell_failure(control.fileno(), error)
+
+
+def _furnish(order: Order, control: socket) -> None:
+    namespaces.mount_all(order.boundary)
+    if order.gate_port:
+        gate = namespaces.open_gate(order.gate_port)
+        control.sendmsg([b"gate"], [(SOL_SOCKET, SCM_RIGHTS, array("i", [gate.fileno()]))])
+        gate.close()
+    calls.drop_capabilities()
+
+
+def _start(order: Order, descriptors: list[int]) -> int:
+    """Restrict ourselves, and start the command within the same restrictions. Raises OSError if it cannot be started.
+
+    A supervisor needs no more than its command has, and starting without another fork saves as much as everything else costs.
+    """
+    os.chdir(order.directory)
+    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors[2:])]
+    if order.kind == "bubblewrap":
+        actions.append((os.POSIX_SPAWN_DUP2, _write_filter(order), FILTER_FD))
+    _restrict(order)
+    return os.posix_spawn(order.argv[0], order.argv, order.env, file_actions=actions, setsid=True, setsigdef=_DEFAULT_AGAIN, setsigmask=())
+
+
+def _restrict(order: Order) -> None:
+    if order.kind == "plain":
+        if order.drop_spying and os.getuid() == 0:
+            calls.drop_spying()
+        return
+    if order.kind == "bubblewrap":  # it makes its own namespaces, which Landlock would forbid, and loads the filter itself
+        return
+    has_network = order.kind == "namespaces"
+    if has_network:
+        always = ("/dev", "/proc")
+        readable: tuple[str, ...] = ("/",)
+    else:
+        calls.drop_capabilities()
+        always = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
+        readable = order.boundary.readable
+    places = tuple(path for path, _ in order.boundary.private) if has_network else ()
+    # Landlock is older than some kernels with namespaces: there the mounts are the boundary.
+    if not has_network or landlock.version():
+        landlock.restrict(readable, (*always, *places, *order.boundary.writable), without_tcp=not has_network)
+    seccomp.load_filter(seccomp.build_filter(internet=has_network, unix_sockets=order.unix_sockets))
+
+
+def _write_filter(order: Order) -> int:
+    paper = os.memfd_create("filter", os.MFD_CLOEXEC)
+    os.write(paper, seccomp.build_filter(internet=True, unix_sockets=order.unix_sockets))
+    os.lseek(paper, 0, os.SEEK_SET)
+    return paper
+
+
+def _tell_failure(control: int, error: OSError) -> None:
+    speaker = socket(fileno=os.dup(control))
+    try:
+        speaker.send(f"failed {error.errno or 1} {error.strerror or error}".encode())
+    except OSError:
+        pass
+    speaker.close()

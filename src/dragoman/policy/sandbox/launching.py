@@ -1,0 +1,275 @@
+"""Our side of the launcher: starts it with the first command, gives it orders, and follows each command over a socket of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+from dragoman.policy.sandbox.launcher.order import Order
+
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from dragoman.policy.sandbox.launcher.program import main; main()"
+_ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+_SOCKET_FD = 3
+_PR_SET_DUMPABLE = 4
+_MOST_BYTES = 4096
+ENDING_S = 2.0
+"""How long we wait to hear that everything has ended."""
+
+
+class Launcher:
+    """One process that starts commands; as root it takes on another user (uid, gid) for good. Any thread may use it."""
+
+    def __init__(self, user: tuple[int, int]) -> None:
+        self._user = user
+        self._lock = threading.Lock()
+        self._orders: socket.socket | None = None
+        self._pid = 0
+        self._owner = 0
+
+    async def start(self, order: Order, streams: tuple[int, int, int]) -> Running:
+        """Start a command with these descriptors as its standard streams. Raises OSError if it cannot be started."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                self._send(order, theirs, streams)
+            running = Running(ours)
+        except BaseException:
+            ours.close()
+            raise
+        try:
+            await running.started()
+        except BaseException:
+            running.close()
+            raise
+        return running
+
+    def try_out(self, order: Order, timeout_s: float = 5.0) -> str:
+        """Run a command that says nothing, and return why it failed; empty if it did not. Blocks."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            try:
+                with theirs:
+                    self._send(order, theirs, (nothing, nothing, nothing))
+            finally:
+                os.close(nothing)
+            ours.settimeout(timeout_s)
+            heard = b""
+            try:
+                while message := ours.recv(_MOST_BYTES):
+                    if message == b"exited 0":
+                        return ""
+                    heard = message
+            except OSError as error:
+                return str(error)
+            word, _, rest = heard.decode("utf-8", "replace").partition(" ")
+            return rest.partition(" ")[2] if word == "failed" else heard.decode("utf-8", "replace") or "no answer"
+
+    def close(self) -> None:
+        """The launcher ends, and everything it has started."""
+        with self._lock:
+            self._forget()
+
+    def abandon(self) -> None:
+        """It is another process's."""
+        self._lock = threading.Lock()
+        if self._orders is not None:
+            self._orders.close()
+            self._orders = None
+
+    # --- the process
+
+    def _send(self, order: Order, control: socket.socket, streams: tuple[int, int, int]) -> None:
+        data = order.to_bytes()
+        paper = os.memfd_create("order", os.MFD_CLOEXEC)
+        try:
+            with os.fdopen(os.dup(paper), "wb") as file:
+                file.write(data)
+            kind, descriptors = order.kind.encode(), [paper, control.fileno(), *streams]
+            try:
+                socket.send_fds(self._running_launcher(), [kind], descriptors)
+            except (BrokenPipeError, ConnectionResetError):  # somebody killed it: one more is started
+                socket.send_fds(self._running_launcher(again=True), [kind], descriptors)
+        finally:
+            os.close(paper)
+
+    def _running_launcher(self, again: bool = False) -> socket.socket:
+        with self._lock:
+            if self._orders is not None and self._owner == os.getpid() and not again:
+                return self._orders
+            self._forget()
+            self._orders = self._start_launcher()
+            self._owner = os.getpid()
+            return self._orders
+
+    def _start_launcher(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+            self._pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", "-c", _START, _ROOT, str(_SOCKET_FD), *map(str, self._user)],
+                {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+                file_actions=[*nothing, (os.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET_FD)],
+                setsid=True,  # Ctrl-C in the terminal is not meant for it
+            )
+        return ours
+
+    def _forget(self) -> None:
+        if self._orders is not None:
+            self._orders.close()
+            self._orders = None
+            if self._owner == os.getpid():
+                _reap(self._pid)
+
+
+_shared: dict[tuple[int, int], Launcher] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_launcher(user: tuple[int, int] | None = None) -> Launcher:
+    """The program's own: one for each user that commands run as. It ends with the program."""
+    user = user or (os.getuid(), os.getgid())
+    with _shared_lock:
+        if user not in _shared:
+            _shared[user] = Launcher(user)
+        return _shared[user]
+
+
+def _leave_to_parent() -> None:
+    """In a child made by fork: its parent's launchers must notice when the parent dies."""
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    for launcher in _shared.values():
+        launcher.abandon()
+    _shared.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _reap(pid: int) -> None:
+    """Wait for a launcher that has been told to end; if it does not, kill it."""
+    deadline = time.monotonic() + ENDING_S
+    try:
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.002)
+    except (ChildProcessError, ProcessLookupError):
+        pass
+
+
+class Running:
+    """A command that was started, and everything it starts. Belongs to one event loop."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.pid = 0
+        """In its own process namespace, where it has one."""
+        self.returncode: int | None = None
+        """As subprocess has it: negative if a signal ended it. None while it runs."""
+        self.gate_fd: int | None = None
+        """A listener inside its network namespace, where one was ordered. Whoever takes it closes it."""
+        self._control = control
+        self._fault: OSError | None = None
+        self._has_started = asyncio.Event()
+        self._exited = asyncio.Event()
+        self._gone = asyncio.Event()
+        control.setblocking(False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(control.fileno(), self._read)
+
+    async def started(self) -> None:
+        await self._has_started.wait()
+        if self._fault is not None:
+            raise self._fault
+
+    async def wait(self) -> int:
+        """Until the command itself has ended; what it has started may go on."""
+        await self._exited.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    async def end(self, grace_s: float) -> bool:
+        """End whatever of it is alive: SIGTERM, then SIGKILL after `grace_s`. Returns whether it is known that nothing is left."""
+        try:
+            self._control.send(b"end %f" % grace_s)
+        except OSError:  # it has ended by itself
+            pass
+        try:
+            async with asyncio.timeout(grace_s + ENDING_S):
+                await self._gone.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.close()
+        return self._gone.is_set()
+
+    def close(self) -> None:
+        """Whatever of it is alive is killed, without our waiting for it."""
+        if self._control.fileno() >= 0:
+            self._loop.remove_reader(self._control.fileno())
+            self._control.close()
+        if self.gate_fd is not None:
+            os.close(self.gate_fd)
+            self.gate_fd = None
+
+    def take_gate(self) -> int | None:
+        """The gate's descriptor, which from now on is the caller's to close."""
+        taken, self.gate_fd = self.gate_fd, None
+        return taken
+
+    def _read(self) -> None:
+        while True:
+            try:
+                message, descriptors, _, _ = socket.recv_fds(self._control, _MOST_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return
+            except OSError:  # ECONNRESET: it ended with something of ours unread
+                message, descriptors = b"", list[int]()
+            if not message:
+                self._finish()
+                return
+            self._hear(message, descriptors)
+
+    def _hear(self, message: bytes, descriptors: list[int]) -> None:
+        word, _, rest = message.partition(b" ")
+        match word:
+            case b"gate":
+                self.gate_fd = descriptors[0] if descriptors else None
+            case b"started":
+                self.pid = int(rest)
+                self._has_started.set()
+            case b"exited":
+                self.returncode = int(rest)
+                self._exited.set()
+            case b"failed":
+                number, _, text = rest.decode("utf-8", "replace").partition(" ")
+                self._fault = OSError(int(number), text)
+                self._has_started.set()
+            case _:
+                pass
+
+    def _finish(self) -> None:
+        """Nothing of it is alive; or whoever watched it was killed, and then the launcher ends the rest."""
+        self._loop.remove_reader(self._control.fileno())
+        if not self._has_started.is_set():
+            self._fault = OSError(32, "the launcher of commands ended")
+        if self.returncode is None:
+            self.returncode = -9
+        self._has_started.set()
+        self._exited.set()
+        self._gone.set()
+
+
+def hide_this_process() -> None:
+    """Nobody but root with the right to trace reads our memory and environment: the keys of models are in them."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,0 +1,46 @@
+"""Recognises in a command's output what the sandbox refused, so that the model is told and does not look for a fault that is not there."""
+
+from __future__ import annotations
+
+import re
+
+_NETWORK = re.compile(
+    r"could not resolve|couldn't resolve|name resolution|name or service not known|network is unreachable|EAI_AGAIN|ENOTFOUND|ENETUNREACH"
+    r"|no address associated with hostname|nodename nor servname|dns error|failed to lookup address"
+    r"|socket: (?:permission denied|operation not permitted)|PermissionError.*socket",
+    re.IGNORECASE,
+)
+_WRITING = re.compile(r"read-only file system|EROFS|os error 30|Errno 30", re.IGNORECASE)
+_BUSY = re.compile(r"\.git/?.*(?:device or resource busy|read-only file system)|could not lock config file", re.IGNORECASE)
+_DENIED = re.compile(r"permission denied|EACCES|Errno 13|os error 13", re.IGNORECASE)
+_SOCKETS = re.compile(r"docker daemon|AF_UNIX|ssh-agent|authentication agent|D-Bus|dbus|tmux.*(?:socket|connecting)", re.IGNORECASE)
+
+_NETWORK_LINE = "The sandbox has no network: nothing can be downloaded or reached from a command."
+_WRITING_LINE = "The sandbox lets commands write only in the workspace and in {temporary}; other places are read-only."
+_GIT_LINE = "In the sandbox .git/config, .git/hooks and .git itself cannot be changed."
+_DENIED_LINE = "This may be the sandbox: commands write only in the workspace and in {temporary}, and read no secrets."
+_SOCKETS_LINE = "The sandbox does not let commands talk to other programs over UNIX sockets."
+_PUT_BACK_LINE = "The sandbox put back what the command changed in protected files: {paths}."
+_SHOWN = 3
+
+
+def explain(output: str, level: int, temporary: str) -> str:
+    """One line for the model, or empty. `output`: the end of what the command said."""
+    if _NETWORK.search(output):
+        return _NETWORK_LINE
+    if _BUSY.search(output):
+        return _GIT_LINE
+    if _WRITING.search(output):
+        return _WRITING_LINE.format(temporary=temporary)
+    if _SOCKETS.search(output):
+        return _SOCKETS_LINE
+    if level == 3 and _DENIED.search(output):
+        return _DENIED_LINE.format(temporary=temporary)
+    return ""
+
+
+def explain_restored(paths: list[str]) -> str:
+    if not paths:
+        return ""
+    shown = ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
+    return _PUT_BACK_LINE.format(paths=shown)

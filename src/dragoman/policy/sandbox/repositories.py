@@ -1,0 +1,302 @@
+"""Git repositories in a workspace: what commands must not change in them, because git, or the user's next command, would run it.
+
+`git add`, `commit` and `checkout` work: only hooks, configuration, submodules and worktrees are fixed. A new name in `.git` can be as bad
+as a changed one (`commondir` leads git to another configuration): what a command adds there beside git's own names is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+FIXED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
+"""Names in `.git` that make git run something, or look elsewhere."""
+_GITS_OWN = re.compile(
+    r"""HEAD | \w+_HEAD | index | index\..* | packed-refs | refs | logs | objects | info | description | branches | shallow
+    | COMMIT_EDITMSG | MERGE_(MSG|MODE|RR|AUTOSTASH) | SQUASH_MSG | TAG_EDITMSG | NOTES_\w+ | BISECT_\w+ | AUTO_MERGE | SUBMODULE_\w+
+    | rebase-(merge|apply) | rr-cache | sequencer | gc\.(log|pid) | lfs | .*\.lock | sharedindex\..* | ADD_EDIT\.patch""",
+    re.VERBOSE,
+)
+_HARMLESS_SETTINGS = re.compile(
+    r"""core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol)
+    | user\.(name|email) | branch\..* | remote\..*\.(url|fetch) | init\.defaultbranch | extensions\.objectformat""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SECTION = re.compile(r'\[\s*([\w.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
+_NESTED_MOST = 200
+_KEPT_BYTES = 4_000_000
+_KEPT_FILES = 2_000
+
+
+class Repository(NamedTuple):
+    """One that commands may work in."""
+
+    root: str
+    folder: str
+    """Its `.git`, if that is a folder in the workspace; else empty."""
+    shared: str = ""
+    """Of a linked worktree: the `.git` of the main one, which lies elsewhere."""
+    own: str = ""
+    """Of a linked worktree: its folder in there."""
+
+    @property
+    def fixed(self) -> list[str]:
+        """What is read-only: only what is there, and no links, which cannot be covered."""
+        if self.folder:
+            return _plain(self.folder, FIXED)
+        file = os.path.join(self.root, ".git")
+        if not self.shared:
+            return [file] if os.path.isfile(file) and not os.path.islink(file) else []
+        others = [name for name in _names(os.path.join(self.shared, "worktrees")) if name != os.path.basename(self.own)]
+        return [
+            file,
+            *_plain(self.shared, [name for name in FIXED if name != "worktrees"]),
+            *_plain(os.path.join(self.shared, "worktrees"), others),
+            *_plain(self.own, ("gitdir", "commondir", "config.worktree")),
+        ]
+
+
+def find_repositories(roots: Iterable[str]) -> list[Repository]:
+    """Of the workspace's folders, and of the folders directly in them."""
+    found: list[Repository | None] = []
+    for root in roots:
+        found += map(_repository_in, (root, *(os.path.join(root, name) for name in _subfolders(root))))
+    return [repository for repository in found if repository is not None]
+
+
+def _repository_in(root: str) -> Repository | None:
+    path = os.path.join(root, ".git")
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return None
+    if stat.S_ISDIR(mode):
+        return Repository(root, path)
+    return _worktree(root, path) if stat.S_ISREG(mode) else None
+
+
+def _worktree(root: str, file: str) -> Repository:
+    """Where `gitdir:` leads is believed only if that place says the same of us: anybody may have written the file."""
+    nothing = Repository(root, "")
+    own = os.path.realpath(os.path.join(root, _read_line(file).removeprefix("gitdir:").strip()))
+    worktrees = os.path.dirname(own)
+    shared = os.path.dirname(worktrees)
+    if os.path.basename(worktrees) != "worktrees" or os.path.basename(shared) != ".git":
+        return nothing
+    if os.path.realpath(_read_line(os.path.join(own, "gitdir"))) != os.path.realpath(file):
+        return nothing
+    return Repository(root, "", shared, own)
+
+
+def _subfolders(root: str) -> list[str]:
+    names = []
+    try:
+        with os.scandir(root) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                    names.append(entry.name)
+                    if len(names) >= _NESTED_MOST:
+                        break
+    except OSError:
+        pass
+    return names
+
+
+# --- after a command ------------------------------------------------------------------------------------------------------
+
+
+class Guard:
+    """Remembers what must not change, and puts it back. `with_content`: also what nothing else protects while the command runs."""
+
+    def __init__(self, roots: Sequence[str], own: Sequence[str] = (), *, with_content: bool) -> None:
+        self._roots = tuple(roots)
+        self._folders = {each.folder or each.shared: _list(each.folder or each.shared) for each in find_repositories(roots)}
+        self._folders.pop("", None)
+        self._without = {root for root in self._roots if not os.path.lexists(os.path.join(root, ".git"))}
+        self._kept: dict[str, dict[str, _Kept]] = {}
+        if with_content:
+            watched = [os.path.join(folder, name) for folder in self._folders for name in FIXED]
+            self._kept = {path: _keep(path) for path in (*watched, *own)}
+        self._absent = [path for path in own if not os.path.lexists(path)]
+
+    def restore(self) -> list[str]:
+        """Put back what changed. Returns the paths, for telling."""
+        changed = [path for root in sorted(self._without) if (path := _hold_back(root))]
+        for folder, names in self._folders.items():
+            changed += _remove_odd(folder, names)
+        for path, kept in self._kept.items():
+            if _keep(path) != kept:
+                _put_back(path, kept)
+                changed.append(path)
+        for path in self._absent:
+            if os.path.lexists(path) and path not in changed:
+                _remove(path)
+                changed.append(path)
+        return list(dict.fromkeys(changed))
+
+
+class _Kept(NamedTuple):
+    mode: int
+    content: bytes
+
+
+def _keep(path: str) -> dict[str, _Kept]:
+    """A file, or all that lies in a folder, by path. Empty if nothing is there."""
+    kept: dict[str, _Kept] = {}
+    waiting = [path]
+    size = 0
+    while waiting and len(kept) < _KEPT_FILES and size < _KEPT_BYTES:
+        at = waiting.pop()
+        try:
+            mode = os.lstat(at).st_mode
+            if stat.S_ISLNK(mode):
+                content = os.fsencode(os.readlink(at))
+            elif stat.S_ISREG(mode):
+                with open(at, "rb") as file:
+                    content = file.read(_KEPT_BYTES)
+            else:
+                content = b""
+                if stat.S_ISDIR(mode):
+                    waiting += [os.path.join(at, name) for name in _names(at) if not _is_store(at, name)]
+        except OSError:
+            continue
+        kept[at] = _Kept(mode, content)
+        size += len(content)
+    return kept
+
+
+def _is_store(folder: str, name: str) -> bool:
+    """Submodules keep their objects beside their configuration: those change as they should."""
+    return "modules" in folder.split(os.sep) and name in ("objects", "refs", "logs", "index", "HEAD", "packed-refs", "ORIG_HEAD")
+
+
+def _put_back(path: str, kept: dict[str, _Kept]) -> None:
+    for at in sorted(set(_keep(path)) - set(kept), reverse=True):
+        _remove(at)
+    for at, (mode, content) in sorted(kept.items()):
+        if _keep(at).get(at) == (mode, content):
+            continue
+        if not stat.S_ISDIR(mode) or not os.path.isdir(at) or os.path.islink(at):
+            _remove(at)
+        if stat.S_ISLNK(mode):
+            os.symlink(os.fsdecode(content), at)
+        elif stat.S_ISDIR(mode):
+            os.makedirs(at, exist_ok=True)
+            os.chmod(at, stat.S_IMODE(mode))
+        elif stat.S_ISREG(mode):
+            with open(os.open(at, os.O_CREAT | os.O_EXCL | os.O_WRONLY, stat.S_IMODE(mode)), "wb") as file:
+                file.write(content)
+            os.chmod(at, stat.S_IMODE(mode))
+
+
+def _remove_odd(folder: str, before: dict[str, tuple[int, str]]) -> list[str]:
+    """Names that were not there, or are links now, and are none of git's own."""
+    removed = []
+    for name, what in _list(folder).items():
+        was = before.get(name)
+        is_link = stat.S_ISLNK(what[0]) and was != what
+        if (was is None and not _GITS_OWN.fullmatch(name)) or is_link:
+            path = os.path.join(folder, name)
+            _remove(path)
+            removed.append(path)
+    return removed
+
+
+def _hold_back(root: str) -> str:
+    """A repository that a command made in the workspace's own folder: if git would run something of it, it is moved aside."""
+    path = os.path.join(root, ".git")
+    if not os.path.lexists(path) or _is_harmless(path):
+        return ""
+    aside = f"{path}.held-back"
+    _remove(aside)
+    try:
+        os.rename(path, aside)
+    except OSError:
+        _remove(path)
+    return path
+
+
+def _is_harmless(path: str) -> bool:
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        return False
+    for name, (mode, _) in _list(path).items():
+        if stat.S_ISLNK(mode):
+            return False
+        if name == "hooks":
+            if any(not hook.endswith(".sample") for hook in _names(os.path.join(path, name))):
+                return False
+        elif name == "config":
+            if not _has_harmless_settings(os.path.join(path, name)):
+                return False
+        elif not _GITS_OWN.fullmatch(name):
+            return False
+    return True
+
+
+def _has_harmless_settings(path: str) -> bool:
+    section = ""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read(1_000_000).splitlines()
+    except OSError:
+        return False
+    for line in map(str.strip, lines):
+        if match := _SECTION.match(line):
+            section = match[1] if match[2] is None else f"{match[1]}.{match[2]}"
+            line = match[3]
+        if not line or line[0] in "#;":
+            continue
+        name = re.split(r"[\s=]", line, maxsplit=1)[0]
+        if line.endswith("\\") or not _HARMLESS_SETTINGS.fullmatch(f"{section}.{name}"):
+            return False
+    return True
+
+
+# --- small things ---------------------------------------------------------------------------------------------------------
+
+
+def _plain(folder: str, names: Iterable[str]) -> list[str]:
+    paths = (os.path.join(folder, name) for name in names)
+    return [path for path in paths if os.path.exists(path) and not os.path.islink(path)]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _list(folder: str) -> dict[str, tuple[int, str]]:
+    """Name → kind, and where it leads if it is a link."""
+    found = {}
+    for name in _names(folder):
+        path = os.path.join(folder, name)
+        try:
+            mode = stat.S_IFMT(os.lstat(path).st_mode)
+            found[name] = (mode, os.readlink(path) if stat.S_ISLNK(mode) else "")
+        except OSError:
+            continue
+    return found
+
+
+def _read_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readline(4096).strip()
+    except OSError:
+        return ""
+
+
+def _remove(path: str) -> None:
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+    except OSError:
+        pass

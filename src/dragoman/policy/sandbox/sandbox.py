@@ -1,0 +1,197 @@
+"""Starts commands inside the strongest boundary this machine offers, and looks after them when they have ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+
+from dragoman.policy.sandbox.boundary import OWN_FOLDER, Ground, make_private_folder
+from dragoman.policy.sandbox.detection import Detected, Level, detect, make_order
+from dragoman.policy.sandbox.environment import rebuild
+from dragoman.policy.sandbox.launcher.order import Order
+from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
+from dragoman.policy.sandbox.refusals import explain, explain_restored
+from dragoman.policy.sandbox.repositories import Guard
+
+
+class Sandbox:
+    """A contracts.Launch for one workspace. Nothing is started, made or looked for before the first command."""
+
+    def __init__(
+        self,
+        folders: Sequence[str],
+        *,
+        level: Level = "auto",
+        unix_sockets: bool = False,
+        writable: Sequence[str] = (),
+        environment: Sequence[str] = (),
+        gate_port: int = 0,
+        own: Sequence[str] = (),
+        secret: Sequence[str] = (),
+        readable: Sequence[str] = (),
+        private_in: str = "",
+        hide: bool = False,
+    ) -> None:
+        """`folders`: the workspace's own first. `unix_sockets`, `writable`, `environment` let through what is named. `gate_port`: where a
+        listener is made in the command's network. `own`: our configuration, approvals and logs; `secret`: stored keys; `readable`: long
+        results; `private_in`: where the session's temporary folder is made; `hide`: no command reads our memory and environment."""
+        self._folders = tuple(folders)
+        self._level: Level = level
+        self._unix_sockets = unix_sockets
+        self._writable = tuple(map(os.path.expanduser, writable))
+        self._environment = tuple(environment)
+        self._gate_port = gate_port
+        self._own = tuple(own)
+        self._secret = tuple(secret)
+        self._readable = tuple(readable)
+        self._private_in = private_in
+        self._hide = hide
+        self._lock = threading.Lock()
+        self._detected: Detected | None = None
+        self._launcher: Launcher | None = None
+        self._ground: Ground | None = None
+        self._user = (0, 0)
+
+    # --- what holds
+
+    @property
+    def is_sandbox(self) -> bool:
+        return self.detected.level > 0
+
+    @property
+    def detected(self) -> Detected:
+        """Found out once; blocks for some 100 ms then."""
+        with self._lock:
+            if self._detected is None:
+                self._detected = self._detect()
+            return self._detected
+
+    async def prepare(self) -> None:
+        """Find out without holding up the event loop."""
+        if self._detected is None:
+            await asyncio.to_thread(lambda: self.detected)
+
+    def add_folder(self, folder: str) -> None:
+        """Commands may write here too, from now on."""
+        with self._lock:
+            self._folders = (*self._folders, folder)
+            if self._ground is not None:
+                self._ground = self._make_ground(self._ground.private)
+
+    def close(self) -> None:
+        """Removes the temporary folder. Commands must have ended."""
+        with self._lock:
+            ground = self._ground
+            self._launcher = self._ground = self._detected = None
+        if ground is not None and ground.private:
+            shutil.rmtree(ground.private, ignore_errors=True)
+
+    # --- commands
+
+    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int]) -> Confined:
+        """Raises OSError if it cannot be started."""
+        await self.prepare()
+        detected, launcher, ground = self.detected, self._launcher, self._ground
+        assert launcher is not None
+        if not detected.level or ground is None:
+            return Confined(await launcher.start(Order(tuple(argv), dict(env), directory, drop_spying=self._hide), streams))
+        order = self._order(detected.level, ground, tuple(argv), directory, env)
+        own = [os.path.join(root, OWN_FOLDER) for root in self._folders]
+        guard = Guard(ground.writable, own, with_content=detected.level == 3)
+        return Confined(await launcher.start(order, streams), guard)
+
+    def explain(self, output: str) -> str:
+        """What the sandbox seems to have refused, in a line for the model; empty if nothing. `output`: the end of what was said."""
+        level = self._detected.level if self._detected is not None else 0
+        return explain(output, level, self._temporary(level)) if level else ""
+
+    def _order(self, level: int, ground: Ground, argv: tuple[str, ...], directory: str, env: Mapping[str, str]) -> Order:
+        boundary = ground.draw_for_landlock() if level == 3 else ground.draw()
+        home = _home_of(self._user[0]) if os.getuid() == 0 and self._user[0] != 0 else ""
+        environment = rebuild(env, temporary=self._temporary(level), home=home, keep=self._environment)
+        return make_order(
+            level,
+            argv,
+            environment,
+            os.path.realpath(directory),
+            boundary,
+            unix_sockets=self._unix_sockets,
+            gate_port=self._gate_port,
+        )
+
+    def _temporary(self, level: int) -> str:
+        return os.path.join(self._ground.private, "tmp") if level == 3 and self._ground is not None else "/tmp"
+
+    # --- setting up
+
+    def _detect(self) -> Detected:
+        if self._hide:
+            hide_this_process()
+        if self._level == "off":
+            self._launcher = shared_launcher()
+            return detect(self._launcher, Ground((), homes=(), private=""), "off")
+        self._user = _owner_of(self._folders[0])
+        self._ground = self._make_ground(make_private_folder(self._private_in, self._user))
+        self._launcher = shared_launcher(self._user)
+        detected = detect(self._launcher, self._ground, self._level)
+        if not detected.level:  # then commands run as we do
+            self._launcher = shared_launcher()
+        return detected
+
+    def _make_ground(self, private: str) -> Ground:
+        homes = [os.path.expanduser("~"), _home_of(os.getuid()), _home_of(self._user[0])]
+        return Ground(
+            (*self._folders, *self._writable),
+            homes=list(dict.fromkeys(homes)),
+            private=private,
+            own=self._own,
+            secret=self._secret,
+            readable=self._readable,
+            user=self._user[0] if self._user[0] != os.getuid() else None,
+        )
+
+
+class Confined:
+    """A command in the sandbox: a contracts.Launched."""
+
+    def __init__(self, running: Running, guard: Guard | None = None) -> None:
+        self._running = running
+        self._guard = guard
+        self.remark = ""
+        """What was put back after it ended, in a line for the model."""
+
+    @property
+    def returncode(self) -> int | None:
+        return self._running.returncode
+
+    def take_gate(self) -> int | None:
+        return self._running.take_gate()
+
+    async def wait(self) -> int:
+        return await self._running.wait()
+
+    async def end(self, grace_s: float) -> bool:
+        is_gone = await self._running.end(grace_s)
+        if self._guard is not None:
+            guard, self._guard = self._guard, None
+            self.remark = explain_restored(guard.restore())  # a few folders to list; to put something back is rare
+        return is_gone
+
+
+def _owner_of(folder: str) -> tuple[int, int]:
+    """Who commands run as: us, or, where we are root, whoever the workspace belongs to."""
+    if os.getuid() != 0:
+        return os.getuid(), os.getgid()
+    status = os.stat(folder)
+    return status.st_uid, status.st_gid
+
+
+def _home_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return ""

@@ -1,0 +1,38 @@
+"""macOS: the profile for `sandbox-exec`. Its text is tested; it was not run, because nobody of us had such a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+PROGRAM = "/usr/bin/sandbox-exec"
+_HEAD = """(version 1)
+(deny default)
+(allow process-exec process-fork)
+(allow signal (target same-sandbox))
+(allow sysctl-read)
+(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo") (global-name "com.apple.system.logger"))
+(allow file-read*)
+(allow file-ioctl (literal "/dev/tty") (literal "/dev/dtracehelper"))
+(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))
+"""
+_NO_NETWORK = "(deny network*)\n"
+
+
+def profile(writable: Sequence[str], read_only: Sequence[str], hidden: Sequence[str]) -> str:
+    """Later rules win: what is read-only inside what is writable stands after it, and what is hidden last."""
+    text = _HEAD + _NO_NETWORK
+    for path in writable:
+        text += f"(allow file-write* (subpath {_quote(path)}))\n"
+    for path in read_only:
+        text += f"(deny file-write* (subpath {_quote(path)}))\n"
+    for path in hidden:
+        text += f"(deny file-read* file-write* (subpath {_quote(path)}))\n"
+    return text
+
+
+def wrap(argv: Sequence[str], text: str) -> tuple[str, ...]:
+    return (PROGRAM, "-p", text, *argv)
+
+
+def _quote(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,61 @@
+"""The commands of an agent: in a sandbox where one was asked for, and their end with the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import make_agent
+from dragoman.loop.options import Sandboxing
+from dragoman.testing import ScriptedProvider
+from dragoman.values.contracts import Allow, Intent
+from dragoman.values.errors import InputError
+from dragoman.values.messages import ToolCall, ToolResult
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the launcher is for Linux")
+
+
+def run_command(folder: Path, command: str, **options: Any) -> tuple[dict[str, Any], Intent]:
+    """What the model is told of it, and what was asked."""
+    asked: list[Intent] = []
+
+    def allow(call: ToolCall, intent: Intent) -> Allow:
+        asked.append(intent)
+        return Allow()
+
+    async def main() -> dict[str, Any]:
+        provider = ScriptedProvider(f"call: run_shell {json.dumps({'command': command})}\n---\ntext: Good.")
+        async with make_agent(provider, workspace=folder, builtin=["run_shell"], describe=False, ask=allow, **options) as agent:
+            await agent.run("go")
+        [result] = [part for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
+        return json.loads(result.text)
+
+    return asyncio.run(main()), asked[0]
+
+
+def test_commands_run_in_a_sandbox_only_where_one_was_asked_for(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    inside = tmp_path / "inside"
+    outside.mkdir()
+    inside.mkdir()
+    result, intent = run_command(inside, f"touch {outside}/a", sandbox=True)
+    if not intent.sandboxed:
+        pytest.skip("no sandbox works here")
+    assert result["exitCode"] != 0
+    assert not (outside / "a").exists()
+    result, intent = run_command(inside, f"touch {outside}/a; touch here")
+    assert (result["exitCode"], intent.sandboxed) == (0, False)
+    assert (outside / "a").exists()
+
+
+def test_options_of_the_sandbox_are_checked() -> None:
+    provider = ScriptedProvider("text: Hi.")
+    for wrong in (Sandboxing(level=4), Sandboxing(level=True), Sandboxing(writable=[3]), "yes"):  # type: ignore[arg-type,list-item]
+        with pytest.raises(InputError, match="sandbox"):
+            make_agent(provider, sandbox=wrong)
+    make_agent(provider, sandbox=Sandboxing(level=3)).close()

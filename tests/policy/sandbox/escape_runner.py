@@ -1,0 +1,180 @@
+"""Makes a world to escape into, as whoever runs it, and lets every attack loose at one level: `escape_runner.py LEVEL FOLDER PYTHON`.
+Prints JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from dragoman.policy.sandbox.sandbox import Sandbox
+
+HERE = Path(__file__).resolve().parent
+SECRET = os.environ["CORP_LOGIN"]
+"""Given with our environment, so that it stands in /proc."""
+
+
+class Outside:
+    """Files, servers and a process that a command must not reach."""
+
+    def __init__(self, folder: Path) -> None:
+        self.mark = "mark-" + uuid.uuid4().hex
+        self.home, self.outside, self.workspace = folder / "home", folder / "outside", folder / "workspace"
+        for path in (".ssh", ".config/dragoman", ".local/share/dragoman/sessions"):
+            (self.home / path).mkdir(parents=True)
+        (self.home / ".ssh/id_rsa").write_text(SECRET)
+        (self.home / ".bashrc").write_text("")
+        (self.home / ".config/dragoman/config.toml").write_text("")
+        (self.home / ".local/share/dragoman/sessions/one.jsonl").write_text("")
+        (self.home / ".local/share/dragoman/keys.json").write_text(SECRET)
+        self.outside.mkdir()
+        (self.outside / "victim.txt").write_text("untouched")
+        (self.outside / "victim.txt").chmod(0o600)
+        (self.outside / "full.txt").write_text("untouched")
+        (self.workspace / ".dragoman").mkdir(parents=True)
+        (self.workspace / ".dragoman/config.toml").write_text("")
+        subprocess.run(["git", "init", "-q", self.workspace], check=True, env={"PATH": os.environ["PATH"], "HOME": str(self.home)})
+        shutil.copy(HERE / "attacks.py", self.workspace)
+        self.in_tmp = Path("/tmp") / f"other-{self.mark}"
+        self.in_tmp.write_text(SECRET)
+        self.in_shm = Path("/dev/shm") / self.mark
+        self.victim = subprocess.Popen(["/bin/sleep", "1000"], env={"SECRET": SECRET})
+        self.heard: list[str] = []
+        self._sockets: list[socket.socket] = []
+
+    def serve(self) -> dict[str, Any]:
+        tcp = socket.create_server(("127.0.0.1", 0))
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", 0))
+        stream, inside, abstract = (
+            socket.socket(socket.AF_UNIX, kind) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_STREAM)
+        )
+        stream.bind(str(self.outside / "s"))
+        inside.bind(str(self.workspace / "s"))
+        abstract.bind("\0" + self.mark)
+        stream.listen()
+        abstract.listen()
+        for each in (tcp, stream, abstract):
+            threading.Thread(target=self._accept, args=(each,), daemon=True).start()
+        threading.Thread(target=self._answer, args=(udp,), daemon=True).start()
+        self._sockets = [tcp, udp, stream, inside, abstract]
+        return {"tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1]}
+
+    def _accept(self, server: socket.socket) -> None:
+        while True:
+            with server.accept()[0] as client:
+                client.send(b"service")
+
+    def _answer(self, server: socket.socket) -> None:
+        while True:
+            server.sendto(b"service", server.recvfrom(100)[1])
+
+    def describe(self) -> dict[str, Any]:
+        names = os.listdir("/sys/block") if os.path.isdir("/sys/block") else []
+        return {
+            "secret": SECRET, "mark": self.mark, "agent": os.getpid(), "victim": self.victim.pid,
+            "home": str(self.home), "outside": str(self.outside), "workspace": str(self.workspace),
+            "in_tmp": str(self.in_tmp), "in_shm": str(self.in_shm), "disks": ["/dev/mem", "/dev/kmsg", *(f"/dev/{name}" for name in names)],
+            "unix_outside": str(self.outside / "s"), "unix_inside": str(self.workspace / "s"), **self.serve(),
+        }  # fmt: skip
+
+    def changes(self) -> dict[str, bool]:
+        """What an attack has really left behind, where that can be seen."""
+        git, victim = self.workspace / ".git", self.outside / "victim.txt"
+        return {
+            "write outside the workspace": (self.outside / "new.txt").exists(),
+            "write from a program in memory (memfd)": (self.outside / "from-memory.txt").exists(),
+            "write outside while a link is swapped (race)": (self.outside / "raced.txt").exists(),
+            "write outside through a link": "HOSTILE" in victim.read_text(),
+            "write outside through a hard link": "HOSTILE" in victim.read_text(),
+            "empty a file outside": not (self.outside / "full.txt").read_text(),
+            "change the mode of a file outside": stat.S_IMODE(victim.stat().st_mode) != 0o600,
+            "leave a file in `/dev/shm`": self.in_shm.exists(),
+            "leave a file in the system's `/tmp`": (Path("/tmp") / self.mark).exists(),
+            "add a hook to `.git/hooks`": (git / "hooks/pre-commit").exists(),
+            "change `.git/config`": "HOSTILE" in (git / "config").read_text(),
+            "move `.git` away and make another": False,
+            "lead git elsewhere with `.git/commondir`": (git / "commondir").exists(),
+            "change the project's `.dragoman/config.toml`": bool((self.workspace / ".dragoman/config.toml").read_text()),
+            "change Dragoman's own configuration": bool((self.home / ".config/dragoman/config.toml").read_text()),
+            "change a saved session": bool((self.home / ".local/share/dragoman/sessions/one.jsonl").read_text()),
+            "change `~/.bashrc`": bool((self.home / ".bashrc").read_text()),
+            "outlive the call (setsid, double fork, `env -i`, SIGTERM ignored)": self._has_survivors(),
+        }
+
+    def _has_survivors(self) -> bool:
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdigit() and self.mark.encode() in Path(f"/proc/{name}/cmdline").read_bytes() and int(name) != os.getpid():
+                    return True
+            except OSError:
+                continue
+        return False
+
+    def close(self) -> None:
+        self.victim.send_signal(signal.SIGKILL)
+        self.victim.wait()
+        for path in (self.in_tmp, self.in_shm, Path("/tmp") / self.mark):
+            path.unlink(missing_ok=True)
+
+
+async def attack(level: int, outside: Outside, python: str) -> dict[str, str]:
+    os.environ["HOME"] = str(outside.home)
+    share = outside.home / ".local/share/dragoman"
+    sandbox = Sandbox(
+        [str(outside.workspace)],
+        level=level or "off",  # type: ignore[arg-type]
+        own=(str(outside.home / ".config/dragoman"), str(share / "sessions")),
+        secret=(str(share / "keys.json"),),
+        private_in="/tmp",
+    )
+    await sandbox.prepare()
+    if sandbox.detected.level != level:
+        return {"": sandbox.detected.words}
+    reading, writing = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    argv = [python, "-I", str(outside.workspace / "attacks.py"), json.dumps(outside.describe())]
+    env = {**os.environ, "PATH": "/usr/bin:/bin"}
+    started = await sandbox.start(argv, directory=str(outside.workspace), env=env, streams=(nothing, writing, nothing))
+    os.close(writing)
+    output = await asyncio.to_thread(read_line, reading)
+    began_s = time.monotonic()
+    await started.end(0.2)
+    took_s = time.monotonic() - began_s
+    seen = json.loads(output)
+    sandbox.close()
+    found = {name: "open" if got else "held" for name, got in seen.items()}
+    for name, changed in outside.changes().items():
+        is_put_back = seen[name] and (".git" in name or ".dragoman" in name)
+        found[name] = "open" if changed else "put back" if is_put_back else "held"
+    return {**found, " seconds": f"{took_s:.2f}"}
+
+
+def read_line(descriptor: int) -> str:
+    """The first line: what the command started keeps the pipe open."""
+    with os.fdopen(descriptor) as pipe:
+        return pipe.readline()
+
+
+def main() -> None:
+    assert sys.argv[1] != "0" or os.getuid() != 0, "without a sandbox these attacks, as root, would really damage the machine"
+    outside = Outside(Path(sys.argv[2]))
+    try:
+        print(json.dumps(asyncio.run(attack(int(sys.argv[1]), outside, sys.argv[3]))))
+    finally:
+        outside.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Every attack at every level, as root and as another user, for real. The table in docs/security.md is what these runs found."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from system_parts import IS_BUILD_MACHINE, require_program
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+PAGE = ROOT / "docs" / "security.md"
+NOBODY = 65534
+LEVELS = (1, 2, 3)
+IS_ROOT = os.getuid() == 0
+USERS = ("root", "another user") if IS_ROOT else ("the user",)
+DEPENDS = re.compile(r"leave the machine|io_uring|new namespaces|bpf|netlink|another process|UDP")
+"""What some systems forbid every program."""
+Found = dict[str, str]
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_level_holds_what_the_page_says(level: int, user: str) -> None:
+    if level == 2:
+        require_program("bwrap")
+    found = attack(level, user)
+    assert set(found) == set(table()), "the page has a row for each attack"
+    assert found == {name: row[level] for name, row in table().items()}
+
+
+def test_without_a_sandbox_the_attacks_work() -> None:
+    """Else holding them would mean nothing. As root they would really damage the machine."""
+    found = attack(0, USERS[-1])
+    expected = [name for name, row in table().items() if row[0] == "open" and not DEPENDS.search(name)]
+    unlike = {name: found[name] for name in expected if found[name] != "open"}
+    assert not unlike
+    assert sum(row[0] == "open" for row in table().values()) >= 35
+
+
+def test_a_command_at_level_three_is_told_what_was_put_back() -> None:
+    assert "put back" in {row[3] for row in table().values()}
+
+
+def table() -> dict[str, list[str]]:
+    """Attack → what the page says without a sandbox and at levels 1 to 3."""
+    rows = re.findall(
+        r"^\| (.+?) \| (open|–) \| (\w[\w ]*) \| (\w[\w ]*) \| (\w[\w ]*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return {row[0]: list(row[1:]) for row in rows}
+
+
+@cache
+def attack(level: int, user: str) -> Found:
+    command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if user == "another user" else []
+    python = interpreter_for(tuple(command))
+    for folder in world(user):
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+            "CORP_LOGIN": f"secret-{uuid.uuid4().hex}",
+            "PYTHONPATH": os.pathsep.join(module_folders()),
+        }
+        argv = [*command, python, str(HERE / "escape_runner.py"), str(level), str(folder), os.path.realpath(python)]
+        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        found: Found = json.loads(done.stdout)
+        if "" in found:
+            pytest.fail(found[""]) if IS_BUILD_MACHINE else pytest.skip(found[""])
+        assert float(found.pop(" seconds")) < 3, "everything the command started has ended by then"
+        return found
+    raise AssertionError
+
+
+def world(user: str) -> Iterator[Path]:
+    """A folder for the user that is not beneath /tmp, which the sandbox replaces."""
+    places = ["/var/cache", "/var/tmp"] if IS_ROOT else [os.path.expanduser("~"), "/var/tmp"]
+    folder = Path(tempfile.mkdtemp(prefix="dragoman-test-", dir=next(place for place in places if os.access(place, os.W_OK))))
+    try:
+        if user == "another user":
+            os.chown(folder, NOBODY, NOBODY)
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def interpreter_for(command: tuple[str, ...]) -> str:
+    """One that the user may run, with our modules: another user often cannot read the environment of this one."""
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(module_folders())}
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        argv = [
+            *command,
+            python,
+            "-c",
+            "import ctypes, os, sys, dragoman.policy.sandbox.sandbox; os.execv(sys.executable, [sys.executable, '-c', ''])",
+        ]
+        try:
+            if subprocess.run(argv, capture_output=True, env=env, check=False).returncode == 0:
+                return python
+        except OSError:
+            continue
+    pytest.skip("no interpreter that another user may run")
+
+
+def module_folders() -> list[str]:
+    import msgspec
+
+    return [str(Path(dragoman.__file__).parent.parent), str(Path(msgspec.__file__).parent.parent)]
+
+
+def main() -> None:
+    """Print the rows of the table as they are now: `python tests/policy/sandbox/test_escapes.py`."""
+    without, *levels = (attack(level, USERS[-1]) for level in (0, *LEVELS))
+    for name in without:
+        cells = ["open" if without[name] == "open" else "–", *(level[name] for level in levels)]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

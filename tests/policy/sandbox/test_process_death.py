@@ -1,0 +1,155 @@
+"""Nothing of a command outlives its call, at any level and without a sandbox: after a timeout, a cancel, and the agent's death."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.policy.sandbox.sandbox import Sandbox
+from policy.sandbox.sandboxes import bash, sandbox_at
+from processes import alive, gone_within, marked_sleep, parent, started_within
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+LEVELS = ("off", 1, 2, 3)
+LONG = bool(os.environ.get("DRAGOMAN_LONG"))
+TESTS = Path(__file__).resolve().parent.parent.parent
+
+
+def leave_in_every_way(sleep: str) -> str:
+    """A command that starts nine processes which try to stay, and then waits."""
+    return f"""
+trap '' TERM HUP
+{sleep} &
+setsid nohup {sleep} >/dev/null 2>&1 &
+{sleep} & disown
+(setsid env -i {sleep} &)
+( ( (trap '' TERM HUP; exec {sleep}) & ) & )
+setsid bash -c "trap '' TERM; {sleep} & wait" &
+(env -i setsid setsid {sleep} >/dev/null 2>&1 </dev/null & disown)
+{sleep} & stopped=$!
+{sleep} &
+sleep 0.2; kill -STOP $stopped; echo ready
+wait
+"""
+
+
+COUNT = 9
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_a_timeout(level: object, tmp_path: Path) -> None:
+    sleep = marked_sleep()
+    with sandbox_at(level, tmp_path) as sandbox:
+        ended, _ = asyncio.run(bash(sandbox, leave_in_every_way(sleep), tmp_path, timeout_s=1))
+    assert ended.timed_out
+    assert not alive(sleep), "they are gone before the call returns"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_a_cancel(level: object, tmp_path: Path) -> None:
+    sleep = marked_sleep()
+
+    async def main(sandbox: Sandbox) -> float:
+        ready = asyncio.Event()
+        task = asyncio.create_task(bash(sandbox, leave_in_every_way(sleep), tmp_path, take=lambda data: ready.set()))
+        await ready.wait()
+        assert await asyncio.to_thread(started_within, 5, sleep, COUNT)
+        start = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return time.monotonic() - start
+
+    with sandbox_at(level, tmp_path) as sandbox:
+        assert asyncio.run(main(sandbox)) < 3
+    assert not alive(sleep)
+
+
+AGENT = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[4])
+from pathlib import Path
+from policy.sandbox.sandboxes import bash, sandbox_at
+level = sys.argv[1] if sys.argv[1] == "off" else int(sys.argv[1])
+with sandbox_at(level, Path(sys.argv[2])) as sandbox:
+    asyncio.run(bash(sandbox, sys.argv[3], Path(sys.argv[2]), take=lambda data: print("ready", flush=True)))
+"""
+
+
+@pytest.mark.parametrize("with_launcher", [False, True], ids=["agent", "agent and launcher"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_the_agent_was_killed(level: object, with_launcher: bool, tmp_path: Path) -> None:
+    sleep = marked_sleep()
+    argv = [sys.executable, "-c", AGENT, str(level), str(tmp_path), leave_in_every_way(sleep), str(TESTS)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as agent:
+        try:
+            assert agent.stdout is not None
+            assert agent.stdout.readline() == b"ready\n"
+            assert started_within(5, sleep, COUNT)
+            launchers = [pid for pid in alive("dragoman.policy.sandbox.launcher") if parent(pid) == agent.pid]
+            assert len(launchers) == 1
+        finally:
+            agent.kill()
+        if with_launcher:
+            os.kill(launchers[0], signal.SIGKILL)
+        agent.wait(5)
+    assert gone_within(3, sleep)
+    deadline = time.monotonic() + 3
+    while launchers[0] in alive("dragoman.policy.sandbox.launcher"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("level", ["off", 3])
+def test_a_command_that_kills_its_supervisor_does_not_get_away(level: object, tmp_path: Path) -> None:
+    sleep = marked_sleep()
+    with sandbox_at(level, tmp_path) as sandbox:
+        asyncio.run(bash(sandbox, f"(setsid {sleep} &); sleep 0.1; kill -9 $PPID; {sleep}", tmp_path, timeout_s=2))
+        assert gone_within(3, sleep)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_many_starts_from_many_threads(level: object, tmp_path: Path) -> None:
+    """With DRAGOMAN_LONG set, a thousand."""
+    threads, each = 16, 63 if LONG else 4
+    wrong: list[str] = []
+
+    def work(sandbox: Sandbox, number: int) -> None:
+        async def main() -> None:
+            for turn in range(each):
+                ended, said = await bash(sandbox, f"echo {number} {turn}", tmp_path, timeout_s=60)
+                if (ended.code, said) != (0, f"{number} {turn}\n"):
+                    wrong.append(f"{number} {turn}: {ended} {said}")
+
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            wrong.append(repr(error))
+
+    with sandbox_at(level, tmp_path) as sandbox:
+        running = [threading.Thread(target=work, args=(sandbox, number), daemon=True) for number in range(threads)]
+        for thread in running:
+            thread.start()
+        deadline = time.monotonic() + (600 if LONG else 60)
+        for thread in running:
+            thread.join(max(0, deadline - time.monotonic()))
+        assert not [thread for thread in running if thread.is_alive()], "none hangs"
+    assert not wrong
+
+
+def test_after_the_launcher_was_killed_there_is_another(tmp_path: Path) -> None:
+    with sandbox_at("off", tmp_path) as sandbox:
+        asyncio.run(bash(sandbox, "true", tmp_path))
+        [launcher] = [pid for pid in alive("dragoman.policy.sandbox.launcher") if parent(pid) == os.getpid()]
+        os.kill(launcher, signal.SIGKILL)
+        time.sleep(0.05)
+        ended, said = asyncio.run(bash(sandbox, "echo again", tmp_path))
+    assert (ended.code, said) == (0, "again\n")
