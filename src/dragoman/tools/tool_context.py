@@ -73,7 +73,7 @@ class ToolContext(Generic[D]):
 
     # --- telling
 
-    def progress(self, text: str, done: float | None = None, total: float | None = None) -> None:
+    def progress(self, text: str = "", done: float | None = None, total: float | None = None) -> None:
         """Tell the user what is being done, and how far it is: `progress("page 3", 3, 10)`. The model does not see it."""
         if self._report is not None:
             self._report("", text, done, total)

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.values.errors import Unsupported
 from dragoman.values.events import ResponseFinished, StreamEvent
@@ -357,6 +358,11 @@ class PendingCall(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.call.name
+
+    @property
+    def args(self) -> Mapping[str, Any]:
+        """The arguments it would run with, decoded."""
+        return jsontext.decode_object(self.arguments or self.call.arguments) or {}
 
 
 class MeantCall(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.values.messages import Citation, FinishReason, Part, Response, ToolCall
+from dragoman.values.messages import Citation, FinishReason, Part, Response, Text, ToolCall, ToolResult
 from dragoman.values.record import ToolOutcome
 from dragoman.values.usage import Usage
 
@@ -193,6 +193,11 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
     name: str = ""
     """The tool's name."""
+
+    @property
+    def text(self) -> str:
+        """What the model is told, without images and files."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
 
 
 class StreamInvalid(msgspec.Struct, frozen=True, tag="invalid_stream"):
