@@ -22,12 +22,13 @@ from dragoman.testing.script_steps import CallStep, ScriptedAnswer, answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.options import TextOptions
 from dragoman.text_tools.render import render_call
+from dragoman.typed_output.asking import output_request
 from dragoman.typed_output.wire_form import wire_form
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError, OutputInvalid, OutputLimit
 from dragoman.values.events import OutputUpdated, ToolCallFinished, TurnFinished
 from dragoman.values.messages import FinishReason, Settings, ToolCall
-from dragoman.values.profile import Profile
+from dragoman.values.profile import Deployment, Profile
 from dragoman.values.record import Configured, Said
 from dragoman.values.typed import typed
 from dragoman.values.wrapping import WrappingProvider
@@ -175,6 +176,21 @@ def test_openai_is_bound_strictly(protocol: str, tmp_path: Path) -> None:
 
 def _beside_messages(body: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key not in ("messages", "input", "contents")}
+
+
+@pytest.mark.parametrize(("in_process", "has_tools", "is_bound"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_a_model_with_tools_as_text_is_bound_where_our_own_engine_serves_it(in_process: bool, has_tools: bool, is_bound: bool) -> None:
+    class AsText(WrappingProvider):
+        dialect = "fenced_json"  # type: ignore[assignment]
+
+        @property
+        def deployment(self) -> Deployment:
+            known = self.provider.deployment
+            assert known is not None
+            return msgspec.structs.replace(known, in_process=in_process)
+
+    asked = output_request(typed(Harbour), AsText(connection("openai_chat")), MAIN["openai_chat"].partition("/")[2], has_tools=has_tools)
+    assert asked.is_bound is is_bound
 
 
 def test_the_way_is_chosen_anew_where_another_model_goes_on(tmp_path: Path) -> None:

@@ -107,8 +107,10 @@ def output_request(kind: Typed[T], provider: Provider, model: str, *, has_tools:
 def _service(provider: Provider, model: str, *, has_tools: bool) -> Service | None:
     """The service that can be bound to a schema beside the tools there are; None where a tool does better."""
     profile, deployment = provider.profile(model), provider.deployment
-    if deployment is None or provider.dialect or not profile.json_schema:
+    if deployment is None or not profile.json_schema:
         return None
+    if provider.dialect and (has_tools or not deployment.in_process):
+        return None  # calls written as text would not fit the schema; our own engine binds any model to one, others need not
     if deployment.protocol == "gemini" and has_tools and not profile.thought_signatures:
         return None  # before Gemini 3: JSON or functions
     return _SERVICES.get(deployment.protocol)

@@ -68,7 +68,7 @@ TEXTS = {
     "with a larger Budget to go on",
     "loop.budget_without_price": "the prices of {model} are not known, so a budget in US dollars cannot be kept; give them in the model's "
     "profile (prices), or limit tokens instead (Budget.tokens)",
-    "loop.output_invalid": "no answer is a {type}, in {times:try|tries}: {reason}; ask for a simpler type, or choose another model",
+    "loop.output_invalid": "no answer fits {type}, in {times:try|tries}: {reason}; ask for a simpler type, or choose another model",
     "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
     "loop.too_many_hand_overs": "stopped: the conversation was handed over more than {count:time|times} in one run; give the agents fewer "
     "tools that hand it over, or allow more (max_hand_overs)",
