@@ -47,7 +47,10 @@ def test_commands_get_no_secrets_but_those_the_user_listed(place: Place, serve: 
     dump = place.home / "dump.py"
     dump.write_text("import json, os, sys\njson.dump(dict(os.environ), open(sys.argv[1], 'w'))\nprint('[]')\n")
     tools = [sys.executable, str(dump), str(place.home / "env.json")]
-    configure(place, f"[tools]\npass_env = {json.dumps(passed)}\ndiscover = {json.dumps(tools)}\ncall = {json.dumps(tools)}\n{CORP}")
+    sandbox = '[sandbox]\nenvironment = ["HARMLESS"]\n'
+    configure(
+        place, f"{sandbox}[tools]\npass_env = {json.dumps(passed)}\ndiscover = {json.dumps(tools)}\ncall = {json.dumps(tools)}\n{CORP}"
+    )
     asked = serve(script(calls(("run_shell", {"command": "env"})), "text: done"))
     done = place.ask("hi", env={**SECRETS, "HARMLESS": "value-harmless"})
     assert done.code == 0

@@ -21,9 +21,17 @@ class CommandStarter(Launch):
     """A contracts.Launch that makes its sandbox when it is first asked."""
 
     def __init__(
-        self, folders: Sequence[str], sandbox: Sandboxing | bool, *, own: Sequence[str] = (), readable: Sequence[str] = ()
+        self,
+        folders: Sequence[str],
+        sandbox: Sandboxing | bool,
+        *,
+        own: Sequence[str] = (),
+        readable: Sequence[str] = (),
+        environment: Sequence[str] = (),
     ) -> None:
-        """`own`: files that commands must not change, wherever they lie. `readable`: long results."""
+        """`own`: files that commands must not change, wherever they lie. `readable`: long results. `environment`: variables that
+        commands get besides those the sandbox lets through."""
+        self._environment = tuple(environment)
         self._folders = tuple(folders)
         self._sandboxing = sandbox if isinstance(sandbox, Sandboxing) else Sandboxing(level="auto" if sandbox else "off")
         self._own = tuple(own)
@@ -45,7 +53,7 @@ class CommandStarter(Launch):
                 level=wanted.level,
                 unix_sockets=wanted.unix_sockets,
                 writable=[os.fspath(path) for path in wanted.writable],
-                environment=wanted.environment,
+                environment=(*wanted.environment, *self._environment),
                 gate_port=wanted.gate_port,
                 own=(places.config, places.grants_file, places.sessions, *self._own),
                 secret=(places.keys_file,),

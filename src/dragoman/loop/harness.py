@@ -81,7 +81,7 @@ class Harness:
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
         self._temporary = (os.fspath(workspace.temporary),) if workspace.temporary else ()
-        self._sandbox = tools.sandbox
+        self._sandbox, self._passed_variables = tools.sandbox, tuple(tools.pass_env)
         self.commands: CommandStarter | None = None
         """How commands are started; None before the first."""
         dependencies = ToolDependencies(
@@ -195,7 +195,9 @@ class Harness:
             from dragoman.loop.commands import CommandStarter
 
             folders, own = (*self.directories, *self._temporary), (*self._guarded, self.memory_file)
-            self.commands = CommandStarter(folders, self._sandbox, own=own, readable=(self.session.outputs,))
+            self.commands = CommandStarter(
+                folders, self._sandbox, own=own, readable=(self.session.outputs,), environment=self._passed_variables
+            )
         return self.commands
 
     @property

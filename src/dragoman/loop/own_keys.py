@@ -18,12 +18,17 @@ class OwnKeys:
     def __init__(self, models: Models) -> None:
         self._models = models
         self._variables = secret_variables(models.catalog)
+        self._set: tuple[str, ...] = ()
+        """The variables that are set."""
+        self._variable_count = -1
         self._secrets: tuple[str, ...] = ()
         self._hidden: HiddenKeys | None = None
 
     def hidden(self) -> HiddenKeys | None:
         """As they are now: a token may have been fetched anew. None if there are none."""
-        secrets = (*filter(None, map(os.environ.get, self._variables)), *self._sent())
+        if len(os.environ) != self._variable_count:  # else none was added: looking all of them up takes longer than a small tool
+            self._set, self._variable_count = tuple(name for name in self._variables if name in os.environ), len(os.environ)
+        secrets = (*filter(None, map(os.environ.get, self._set)), *self._sent())
         if secrets != self._secrets:
             keys = keys_to_hide(secrets)
             self._secrets, self._hidden = secrets, HiddenKeys(keys) if keys else None

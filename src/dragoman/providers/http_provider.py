@@ -29,7 +29,8 @@ from dragoman.values.events import (
     FieldOmitted,
     StreamEvent,
 )
-from dragoman.values.messages import PerMessage, Request, Response, ToolCall
+from dragoman.values.messages import PerMessage, Request, Response
+from dragoman.values.parts import used_call_ids
 from dragoman.values.profile import Deployment, Profile
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class HttpProvider(Provider):
             if answer.headers.get("content-type", "").startswith("application/json"):
                 events = self._unstreamed(answer, request, to)
             else:
-                decoder = self._hiding(self._wire.decoder(to, lambda: _used_ids(request)))
+                decoder = self._hiding(self._wire.decoder(to, lambda: used_call_ids(request.messages)))
                 events = decode_answer(answer, decoder, self._wire.framing(), to.profile, deadline)
             async with aclosing(events):
                 try:
@@ -363,7 +364,7 @@ class HttpProvider(Provider):
     def _whole_answer(self, data: Any, request: Request, to: Destination) -> Response:
         if isinstance(data, dict) and data.get("error"):
             raise error_from_event(data, to)
-        return self._hide_keys(self._read(self._wire.from_wire, data, to, lambda: _used_ids(request)))
+        return self._hide_keys(self._read(self._wire.from_wire, data, to, lambda: used_call_ids(request.messages)))
 
     def _read(self, reader: Callable[..., Any], *data: Any) -> Any:
         try:
@@ -417,8 +418,3 @@ def _answer_in(body: bytes, status: int, wire: Wire) -> Response | None:
     """The answer in the body of an error, for protocols that have such (`answer_from_error`)."""
     read = getattr(wire, "answer_from_error", None)
     return read(status, body) if read is not None else None
-
-
-def _used_ids(request: Request) -> set[str]:
-    answers = [message for message in request.messages if message.role == "assistant"]  # nobody else calls
-    return {part.id for message in answers for part in message.parts if isinstance(part, ToolCall)}

@@ -46,6 +46,7 @@ from dragoman.values.contracts import HttpRequest, Provider
 from dragoman.values.errors import ConnectionFailed, ProviderError, StreamBroken
 from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta
 from dragoman.values.messages import Citation, FinishReason, Opaque, Request
+from dragoman.values.parts import used_call_ids
 from dragoman.values.profile import Deployment, Profile
 
 EMBEDDING_SIZE = 8
@@ -113,7 +114,7 @@ class _Performance:
         self._request = request
         self._answer = answer
         self._response_id = response_id
-        self._built = AnswerBuilder(lambda: {call.id for message in request.messages for call in message.calls})
+        self._built = AnswerBuilder(lambda: used_call_ids(request.messages))
 
     async def events(self) -> AsyncGenerator[StreamEvent, None]:
         started = False

@@ -20,7 +20,7 @@ from dragoman.text_tools.parser import StreamParser
 from dragoman.text_tools.toolset import Toolset
 from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta, ToolCallReady, ToolCallStarted
 from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall
-from dragoman.values.parts import unique_id
+from dragoman.values.parts import unique_id, used_call_ids
 
 
 class ReaderOptions(msgspec.Struct, frozen=True):
@@ -216,7 +216,7 @@ class _Ids:
     def new(self) -> str:
         if self._taken is None:
             messages = self._request.messages
-            self._taken = {call.id for message in messages for call in message.calls}
+            self._taken = used_call_ids(messages)
             last = jsontext.encode(messages[-1]) if messages else b""
             self._stem = sha256(b"%d %s " % (len(messages), self._request.cache_key.encode()) + last).hexdigest()[:10]
         call_id = unique_id(f"text-{self._stem}", self._taken)

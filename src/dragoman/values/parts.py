@@ -205,6 +205,11 @@ def curated(messages: Sequence[Message]) -> tuple[Message, ...]:
     return (*kept, *(run if all(map(is_valid, run)) else ()))
 
 
+def used_call_ids(messages: Iterable[Message]) -> set[str]:
+    answers = [message for message in messages if message.role == "assistant"]  # nobody else calls
+    return {part.id for message in answers for part in message.parts if isinstance(part, ToolCall)}
+
+
 def unique_id(wanted: str, taken: set[str]) -> str:
     """`wanted`, or a free id like it: the next one, if those before it are taken. The result depends only on the arguments."""
     if wanted and wanted not in taken:
