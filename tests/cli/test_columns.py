@@ -122,7 +122,7 @@ def test_what_another_program_reads_is_never_broken(lived_in: Place) -> None:
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_a_conversation_greets_in_whole_words(place: Place, columns: int) -> None:
     def greeting(columns: int) -> str:
-        with terminal(place, size=(40, columns), env={"ANTHROPIC_API_KEY": KEY}) as shown:
+        with terminal(place, "--trust", size=(40, columns), env={"ANTHROPIC_API_KEY": KEY}) as shown:
             shown.prompt()
             for command in ("/help", "/tools", "/nonsense"):
                 shown.ask(command)
