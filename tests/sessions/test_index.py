@@ -311,7 +311,7 @@ def test_the_index_is_for_the_user_alone(store: FileStore, workspace: Path) -> N
 
 
 def test_sqlite_is_not_loaded_before_it_is_needed() -> None:
-    code = "import sys, dragoman.sessions.store as s; s.Store('/nonexistent').list(); assert 'sqlite3' not in sys.modules"
+    code = "import sys, dragoman.sessions.store as s; s.FileStore('/nonexistent').list(); assert 'sqlite3' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
