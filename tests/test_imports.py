@@ -49,6 +49,7 @@ DOORS = {
 LATER = {
     "providers.pace": "only where what may be sent per minute is limited",
     "loop.budget": "only where there is a budget",
+    "loop.gating": "only where a command may reach a host",
     "loop.hooking": "only where there are hooks",
     "values.hooks": "only where there are hooks",
     "loop.charging": "only where there is a budget",

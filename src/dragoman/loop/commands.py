@@ -6,7 +6,7 @@ The sandbox itself is loaded and looked for when the first command comes.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.places import find_places
@@ -14,6 +14,7 @@ from dragoman.loop.options import Sandboxing
 from dragoman.values.contracts import Launch, Launched
 
 if TYPE_CHECKING:
+    from dragoman.policy.approvals import Approvals
     from dragoman.policy.sandbox.sandbox import Sandbox
 
 
@@ -28,14 +29,17 @@ class CommandStarter(Launch):
         own: Sequence[str] = (),
         readable: Sequence[str] = (),
         environment: Sequence[str] = (),
+        approvals: Callable[[], Approvals] | None = None,
     ) -> None:
         """`own`: files that commands must not change, wherever they lie. `readable`: long results. `environment`: variables that
-        commands get besides those the sandbox lets through."""
+        commands get besides those the sandbox lets through. `approvals`: who decides which hosts commands in the sandbox reach; None: they
+        reach none."""
         self._environment = tuple(environment)
         self._folders = tuple(folders)
         self._sandboxing = sandbox if isinstance(sandbox, Sandboxing) else Sandboxing(level="auto" if sandbox else "off")
         self._own = tuple(own)
         self._readable = tuple(readable)
+        self._approvals = approvals
         self._sandbox: Sandbox | None = None
 
     @property
@@ -67,10 +71,21 @@ class CommandStarter(Launch):
             await self.sandbox.prepare()
 
     async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int]) -> Launched:
-        return await self.sandbox.start(argv, directory=directory, env=env, streams=streams)
+        await self.prepare()
+        if self._approvals is None or not self._has_gate():
+            return await self.sandbox.start(argv, directory=directory, env=env, streams=streams, with_gate=False)
+        from dragoman.loop.gating import open_gate  # only where a host may be reached
+
+        launched = await self.sandbox.start(argv, directory=directory, env=env, streams=streams)
+        return await open_gate(launched, self._approvals())
+
+    def _has_gate(self) -> bool:
+        """Whether commands have a way to the network: the sandbox has a network of its own, and some host may be reached."""
+        wanted = self._sandboxing.gate_port and self._approvals is not None and self._approvals().may_reach_out
+        return bool(wanted) and self._sandboxing.level != "off" and self.sandbox.detected.has_own_network
 
     def explain(self, output: str) -> str:
-        return self._sandbox.explain(output) if self._sandbox is not None else ""
+        return self._sandbox.explain(output, has_gate=self._has_gate()) if self._sandbox is not None else ""
 
     def add_folder(self, folder: str) -> None:
         self._folders += (folder,)

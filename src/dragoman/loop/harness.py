@@ -196,7 +196,12 @@ class Harness:
 
             folders, own = (*self.directories, *self._temporary), (*self._guarded, self.memory_file)
             self.commands = CommandStarter(
-                folders, self._sandbox, own=own, readable=(self.session.outputs,), environment=self._passed_variables
+                folders,
+                self._sandbox,
+                own=own,
+                readable=(self.session.outputs,),
+                environment=self._passed_variables,
+                approvals=lambda: self.approvals,
             )
         return self.commands
 

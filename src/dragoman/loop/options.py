@@ -92,8 +92,9 @@ class Sandboxing(msgspec.Struct, frozen=True):
     """Further folders that commands may write."""
     environment: Sequence[str] = ()
     """Names of further variables that commands get: in the sandbox they have a short list."""
-    gate_port: int = 0
-    """Level 1: where a listener is made in a command's own network; 0: none."""
+    gate_port: int = 61080
+    """Levels 1 and 2: where commands find the gate to the network, on their own loopback interface; 0: none. It is made where hosts are
+    allowed (`ApprovalOptions.hosts`, rules) or somebody can be asked."""
     hide_process: bool = False
     """From the first command on, no other process of the user reads the memory and the environment of this one; debuggers neither."""
 

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
-from dragoman.policy.judge import NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, grant_key, judge
+from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, grant_key, judge
 from dragoman.values.contracts import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 NO_ONE_TO_ASK = (
     "{name} needs a person's approval{why}, and nobody can be asked here. Do what you can without it, and say what you would have done."
 )
+
+
+NOT_ALLOWED = "it is not among the allowed hosts, and nobody can be asked here"
+UNDECIDED = "whether it may be reached was not decided"
 
 
 Ruling = Literal["refused", "granted", "not_saved"]
@@ -104,6 +108,31 @@ class Approvals:
             return Deny(NO_ONE_TO_ASK.format(name=call.name, why=f" ({verdict.view.why})" if verdict.view.why else ""))
         return self._ask_person(self.ask, call, tool, verdict.view)
 
+    @property
+    def may_reach_out(self) -> bool:
+        """Whether some host may be reached by a command in the sandbox: one is allowed, or somebody can be asked."""
+        law = self._law()
+        if self.ask is not None or law.hosts:
+            return True
+        is_allowed = any(rule.tool == GATE and rule.decision == "allow" and rule.tier != "project" for rule in law.rules)
+        return is_allowed or any(key.startswith(f"{GATE} ") for key in self.grants.keys)
+
+    def judge_host(self, spec: ToolSpec, host: str) -> Allow | MustAsk | Deny:
+        """Whether a tool may ask this host: `example.org`, or `example.org:8080` if the port is not one of the web's."""
+        view = Intent(title=say("policy.network_title", host=host), preview=host, scope=host)
+        return judge(spec, view, self.mode, self.grants.keys, self._law())
+
+    async def ask_host(self, call: ToolCall, view: Intent) -> Allow | Deny:
+        """Ask the person whether a command in the sandbox may reach a host."""
+        if self.ask is None:
+            return Deny(NOT_ALLOWED)
+        answer = await self._answer_of(self.ask, call, view)
+        if isinstance(answer, Later):  # the command is running: there is no later
+            return Deny(UNDECIDED)
+        if isinstance(answer, Allow):
+            self._remember(answer, call, view, grant_key(gate_spec(), view))
+        return answer
+
     def forbids(self, call: ToolCall) -> Deny | None:
         """Why the rules do not let it run at all, whoever would allow it."""
         tool = self._find(call.name)
@@ -156,12 +185,15 @@ class Approvals:
             if isinstance(again, Deny):
                 return again
             view = again.view if isinstance(again, MustAsk) else self.intend(tool, edited)
-        if answer.remember != "once" and not view.guarded:
-            key = _key_of(answer, view) or grant_key(tool.spec, view)
-            problem = self.grants.add(key, saved=answer.remember == "saved", session=self._session)
-            if problem and self.on_ruling is not None:
-                self.on_ruling("not_saved", call, view, problem)
+        self._remember(answer, call, view, _key_of(answer, view) or grant_key(tool.spec, view))
         return answer
+
+    def _remember(self, answer: Allow, call: ToolCall, view: Intent, key: str) -> None:
+        if answer.remember == "once" or view.guarded:
+            return
+        problem = self.grants.add(key, saved=answer.remember == "saved", session=self._session)
+        if problem and self.on_ruling is not None:
+            self.on_ruling("not_saved", call, view, problem)
 
     def _tell_ruling(self, verdict: Allow | Deny, call: ToolCall, tool: Tool, intent: Intent) -> None:
         if self.on_ruling is None:
@@ -185,6 +217,11 @@ class Approvals:
             asyncio.get_running_loop().call_exception_handler(failed)
             raise
         return answer
+
+
+def gate_spec() -> ToolSpec:
+    """The gate as a tool, for the rules."""
+    return ToolSpec.of(GATE, "", {"type": "object"}, kind="fetch")
 
 
 def _key_of(answer: Allow, view: Intent) -> str:

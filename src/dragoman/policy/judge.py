@@ -41,6 +41,8 @@ class Law(msgspec.Struct, frozen=True):
 
 NO_LAW = Law()
 WEB_SEARCH = "google_web_search"
+GATE = "network"
+"""The name under which the gate of the sandbox is judged: as a tool, with the host as its scope."""
 
 
 def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = frozenset(), law: Law = NO_LAW) -> Allow | MustAsk | Deny:
@@ -63,7 +65,7 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
         return Allow()
     if _runs_by_mode(spec, intent, mode, law) or grant_key(spec, intent) in granted:
         return Allow()
-    if _reaches_out(spec, mode):
+    if _reaches_out(spec, mode) or spec.name == GATE:
         return MustAsk(msgspec.structs.replace(intent, why=say("policy.host_unknown", host=intent.scope or spec.name)))
     return MustAsk(_described(intent, ruled) if ruled is not None else intent)
 
@@ -73,7 +75,7 @@ def _runs_by_mode(spec: ToolSpec, intent: Intent, mode: Mode, law: Law) -> bool:
         return mode in ("auto-edit", "auto")
     if spec.kind == "execute" and intent.sandboxed:
         return mode == "auto" or law.run_sandboxed
-    if _reaches_out(spec, mode) and intent.scope:
+    if (_reaches_out(spec, mode) or spec.name == GATE) and intent.scope:
         from dragoman.policy.rules import fits_host
 
         return any(fits_host(host, intent.scope) for host in law.hosts)

@@ -24,9 +24,11 @@ TIERS: tuple[Tier, ...] = ("default", "project", "grant", "user", "flag", "admin
 COMMANDS = "run_shell"
 EDITS = "edit"
 """Stands for every tool that edits files."""
+NETWORK = "network"
+"""Stands for the gate of the sandbox: which hosts commands reach. No tool: the model does not call it."""
 TOOLS = frozenset(
     {COMMANDS, EDITS, "read_file", "write_file", "list_directory", "read_many_files", "web_fetch", "google_web_search", "web_search"}
-    | {"save_memory", "ask_user"}
+    | {"save_memory", "ask_user", NETWORK}
 )
 """Names that are tools and no programs. Any other first word is a program, and the tool of that name if there is one."""
 MAX_CHARS = 2_000

@@ -16,7 +16,7 @@ from typing import IO, Any
 import msgspec
 
 from dragoman.base.processes import COOKIE, GRACE_S, Watcher, end_processes
-from dragoman.values.contracts import Launch, Launched
+from dragoman.values.contracts import NO_HOSTS, HostsUsed, Launch, Launched
 
 Take = Callable[[bytes], object]
 """Takes a piece of output. If it raises, the command is ended and the error propagates."""
@@ -43,7 +43,8 @@ class Exit(msgspec.Struct, frozen=True):
     """`SIGKILL` …, if a signal ended it."""
     timed_out: bool = False
     remark: str = ""
-    """What had to be put back after it, in a line for the model."""
+    """What had to be put back after it or was refused to it, in a line for the model."""
+    hosts: HostsUsed = NO_HOSTS
 
 
 async def run_process(
@@ -86,7 +87,8 @@ async def run_process(
         await _run_shielded(_end_launched(command) if launch is not None else _end(command, cookie if watched else "", watcher))
     if command.failure is not None:
         raise command.failure
-    return _to_exit(command.returncode, timed_out, command.remark)
+    hosts = command.launched.hosts if command.launched is not None else NO_HOSTS
+    return msgspec.structs.replace(_to_exit(command.returncode, timed_out, command.remark), hosts=hosts)
 
 
 def child_environment(extra: Mapping[str, str] | None = None, secret: Collection[str] = ()) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dragoman.tools.description import load_description
 from dragoman.tools.output import CappedText, Outputs, Spool
 from dragoman.tools.process import Exit, child_environment, find_program, run_process
 from dragoman.tools.workspace import ToolRefusal, Workspace
-from dragoman.values.contracts import Intent, Launch, Show, ToolOutput
+from dragoman.values.contracts import NO_HOSTS, Intent, Launch, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
 MAX_COMMAND_BYTES = 64 * 1024
@@ -164,6 +164,8 @@ def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, disp
         result["timedOut"] = True
     if remark:
         result["sandbox"] = remark
+    if ended.hosts != NO_HOSTS:
+        result["network"] = {"reached": ended.hosts.reached, "refused": ended.hosts.refused}
     return ToolOutput(
         (Text(jsontext.dumps(result)),),
         display=display,
@@ -249,7 +251,11 @@ class _Screen:
             parts.append(f"(ended by {ended.signal})")
         elif ended.code:
             parts.append(f"(exit code {ended.code})")
-        return "\n".join(parts) or "(no output)"
+        parts = parts or ["(no output)"]
+        for word, hosts in (("reached", ended.hosts.reached), ("refused to reach", ended.hosts.refused)):
+            if hosts:
+                parts.append(clip(f"({word} {', '.join(hosts)})", _DISPLAY_LINE_CHARS))
+        return "\n".join(parts)
 
     def _flush(self) -> None:
         self._timer = None

@@ -390,6 +390,16 @@ AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
 """Asks a person the model's own question, with its choices, and returns the answer. It may be async or plain, as Ask."""
 
 
+class HostsUsed(msgspec.Struct, frozen=True):
+    """Which hosts a command in the sandbox asked for: `example.org`, or `example.org:8080` if the port is not one of the web's."""
+
+    reached: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+NO_HOSTS = HostsUsed()
+
+
 class Launched(Protocol):
     """A command that was started, and everything it starts."""
 
@@ -401,6 +411,11 @@ class Launched(Protocol):
     @property
     def remark(self) -> str:
         """After `end`: what had to be put back, in a line for the model. Empty: nothing."""
+        ...
+
+    @property
+    def hosts(self) -> HostsUsed:
+        """After `end`: whom it has asked for through the gate to the network."""
         ...
 
     def take_gate(self) -> int | None:

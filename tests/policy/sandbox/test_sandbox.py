@@ -146,7 +146,8 @@ def test_the_environment_is_a_short_list() -> None:
 # The gate
 
 
-def test_the_listener_inside_is_passed_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_listener_inside_is_passed_out(level: int, tmp_path: Path) -> None:
     async def main(sandbox: Sandbox) -> bytes:
         nothing = os.open(os.devnull, os.O_RDWR)
         command = "exec 3<>/dev/tcp/127.0.0.1/61080; echo hello >&3; cat <&3 >/dev/null"
@@ -163,7 +164,7 @@ def test_the_listener_inside_is_passed_out(tmp_path: Path) -> None:
         await started.end(0.1)
         return heard
 
-    with sandbox_at(1, tmp_path, gate_port=61080) as sandbox:
+    with sandbox_at(level, tmp_path, gate_port=61080) as sandbox:
         assert asyncio.run(main(sandbox)) == b"hello\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from dragoman.policy.sandbox.launcher.order import FILTER_FD, Boundary
+from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD, Boundary
 
 _FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 """Fixed: a program of that name on PATH may be anybody's."""
@@ -22,8 +22,8 @@ def find_bubblewrap() -> str:
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
 
 
-def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary) -> tuple[str, ...]:
-    """The command line that runs `argv` inside. The seccomp filter is expected at FILTER_FD."""
+def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, *, waits: bool = False) -> tuple[str, ...]:
+    """The command line that runs `argv` inside. The seccomp filter is expected at FILTER_FD. `waits`: until the gate is made."""
     words = [program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--disable-userns"]
     words += [
         "--die-with-parent",
@@ -56,5 +56,7 @@ def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary) 
             path.startswith(f"{each}/") for each in boundary.writable
         ):
             words += ["--ro-bind", os.path.join(boundary.covers, "folder" if os.path.isdir(path) else "file"), path]
+    if waits:
+        words += ["--info-fd", str(INFO_FD), "--block-fd", str(BLOCK_FD)]
     words += ["--remount-ro", "/run", "--seccomp", str(FILTER_FD), "--chdir", directory, "--"]
     return (*words, *_AS_CHILD, *argv)

@@ -31,6 +31,11 @@ class Detected(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
     @property
+    def has_own_network(self) -> bool:
+        """Whether commands have a network of their own, in which a gate can be made."""
+        return self.level in (1, 2)
+
+    @property
     def words(self) -> str:
         """One line: the level, and what it does not hold."""
         level = say(f"policy.sandbox_level_{self.level}")
@@ -56,10 +61,12 @@ def detect(launcher: Launcher, ground: Ground, wanted: Level = "auto") -> Detect
 
 def make_order(level: int, argv: tuple[str, ...], env: dict[str, str], directory: str, boundary: Boundary, *,
                unix_sockets: bool = False, gate_port: int = 0) -> Order:  # fmt: skip
+    if level == 3:  # no network of its own
+        gate_port = 0
     if level == 2:
-        argv = wrap(find_bubblewrap(), argv, directory, boundary)
+        argv = wrap(find_bubblewrap(), argv, directory, boundary, waits=bool(gate_port))
         directory = "/"
-    return Order(argv, env, directory, KINDS[level], boundary, unix_sockets=unix_sockets, gate_port=gate_port if level == 1 else 0)
+    return Order(argv, env, directory, KINDS[level], boundary, unix_sockets=unix_sockets, gate_port=gate_port)
 
 
 def _try_level(level: int, launcher: Launcher, ground: Ground) -> str:

@@ -24,10 +24,23 @@ _WITHOUT_NETWORK = {
 }
 
 
-def rebuild(env: Mapping[str, str], *, temporary: str, home: str = "", keep: Collection[str] = ()) -> dict[str, str]:
-    """`keep`: names of further variables that the user lets through. `home`: where commands run as another user."""
+_NEVER_THROUGH_THE_GATE = "localhost,127.0.0.1,::1"
+
+
+def rebuild(env: Mapping[str, str], *, temporary: str, home: str = "", keep: Collection[str] = (), gate_port: int = 0) -> dict[str, str]:
+    """`keep`: names of further variables that the user lets through. `home`: where commands run as another user. `gate_port`: where the
+    gate to the network is; 0: there is none."""
     kept = {name: value for name, value in env.items() if name in _KEPT or name in keep or name.startswith(_KEPT_BEGINNINGS)}
     places = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)
     # Go refuses to build without a cache it can write; the others do without.
     caches = {"GOCACHE": f"{temporary}/go-build"}
-    return {**kept, **places, **caches, **_WITHOUT_NETWORK, **({"HOME": home} if home else {})}
+    return {**kept, **places, **caches, **_network(gate_port), **({"HOME": home} if home else {})}
+
+
+def _network(gate_port: int) -> dict[str, str]:
+    if not gate_port:
+        return _WITHOUT_NETWORK
+    gate = f"http://127.0.0.1:{gate_port}"
+    # Programs differ in which case they read: curl only the small http_proxy, others only the large.
+    proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"), gate)
+    return {**proxies, **dict.fromkeys(("no_proxy", "NO_PROXY"), _NEVER_THROUGH_THE_GATE), "NODE_USE_ENV_PROXY": "1"}

@@ -16,6 +16,10 @@ _DENIED = re.compile(r"permission denied|EACCES|Errno 13|os error 13", re.IGNORE
 _SOCKETS = re.compile(r"docker daemon|AF_UNIX|ssh-agent|authentication agent|D-Bus|dbus|tmux.*(?:socket|connecting)", re.IGNORECASE)
 
 _NETWORK_LINE = "The sandbox has no network: nothing can be downloaded or reached from a command."
+_GATE_LINE = (
+    "Commands in the sandbox reach the network only through an HTTP proxy, which the proxy variables name, and only allowed hosts: "
+    "SSH, other protocols, and programs that do not heed the variables reach nothing."
+)
 _WRITING_LINE = "The sandbox lets commands write only in the workspace and in {temporary}; other places are read-only."
 _GIT_LINE = "In the sandbox .git/config, .git/hooks and .git itself cannot be changed."
 _DENIED_LINE = "This may be the sandbox: commands write only in the workspace and in {temporary}, and read no secrets."
@@ -24,10 +28,10 @@ _PUT_BACK_LINE = "The sandbox put back what the command changed in protected fil
 _SHOWN = 3
 
 
-def explain(output: str, level: int, temporary: str) -> str:
+def explain(output: str, level: int, temporary: str, *, has_gate: bool = False) -> str:
     """One line for the model, or empty. `output`: the end of what the command said."""
     if _NETWORK.search(output):
-        return _NETWORK_LINE
+        return _GATE_LINE if has_gate else _NETWORK_LINE
     if _BUSY.search(output):
         return _GIT_LINE
     if _WRITING.search(output):

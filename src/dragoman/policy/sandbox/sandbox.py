@@ -16,6 +16,7 @@ from dragoman.policy.sandbox.launcher.order import Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.refusals import explain, explain_restored
 from dragoman.policy.sandbox.repositories import Guard
+from dragoman.values.contracts import NO_HOSTS, HostsUsed
 
 
 class Sandbox:
@@ -92,27 +93,30 @@ class Sandbox:
 
     # --- commands
 
-    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int]) -> Confined:
-        """Raises OSError if it cannot be started."""
+    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int],
+                    with_gate: bool = True) -> Confined:  # fmt: skip
+        """Raises OSError if it cannot be started. `with_gate`: a listener is made in its network, where a port was named for it."""
         await self.prepare()
         detected, launcher, ground = self.detected, self._launcher, self._ground
         assert launcher is not None
         if not detected.level or ground is None:
             return Confined(await launcher.start(Order(tuple(argv), dict(env), directory, drop_spying=self._hide), streams))
-        order = self._order(detected.level, ground, tuple(argv), directory, env)
+        order = self._order(detected.level, ground, tuple(argv), directory, env, self._gate_port if with_gate else 0)
         own = [os.path.join(root, OWN_FOLDER) for root in self._folders]
         guard = Guard(ground.writable, own, with_content=detected.level == 3)
         return Confined(await launcher.start(order, streams), guard)
 
-    def explain(self, output: str) -> str:
+    def explain(self, output: str, *, has_gate: bool = False) -> str:
         """What the sandbox seems to have refused, in a line for the model; empty if nothing. `output`: the end of what was said."""
         level = self._detected.level if self._detected is not None else 0
-        return explain(output, level, self._temporary(level)) if level else ""
+        return explain(output, level, self._temporary(level), has_gate=has_gate) if level else ""
 
-    def _order(self, level: int, ground: Ground, argv: tuple[str, ...], directory: str, env: Mapping[str, str]) -> Order:
+    def _order(self, level: int, ground: Ground, argv: tuple[str, ...], directory: str, env: Mapping[str, str], gate_port: int) -> Order:
         boundary = ground.draw_for_landlock() if level == 3 else ground.draw()
         home = _home_of(self._user[0]) if os.getuid() == 0 and self._user[0] != 0 else ""
-        environment = rebuild(env, temporary=self._temporary(level), home=home, keep=self._environment)
+        environment = rebuild(
+            env, temporary=self._temporary(level), home=home, keep=self._environment, gate_port=gate_port if level != 3 else 0
+        )
         return make_order(
             level,
             argv,
@@ -120,7 +124,7 @@ class Sandbox:
             os.path.realpath(directory),
             boundary,
             unix_sockets=self._unix_sockets,
-            gate_port=self._gate_port,
+            gate_port=gate_port,
         )
 
     def _temporary(self, level: int) -> str:
@@ -167,6 +171,10 @@ class Confined:
     @property
     def returncode(self) -> int | None:
         return self._running.returncode
+
+    @property
+    def hosts(self) -> HostsUsed:
+        return NO_HOSTS  # whoever takes the gate knows
 
     def take_gate(self) -> int | None:
         return self._running.take_gate()

@@ -59,6 +59,7 @@ TEXTS = {
     "policy.other_decision": "its decision is {decision}, and neither allow, prompt nor forbidden",
     "policy.other_pattern": "its pattern is not a list of words and of lists of words, or stands for too many commands",
     "policy.other_star": "a * in it would mean more here than there",
+    "policy.network_title": "connect to {host}",
     "policy.host_unknown": "{host} is not in network.hosts",
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here: use auto-edit",
     # --- the sandbox for commands

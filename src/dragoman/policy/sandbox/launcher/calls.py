@@ -12,6 +12,7 @@ SUPPORTED = MACHINE in ("x86_64", "aarch64")
 # The kernel gives new calls the same number everywhere; older ones differ.
 _CLONE = {"x86_64": 56, "aarch64": 220}.get(MACHINE, -1)
 _CAPSET = {"x86_64": 126, "aarch64": 91}.get(MACHINE, -1)
+_SETNS = {"x86_64": 308, "aarch64": 268}.get(MACHINE, -1)
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 
 _SIGCHLD = 17
@@ -59,6 +60,11 @@ def prctl(option: int, value: int, third: int | object = 0, *, ignore: bool = Fa
 def clone(flags: int) -> int:
     """Like fork, into new namespaces. Only for a process with one thread: Python's own hooks for fork are not run."""
     return syscall("clone", _CLONE, flags | _SIGCHLD, 0, 0, 0, 0)
+
+
+def set_namespace(descriptor: int) -> None:
+    """Move this process, which has one thread, into the namespace behind a descriptor."""
+    syscall("setns", _SETNS, descriptor, 0)
 
 
 # --- mounts ---------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _KEPT_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers")
 """Where NixOS keeps its programs."""
 _QUIET = calls.MS_NOSUID | calls.MS_NODEV
+_IPPROTO_IP, _IP_FREEBIND = 0, 15
+_NS_GET_USERNS = 0xB701
 _IFF_UP, _SIOCGIFFLAGS, _SIOCSIFFLAGS = 1, 0x8913, 0x8914
 
 
@@ -36,9 +38,18 @@ def enter(uid: int, gid: int) -> None:
 def open_gate(port: int) -> socket:
     """A listener inside this network namespace. Whoever gets its descriptor can accept on it from outside."""
     gate = socket(AF_INET, SOCK_STREAM)
+    gate.setsockopt(_IPPROTO_IP, _IP_FREEBIND, 1)  # bubblewrap may not have raised the loopback interface yet
     gate.bind(("127.0.0.1", port))
     gate.listen(64)
     return gate
+
+
+def join_network_of(pid: int) -> None:
+    """Enter the network of a process in a user namespace that we, or whoever started us as this user, have made."""
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    # The process may have gone on into a user namespace within, which has no rights over its network.
+    calls.set_namespace(fcntl.ioctl(network, _NS_GET_USERNS))
+    calls.set_namespace(network)
 
 
 def _map_ids(uid: int, gid: int) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import marshal
 
-FILTER_FD = 9
-"""Where bubblewrap finds its seccomp filter."""
+FILTER_FD, INFO_FD, BLOCK_FD = 9, 10, 11
+"""Where bubblewrap finds its seccomp filter, tells its child's process id, and waits before it starts the command."""
 
 
 class Boundary:

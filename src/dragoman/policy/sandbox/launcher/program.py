@@ -10,6 +10,7 @@ copy, so little is loaded: `_socket` and `_signal` instead of the large modules 
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import pwd
@@ -19,7 +20,7 @@ from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOCK_SEQP
 from array import array
 
 from dragoman.policy.sandbox.launcher import calls, landlock, namespaces, seccomp
-from dragoman.policy.sandbox.launcher.order import FILTER_FD, Order, read_order
+from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD, Order, read_order
 from dragoman.policy.sandbox.launcher.supervise import Supervisor, descendants, drain, send, wake_on_child
 
 TYPE_CHECKING = False
@@ -207,7 +208,7 @@ def _run_call(descriptors: list[int], fault: OSError | None) -> None:
         if order.kind == "namespaces":
             _furnish(order, control)
         supervisor = Supervisor(control)
-        command = _start(order, descriptors)
+        command = _start(order, descriptors, control)
         for each in descriptors[2:]:
             os.close(each)
         control.send(b"started %d" % command)
@@ -219,13 +220,17 @@ def _run_call(descriptors: list[int], fault: OSError | None) -> None:
 def _furnish(order: Order, control: socket) -> None:
     namespaces.mount_all(order.boundary)
     if order.gate_port:
-        gate = namespaces.open_gate(order.gate_port)
-        control.sendmsg([b"gate"], [(SOL_SOCKET, SCM_RIGHTS, array("i", [gate.fileno()]))])
-        gate.close()
+        _pass_gate(order.gate_port, control)
     calls.drop_capabilities()
 
 
-def _start(order: Order, descriptors: list[int]) -> int:
+def _pass_gate(port: int, control: socket) -> None:
+    gate = namespaces.open_gate(port)
+    control.sendmsg([b"gate"], [(SOL_SOCKET, SCM_RIGHTS, array("i", [gate.fileno()]))])
+    gate.close()
+
+
+def _start(order: Order, descriptors: list[int], control: socket) -> int:
     """Restrict ourselves, and start the command within the same restrictions. Raises OSError if it cannot be started.
 
     A supervisor needs no more than its command has, and starting without another fork saves as much as everything else costs.
@@ -234,8 +239,64 @@ def _start(order: Order, descriptors: list[int]) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors[2:])]
     if order.kind == "bubblewrap":
         actions.append((os.POSIX_SPAWN_DUP2, _write_filter(order), FILTER_FD))
+    door = _WrappedDoor(order.gate_port, control) if order.kind == "bubblewrap" and order.gate_port else None
+    if door is not None:
+        actions += door.actions
     _restrict(order)
-    return os.posix_spawn(order.argv[0], order.argv, order.env, file_actions=actions, setsid=True, setsigdef=_DEFAULT_AGAIN, setsigmask=())
+    command = os.posix_spawn(
+        order.argv[0], order.argv, order.env, file_actions=actions, setsid=True, setsigdef=_DEFAULT_AGAIN, setsigmask=()
+    )
+    if door is not None:
+        door.open()
+    return command
+
+
+class _WrappedDoor:
+    """Makes the gate in a network that bubblewrap has made: it tells its child's id and waits, a child of ours goes in and comes back with
+    the listener, and then bubblewrap starts the command."""
+
+    def __init__(self, port: int, control: socket) -> None:
+        self._port = port
+        self._control = control
+        self._info, info = _pipe()
+        block, self._block = _pipe()
+        self._theirs = (info, block)
+        self.actions = [(os.POSIX_SPAWN_DUP2, info, INFO_FD), (os.POSIX_SPAWN_DUP2, block, BLOCK_FD)]
+
+    def open(self) -> None:
+        for each in self._theirs:
+            os.close(each)
+        told = b""
+        while b"}" not in told and (more := os.read(self._info, 4096)):
+            told += more
+        _, found, rest = told.partition(b'"child-pid":')
+        if found:
+            self._visit(int(rest.split(b"}")[0].split(b",")[0]))
+        os.write(self._block, b"go")
+        os.close(self._info)
+        os.close(self._block)
+
+    def _visit(self, pid: int) -> None:
+        visitor = os.fork()
+        if visitor:
+            os.waitpid(visitor, 0)
+            return
+        try:
+            namespaces.join_network_of(pid)
+            _pass_gate(self._port, self._control)
+        except OSError:  # then there is no gate, and no network
+            pass
+        finally:
+            os._exit(0)
+
+
+def _pipe() -> tuple[int, int]:
+    """Out of the way of the numbers that bubblewrap's descriptors get."""
+    ends = os.pipe2(os.O_CLOEXEC)
+    moved = tuple(fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 2 * BLOCK_FD) for each in ends)
+    for each in ends:
+        os.close(each)
+    return moved[0], moved[1]
 
 
 def _restrict(order: Order) -> None:

@@ -1,0 +1,149 @@
+"""Which hosts a command in the sandbox reaches: the gate asks the approvals, and then the rules for addresses that web_fetch has.
+
+Loaded with the first command that may reach a host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from dragoman.base import jsontext
+from dragoman.base.text import clip
+from dragoman.base.visible import escape_hidden
+from dragoman.policy.approvals import UNDECIDED, Approvals, gate_spec
+from dragoman.policy.judge import GATE, MustAsk
+from dragoman.policy.sandbox.gate import Gate, GateRefused, Reachable, UnknownHost, dial, name_of
+from dragoman.tools.addresses import Target, addresses_to_fetch, is_allowed, read_url, system_resolve
+from dragoman.tools.job import call_at_work
+from dragoman.tools.web_settings import NO_RULES
+from dragoman.tools.workspace import ToolRefusal
+from dragoman.values.contracts import Allow, Deny, HostsUsed, Intent, Launched
+from dragoman.values.messages import ToolCall
+
+MAX_QUESTIONS = 8
+"""About different hosts, for one command. After that, unknown hosts are refused."""
+TOO_MANY = "the command has asked for too many hosts"
+NEVER_REACHED = "it is this machine, or a private, local or reserved address, which commands never reach"
+NO_HOST = "it is not a host and a port in their plain form"
+_REFUSED = "The network gate of the sandbox refused {hosts}. Do without, or tell the user, who can allow a host {remedy}."
+_SHOWN = 5
+
+
+async def open_gate(launched: Launched, approvals: Approvals) -> Launched:
+    """The command with its gate at work, if one was made for it."""
+    descriptor = launched.take_gate()
+    if descriptor is None:  # the system does not let us into bubblewrap's network
+        return launched
+    doorkeeper = Doorkeeper(approvals)
+    gate = Gate(doorkeeper.admit, connect=dial)
+    try:
+        await gate.open(descriptor)
+    except BaseException:
+        await launched.end(0)
+        raise
+    return GatedCommand(launched, gate, doorkeeper)
+
+
+class GatedCommand(Launched):
+    """A command with a gate, which ends with it."""
+
+    def __init__(self, launched: Launched, gate: Gate, doorkeeper: Doorkeeper) -> None:
+        self._launched = launched
+        self._gate = gate
+        self._doorkeeper = doorkeeper
+
+    @property
+    def returncode(self) -> int | None:
+        return self._launched.returncode
+
+    @property
+    def remark(self) -> str:
+        return " ".join(filter(None, (self._launched.remark, explain_refused(self._gate.refused))))
+
+    @property
+    def hosts(self) -> HostsUsed:
+        return HostsUsed(tuple(self._gate.reached), tuple(self._gate.refused))
+
+    def take_gate(self) -> int | None:
+        return None
+
+    async def wait(self) -> int:
+        return await self._launched.wait()
+
+    async def end(self, grace_s: float) -> bool:
+        try:
+            return await self._launched.end(grace_s)
+        finally:
+            self._gate.close()
+            self._doorkeeper.close()
+
+
+def explain_refused(refused: dict[str, str]) -> str:
+    """One line for the model; empty if nothing was refused."""
+    if not refused:
+        return ""
+    hosts = "; ".join(f"{host} ({reason})" for host, reason in list(refused.items())[:_SHOWN])
+    hosts += f"; and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+    return _REFUSED.format(hosts=hosts, remedy="by network.hosts, or by a rule: allow `network HOST`")
+
+
+class Doorkeeper:
+    """Decides for one command. A host is asked about once; a refusal holds until the command ends."""
+
+    def __init__(self, approvals: Approvals) -> None:
+        at_work = call_at_work.get()
+        self._call_id = at_work[0].id if at_work is not None else GATE
+        self._approvals = approvals
+        self._answers: dict[str, asyncio.Future[Allow | Deny]] = {}
+        """Of those that were asked about."""
+
+    async def admit(self, url: str) -> Reachable:
+        """Implements gate.Admit. A name is looked up when it is allowed, and not before: a lookup tells somebody's server of it."""
+        target = _read(url)
+        name = name_of(target.host, target.port)
+        answer = await self._permit(name, target)
+        if isinstance(answer, Deny):
+            raise GateRefused(name, answer.reason)
+        try:
+            return Reachable(target.host, target.port, await addresses_to_fetch(target, NO_RULES, system_resolve))
+        except ToolRefusal as refused:
+            if refused.error_type == "not_found":
+                raise UnknownHost(f"{target.host} was not found") from None
+            raise GateRefused(name, NEVER_REACHED) from None
+
+    def close(self) -> None:
+        """Whoever is being asked is asked no longer."""
+        for answer in self._answers.values():
+            answer.cancel()
+
+    async def _permit(self, name: str, target: Target) -> Allow | Deny:
+        if name not in self._answers:
+            verdict = self._approvals.judge_host(gate_spec(), name)
+            if not isinstance(verdict, MustAsk):
+                return verdict
+            if len(self._answers) >= MAX_QUESTIONS:
+                return Deny(TOO_MANY)
+            self._answers[name] = asyncio.ensure_future(self._ask(target, verdict.view))
+        # Several connections wait for one answer; that one of them goes away takes it from nobody.
+        return await asyncio.shield(self._answers[name])
+
+    async def _ask(self, target: Target, view: Intent) -> Allow | Deny:
+        arguments = jsontext.dumps({"host": target.host, "port": target.port})
+        try:
+            return await self._approvals.ask_host(ToolCall(f"{self._call_id}-{GATE}", GATE, arguments), view)
+        except Exception:  # the person went away, or `ask` failed, of which the event loop was told: no answer means no
+            return Deny(UNDECIDED)
+
+
+def _read(url: str) -> Target:
+    """Raises GateRefused for what is no plain host, and for hosts that are never reached."""
+    try:
+        target = read_url(url)
+    except ToolRefusal:
+        shown = clip(escape_hidden(url.partition("//")[2].rstrip("/"), one_line=True), 100)
+        raise GateRefused(shown, NO_HOST) from None
+    try:
+        is_allowed(target, NO_RULES)
+    except ToolRefusal:
+        raise GateRefused(name_of(target.host, target.port), NEVER_REACHED) from None
+    return target
