@@ -12,7 +12,7 @@ from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.policy.approvals import UNDECIDED, Approvals, gate_spec
 from dragoman.policy.judge import GATE, MustAsk
-from dragoman.policy.sandbox.gate import Gate, GateRefused, Reachable, UnknownHost, dial, name_of
+from dragoman.policy.sandbox.gate import Gate, GateRefused, Reachable, UnknownHost, dial
 from dragoman.tools.addresses import Target, addresses_to_fetch, is_allowed, read_url, system_resolve
 from dragoman.tools.job import call_at_work
 from dragoman.tools.web_settings import NO_RULES
@@ -100,23 +100,24 @@ class Doorkeeper:
     async def admit(self, url: str) -> Reachable:
         """Implements gate.Admit. A name is looked up when it is allowed, and not before: a lookup tells somebody's server of it."""
         target = _read(url)
-        name = name_of(target.host, target.port)
-        answer = await self._permit(name, target)
+        answer = await self._permit(target)
         if isinstance(answer, Deny):
-            raise GateRefused(name, answer.reason)
+            raise GateRefused(target.name, answer.reason)
         try:
-            return Reachable(target.host, target.port, await addresses_to_fetch(target, NO_RULES, system_resolve))
+            found = await addresses_to_fetch(target, NO_RULES, system_resolve)
+            return Reachable(target.host, target.port, found, target.name)
         except ToolRefusal as refused:
             if refused.error_type == "not_found":
                 raise UnknownHost(f"{target.host} was not found") from None
-            raise GateRefused(name, NEVER_REACHED) from None
+            raise GateRefused(target.name, NEVER_REACHED) from None
 
     def close(self) -> None:
         """Whoever is being asked is asked no longer."""
         for answer in self._answers.values():
             answer.cancel()
 
-    async def _permit(self, name: str, target: Target) -> Allow | Deny:
+    async def _permit(self, target: Target) -> Allow | Deny:
+        name = target.name
         if name not in self._answers:
             verdict = self._approvals.judge_host(gate_spec(), name)
             if not isinstance(verdict, MustAsk):
@@ -145,5 +146,5 @@ def _read(url: str) -> Target:
     try:
         is_allowed(target, NO_RULES)
     except ToolRefusal:
-        raise GateRefused(name_of(target.host, target.port), NEVER_REACHED) from None
+        raise GateRefused(target.name, NEVER_REACHED) from None
     return target

@@ -322,7 +322,7 @@ class Harness:
     def _web_tools(self) -> list[Tool]:
         if self.web is None or self.searcher is None:
             return []
-        return web_tools(self.web, self.searcher, self.outputs)
+        return web_tools(self.web, self.searcher, self.outputs, lambda spec, host: self.approvals.forbids_host(spec, host))
 
     def _align(self, call: ToolCall, args: Mapping[str, Any], specs: Sequence[ToolSpec]) -> MeantCall | None:
         from dragoman.loop.meant import meant_call

@@ -29,8 +29,9 @@ NOBODY = "none"
 """As `search_model`: no other model than the one of the conversation."""
 
 
-def web_tools(web: WebAccess, searcher: Searcher, outputs: Outputs) -> list[Tool]:
-    """The web tools. Search is included only if something can search; whether it is offered to the model depends on the mode."""
+def web_tools(web: WebAccess, searcher: Searcher, outputs: Outputs, forbids_host: Callable[[ToolSpec, str], str]) -> list[Tool]:
+    """The web tools. Search is included only if something can search; whether it is offered to the model depends on the mode.
+    `forbids_host` says why a tool may not be led to another host; empty: it may."""
     tools: list[Tool] = []
     session = searcher.session
     if searcher.can_search():
@@ -43,7 +44,14 @@ def web_tools(web: WebAccess, searcher: Searcher, outputs: Outputs) -> list[Tool
 
             return await PageReader(searcher.metered(model, "web_fetch"), model.name)(prompt, text)
 
-        tools.append(WebFetch(partial(_pin, web.client), outputs=outputs, consult=consult, rules=web.rules))
+        fetch = WebFetch(
+            partial(_pin, web.client),
+            outputs=outputs,
+            consult=consult,
+            rules=web.rules,
+            may_follow=lambda host: forbids_host(fetch.spec, host),
+        )
+        tools.append(fetch)
     return tools
 
 

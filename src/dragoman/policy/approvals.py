@@ -122,6 +122,13 @@ class Approvals:
         view = Intent(title=say("policy.network_title", host=host), preview=host, scope=host)
         return judge(spec, view, self.mode, self.grants.keys, self._law())
 
+    def forbids_host(self, spec: ToolSpec, host: str) -> str:
+        """Why a tool that was allowed for another host may not go on to this one; empty: it may."""
+        verdict = self.judge_host(spec, host)
+        if isinstance(verdict, Deny):
+            return verdict.reason
+        return verdict.view.why if isinstance(verdict, MustAsk) and self.mode == "auto" else ""
+
     async def ask_host(self, call: ToolCall, view: Intent) -> Allow | Deny:
         """Ask the person whether a command in the sandbox may reach a host."""
         if self.ask is None:

@@ -21,6 +21,7 @@ from dragoman.tools.web_settings import HostRules
 from dragoman.tools.workspace import ToolRefusal
 
 MAX_URL_CHARS = 8_000
+WEB_PORTS = (80, 443)
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<slashes>//)?(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?", re.DOTALL)
 _PORT = re.compile(r"[0-9]{1,5}")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -38,6 +39,12 @@ class Target(msgspec.Struct, frozen=True):
     port: int
     address: str = ""
     """Set if the host is an IP address and not a name."""
+
+    @property
+    def name(self) -> str:
+        """As hosts are written in rules and lists: the port is named where it is not one of the web's."""
+        bracketed = f"[{self.host}]" if ":" in self.host else self.host
+        return bracketed if self.port in WEB_PORTS else f"{bracketed}:{self.port}"
 
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin
 
 import msgspec
 
+from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.addresses import Resolve, Target, addresses_to_fetch, read_url, system_resolve
 from dragoman.tools.names import format_size
@@ -40,8 +41,18 @@ class FetchedPage(msgspec.Struct, frozen=True):
     redirects: int = 0
 
 
+MayFollow = Callable[[str], str]
+"""Why a redirect to this host is not followed; empty: it is."""
+
+
 async def fetch(
-    url: str, pin: Pin, *, rules: HostRules = NO_RULES, limits: FetchLimits = LIMITS, resolve: Resolve = system_resolve
+    url: str,
+    pin: Pin,
+    *,
+    rules: HostRules = NO_RULES,
+    limits: FetchLimits = LIMITS,
+    resolve: Resolve = system_resolve,
+    may_follow: MayFollow | None = None,
 ) -> FetchedPage:
     """Raises ToolRefusal, with a message for the model, if it may not or cannot be fetched."""
     target = read_url(url)
@@ -52,7 +63,7 @@ async def fetch(
                 got = await _get(target, addresses or ("",), pin, limits)
                 if isinstance(got, FetchedPage):
                     return msgspec.structs.replace(got, redirects=redirects)
-                target = _resolve_redirect(target, got)
+                target = _resolve_redirect(target, got, may_follow)
     except TimeoutError:
         raise ToolRefusal(f"{target.host} did not send it all within {limits.total_s:.0f} s", "timeout") from None
     raise ToolRefusal(f"{read_url(url).host} redirects more than {limits.max_redirects} times", "too_many_redirects")
@@ -96,14 +107,21 @@ def _content_length(headers: Mapping[str, str]) -> int:
     return int(value) if value.isdecimal() and value.isascii() and len(value) < 19 else 0
 
 
-def _resolve_redirect(target: Target, location: str) -> Target:
+def _resolve_redirect(target: Target, location: str, may_follow: MayFollow | None) -> Target:
     try:
         # Headers are decoded as Latin-1; in practice non-ASCII bytes are UTF-8.
         location = quote(location.strip().encode("latin-1"), safe="/?:@!$&'()*+,;=%[]|~#\\\"<>^`{}")
-        return read_url(urljoin(target.url, location))
+        found = read_url(urljoin(target.url, location))
     except ValueError as error:
         raise ToolRefusal(
             f"{target.host} redirects to {escape_hidden(location, one_line=True)[:200]!r}, which is no URL", "invalid"
         ) from error
     except ToolRefusal as refused:
         raise ToolRefusal(f"{target.host} redirects: {refused.message}", refused.error_type) from refused
+    # Whoever allowed one host did not allow those it names.
+    if may_follow is not None and found.name != target.name and (reason := may_follow(found.name)):
+        raise ToolRefusal(
+            f"{target.host} redirects to {clip(found.url, 500)}, which was not fetched: {reason}. Fetch it by itself if you need it",
+            "forbidden_host",
+        )
+    return found

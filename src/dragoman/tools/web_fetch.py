@@ -21,7 +21,7 @@ from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.tools.addresses import Resolve
-    from dragoman.tools.fetching import FetchedPage
+    from dragoman.tools.fetching import FetchedPage, MayFollow
     from dragoman.tools.web_content import Content
     from dragoman.values.contracts import Pin, Provider
 
@@ -38,7 +38,8 @@ Consult = Callable[[str, str], Awaitable[str]]
 
 
 class WebFetch:
-    """`pin` makes the connections. `outputs` saves pages that are too long; `consult` answers prompts.
+    """`pin` makes the connections. `outputs` saves pages that are too long; `consult` answers prompts; `may_follow` is asked where a
+    redirect leads to another host.
 
     The modules that do the work are imported at the first call.
     """
@@ -52,6 +53,7 @@ class WebFetch:
         rules: HostRules = NO_RULES,
         limits: FetchLimits = LIMITS,
         resolve: Resolve | None = None,
+        may_follow: MayFollow | None = None,
     ) -> None:
         self._pin = pin
         self._outputs = _with_smaller_cap(outputs) if outputs is not None else None
@@ -59,6 +61,7 @@ class WebFetch:
         self._rules = rules
         self._limits = limits
         self._resolve = resolve
+        self._may_follow = may_follow
         self.spec = ToolSpec.of(
             NAME,
             load_description(NAME),
@@ -89,7 +92,7 @@ class WebFetch:
             return Intent(title=title, problem=refused.message)
         return Intent(
             title=title,
-            scope=target.host,
+            scope=target.name,
             preview="\n".join(filter(None, (escape_hidden(target.url, one_line=True), escape_hidden(prompt)))),
         )
 
@@ -102,7 +105,7 @@ class WebFetch:
         url, prompt = _read_arguments(args)
         resolve = self._resolve or system_resolve
         try:
-            got = await fetch(url, self._pin, rules=self._rules, limits=self._limits, resolve=resolve)
+            got = await fetch(url, self._pin, rules=self._rules, limits=self._limits, resolve=resolve, may_follow=self._may_follow)
             content = await read_content(got.data, got.content_type, got.url)
             answer = await self._answer_prompt(prompt, content) if prompt and self._consult is not None else ""
         except ToolRefusal as refused:

@@ -22,7 +22,7 @@ async def admit(url: str) -> Reachable:
     host = url.partition("//")[2].rstrip("/")
     if "refused" in host:
         raise GateRefused("refused.test", "not today")
-    return Reachable("example.org", 80, ["192.0.2.1", "192.0.2.2"])
+    return Reachable("example.org", 80, ["192.0.2.1", "192.0.2.2"], "example.org")
 
 
 class Running:

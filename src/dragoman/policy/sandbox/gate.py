@@ -41,10 +41,8 @@ class Reachable(msgspec.Struct, frozen=True):
     host: str
     port: int
     addresses: Sequence[str]
-
-    @property
-    def name(self) -> str:
-        return name_of(self.host, self.port)
+    name: str
+    """As it is written in rules and lists: with the port, if that is not one of the web's."""
 
 
 class GateRefused(Exception):
@@ -68,12 +66,6 @@ Dial = Callable[[str, int, int], Awaitable[tuple[asyncio.StreamReader, asyncio.S
 
 async def dial(address: str, port: int, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     return await asyncio.open_connection(address, port, limit=limit)
-
-
-def name_of(host: str, port: int) -> str:
-    """As hosts are written in rules and lists: the port is named where it is not one of the web's."""
-    bracketed = f"[{host}]" if ":" in host else host
-    return bracketed if port in (80, 443) else f"{bracketed}:{port}"
 
 
 class Gate:
