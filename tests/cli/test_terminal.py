@@ -204,10 +204,10 @@ def test_a_path_dropped_on_the_terminal_is_a_prompt_and_no_command(place: Place,
         ("/etcetera", ["unknown command", "//text"]),
         ("/model", ["anthropic/claude-opus-5"]),
         ("/model nonsense", ["✗", "nonsense"]),
-        ("/approval", ["approval: default"]),
+        ("/approval", ["approval: default", "sandbox: "]),
         ("/approval plan", ["approval: plan"]),
         ("/approval nonsense", ["unknown approval mode nonsense", "auto-edit"]),
-        ("/approval auto", ["inside the sandbox"]),
+        ("/approval auto", ["sandbox"]),  # what holds, or that there is none
         ("/tools", ["read_file", "run_shell", "asks first"]),
         ("/usage", ["0 tokens in"]),
         ("/retry", ["nothing to retry"]),
@@ -465,7 +465,7 @@ def test_ctrl_c_cancels_before_anything_came(place: Place, serve: Serve) -> None
 
 def test_ctrl_c_cancels_a_running_command_and_all_it_started(place: Place, serve: Serve) -> None:
     sleep = marked_sleep()  # found by its name: in the sandbox processes have numbers of their own
-    serve(script(calls(("run_shell", {"command": f"echo begun; {sleep}"})), "text: Next."))
+    serve(script(calls(("run_shell", {"command": f"echo begun; {sleep}"})), "text: Next."))  # which only wait: nobody is asked
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("go")

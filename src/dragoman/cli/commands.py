@@ -111,6 +111,7 @@ class SlashCommands:
         allowed = len(approvals.grants.keys)
         saved = say("approval_saved", count=allowed) if allowed else ""
         self._say(say("approval_is", mode=approvals.mode, meaning=say(f"mode_{approvals.mode}"), saved=saved))
+        self._say(say("sandbox_is", words=approvals.sandbox))
 
     def _approvals(self, rest: str) -> None:
         from dragoman.cli.approvals_command import for_conversation

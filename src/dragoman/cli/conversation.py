@@ -87,6 +87,8 @@ class Conversation:
         self.screen.message(
             say("banner", version=__version__, model=self.model, workspace=_shorten_home(self.setup.workspace), mode=mode), "bold"
         )
+        if mode == "auto" or self.setup.config.sandbox.run_unasked:  # elsewhere it is not known before the first command
+            self.screen.message(say("sandbox_is", words=self.agent.approvals.sandbox), "dim")
         self.screen.message(say("banner_hint"), "dim")
         for notice in self._notices:
             self.screen.message(say("banner_notice", text=notice), "yellow")

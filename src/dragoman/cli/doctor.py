@@ -224,9 +224,12 @@ def _ripgrep(workspace: str) -> Finding:
 
 
 def _sandbox(setup: Setup) -> Finding:
-    if sys.platform != "linux":
+    if sys.platform not in ("linux", "darwin"):
         return Finding("sandbox", "warning", say("policy.sandbox_none", reason=say("policy.sandbox_not_linux")))
-    from dragoman.policy.sandbox.sandbox import Sandbox
+    if sys.platform == "darwin":
+        from dragoman.policy.sandbox.seatbelt_sandbox import SeatbeltSandbox as Sandbox
+    else:
+        from dragoman.policy.sandbox.sandbox import Sandbox
 
     sandbox = Sandbox([setup.workspace], level=setup.config.sandbox.level)
     try:

@@ -6,10 +6,12 @@ The sandbox itself is loaded and looked for when the first command comes.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.places import find_places
+from dragoman.base.words import say
 from dragoman.loop.options import Sandboxing
 from dragoman.values.contracts import Launch, Launched
 
@@ -47,9 +49,20 @@ class CommandStarter(Launch):
         return self._sandboxing.level != "off" and self.sandbox.is_sandbox
 
     @property
+    def words(self) -> str:
+        """One line: what holds, what does not, and whether hosts are reached."""
+        if self._sandboxing.level == "off":
+            return say("policy.sandbox_level_0")
+        words = self.sandbox.detected.words
+        return say("policy.sandbox_with_gate", words=words) if self._has_gate() else words
+
+    @property
     def sandbox(self) -> Sandbox:
         if self._sandbox is None:
-            from dragoman.policy.sandbox.sandbox import Sandbox
+            if sys.platform == "darwin":
+                from dragoman.policy.sandbox.seatbelt_sandbox import SeatbeltSandbox as Sandbox
+            else:
+                from dragoman.policy.sandbox.sandbox import Sandbox
 
             places, wanted = find_places(), self._sandboxing
             self._sandbox = Sandbox(

@@ -93,7 +93,7 @@ class Harness:
             secret_variables=lambda: secret_variables(models.catalog),
             passed_variables=tuple(tools.pass_env),
             memory_file=memory_file,
-            launch=self._launch if _has_launcher() else None,
+            launch=self._launch if self._has_launcher() else None,
         )
         self.seen = dependencies.seen
         self.web = tools.web
@@ -143,7 +143,8 @@ class Harness:
             trusted=_is_trusted,
             doubted=is_doubtful,
             law=lambda: self._law_of(options),
-            has_sandbox=lambda: _has_launcher() and self._launch().is_sandbox,
+            has_sandbox=lambda: self._has_launcher() and self._launch().is_sandbox,
+            describe_sandbox=lambda: self._launch().words if self._has_launcher() else str(say("policy.sandbox_level_0")),
         )
 
     def _law_of(self, options: ApprovalOptions) -> Law:
@@ -189,6 +190,12 @@ class Harness:
 
             self._upkeep = Upkeep(self.session, self.context or ContextSettings(), self.seen, has_fallback=self.fallback.is_set)
         return self._upkeep
+
+    def _has_launcher(self) -> bool:
+        """Else commands are started directly. A program that holds its own interpreter has none to start a launcher with."""
+        if sys.platform == "darwin":
+            return self._sandbox is True or (self._sandbox is not False and self._sandbox.level != "off")
+        return sys.platform == "linux" and bool(sys.executable) and not getattr(sys, "frozen", False)
 
     def _launch(self) -> CommandStarter:
         if self.commands is None:
@@ -354,11 +361,6 @@ def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:
     temporary = (options.temporary,) if options.temporary else ()
     include = (*options.include, *temporary)
     return Workspace(options.root, include=include, readable=(session.outputs,), secret=(find_places().keys_file,))
-
-
-def _has_launcher() -> bool:
-    """Else commands are started directly. A program that holds its own interpreter has none to start a launcher with."""
-    return sys.platform == "linux" and bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def _is_trusted(tool: Tool) -> bool:

@@ -58,8 +58,10 @@ class Approvals:
         doubted: Callable[[ToolCall, ToolSpec], bool] = lambda call, spec: False,
         law: Callable[[], Law] = lambda: NO_LAW,
         has_sandbox: Callable[[], bool] = lambda: False,
+        describe_sandbox: Callable[[], str] = lambda: "",
     ) -> None:
         self._has_sandbox = has_sandbox
+        self._describe_sandbox = describe_sandbox
         self.mode = mode
         self.ask = ask
         self._find = find
@@ -81,6 +83,11 @@ class Approvals:
         """Raises SandboxError for `auto` without a sandbox."""
         require_sandbox(mode, self._has_sandbox)
         self._mode: Mode = mode
+
+    @property
+    def sandbox(self) -> str:
+        """One line: what holds commands, and what it does not hold. The first time it takes a moment to find out."""
+        return self._describe_sandbox()
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -113,8 +113,18 @@ def _remove_left_over(parent: str) -> None:
         found = [entry for entry in entries if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False)]
     for entry in found:
         pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdigit() and not os.path.exists(f"/proc/{pid}") and entry.stat(follow_symlinks=False).st_uid == os.getuid():
+        if pid.isdigit() and not _is_alive(int(pid)) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
             shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):  # somebody else's
+        pass
+    return True
 
 
 def _can_reach(path: str, uid: int) -> bool:

@@ -19,6 +19,8 @@ Level = Literal["auto", 1, 2, 3, "off"]
 """1: own namespaces. 2: bubblewrap. 3: Landlock alone. auto: the first that works here. off: none."""
 LANDLOCK_NEEDED = 3
 """Older versions do not see a file being emptied."""
+SEATBELT = 4
+"""The level on macOS."""
 KINDS = {1: "namespaces", 2: "bubblewrap", 3: "landlock"}
 _TRIAL = ("/bin/sh", "-c", ":")
 

@@ -12,7 +12,7 @@ _NETWORK = re.compile(
 )
 _WRITING = re.compile(r"read-only file system|EROFS|os error 30|Errno 30", re.IGNORECASE)
 _BUSY = re.compile(r"\.git/?.*(?:device or resource busy|read-only file system)|could not lock config file", re.IGNORECASE)
-_DENIED = re.compile(r"permission denied|EACCES|Errno 13|os error 13", re.IGNORECASE)
+_DENIED = re.compile(r"permission denied|operation not permitted|EPERM|EACCES|Errno 13|os error 13", re.IGNORECASE)
 _SOCKETS = re.compile(r"docker daemon|AF_UNIX|ssh-agent|authentication agent|D-Bus|dbus|tmux.*(?:socket|connecting)", re.IGNORECASE)
 
 _NETWORK_LINE = "The sandbox has no network: nothing can be downloaded or reached from a command."
@@ -38,7 +38,7 @@ def explain(output: str, level: int, temporary: str, *, has_gate: bool = False) 
         return _WRITING_LINE.format(temporary=temporary)
     if _SOCKETS.search(output):
         return _SOCKETS_LINE
-    if level == 3 and _DENIED.search(output):
+    if level > 2 and _DENIED.search(output):
         return _DENIED_LINE.format(temporary=temporary)
     return ""
 

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from dragoman.policy.sandbox.boundary import OWN_FOLDER, Ground, make_private_folder
-from dragoman.policy.sandbox.detection import Detected, Level, detect, make_order
+from dragoman.policy.sandbox.detection import SEATBELT, Detected, Level, detect, make_order
 from dragoman.policy.sandbox.environment import rebuild
 from dragoman.policy.sandbox.launcher.order import Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.refusals import explain, explain_restored
 from dragoman.policy.sandbox.repositories import Guard
-from dragoman.values.contracts import NO_HOSTS, HostsUsed
+from dragoman.values.contracts import NO_HOSTS, HostsUsed, Launched
 
 
 class Sandbox:
@@ -94,7 +94,7 @@ class Sandbox:
     # --- commands
 
     async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int],
-                    with_gate: bool = True) -> Confined:  # fmt: skip
+                    with_gate: bool = True) -> Launched:  # fmt: skip
         """Raises OSError if it cannot be started. `with_gate`: a listener is made in its network, where a port was named for it."""
         await self.prepare()
         detected, launcher, ground = self.detected, self._launcher, self._ground
@@ -128,7 +128,7 @@ class Sandbox:
         )
 
     def _temporary(self, level: int) -> str:
-        return os.path.join(self._ground.private, "tmp") if level == 3 and self._ground is not None else "/tmp"
+        return os.path.join(self._ground.private, "tmp") if level in (3, SEATBELT) and self._ground is not None else "/tmp"
 
     # --- setting up
 

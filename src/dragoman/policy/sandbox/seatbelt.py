@@ -18,11 +18,14 @@ _HEAD = """(version 1)
 _NO_NETWORK = "(deny network*)\n"
 
 
-def profile(writable: Sequence[str], read_only: Sequence[str], hidden: Sequence[str]) -> str:
-    """Later rules win: what is read-only inside what is writable stands after it, and what is hidden last."""
+def profile(writable: Sequence[str], read_only: Sequence[str], hidden: Sequence[str], *, pinned: Sequence[str] = ()) -> str:
+    """Later rules win: what is read-only inside what is writable stands after it, and what is hidden last. `pinned`: folders that stay
+    where they are, since rules go by path."""
     text = _HEAD + _NO_NETWORK
     for path in writable:
         text += f"(allow file-write* (subpath {_quote(path)}))\n"
+    for path in pinned:
+        text += f"(deny file-write-unlink (literal {_quote(path)}))\n"
     for path in read_only:
         text += f"(deny file-write* (subpath {_quote(path)}))\n"
     for path in hidden:
@@ -30,8 +33,8 @@ def profile(writable: Sequence[str], read_only: Sequence[str], hidden: Sequence[
     return text
 
 
-def wrap(argv: Sequence[str], text: str) -> tuple[str, ...]:
-    return (PROGRAM, "-p", text, *argv)
+def wrap(argv: Sequence[str], text: str, program: str = PROGRAM) -> tuple[str, ...]:
+    return (program, "-p", text, *argv)
 
 
 def _quote(path: str) -> str:

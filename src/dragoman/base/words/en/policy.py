@@ -64,10 +64,17 @@ TEXTS = {
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here: use auto-edit",
     # --- the sandbox for commands
     "policy.sandbox_level_0": "none: commands run with all your rights",
-    "policy.sandbox_level_1": "level 1, own namespaces with Landlock and seccomp: holds files, secrets, network and processes",
-    "policy.sandbox_level_2": "level 2, bubblewrap with seccomp: holds files, secrets, network and processes",
+    "policy.sandbox_level_1": "level 1, own namespaces with Landlock and seccomp: holds files, secrets, network and processes; "
+    "does not limit processor, memory and disk",
+    "policy.sandbox_level_2": "level 2, bubblewrap with seccomp: holds files, secrets, network and processes; does not limit "
+    "processor, memory and disk",
     "policy.sandbox_level_3": "level 3, Landlock and seccomp alone: holds writing, secrets and network; does not hide the names of "
     "files, and protected files in the workspace are put back after each command",
+    "policy.sandbox_level_4": "macOS, sandbox-exec: holds writing, secrets and network; does not hide other processes nor the names of "
+    "files, and was never tried on a Mac by those who wrote it",
+    "policy.sandbox_not_here": "sandbox-exec is not there, or a level of Linux was asked for",
+    "policy.sandbox_no_seatbelt": "sandbox-exec did not hold a command that was tried",
+    "policy.sandbox_with_gate": "{words}; allowed hosts are reached through a gate",
     "policy.sandbox_because": "{level} ({reasons})",
     "policy.sandbox_none": "none: commands run with all your rights ({reason})",
     "policy.sandbox_off": "turned off",

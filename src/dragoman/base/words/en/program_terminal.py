@@ -74,6 +74,7 @@ TEXTS = {
     "model_is_now": "the model is now {model}",
     "nothing_to_retry": "nothing failed, so there is nothing to retry",
     "approval_is": "approval: {mode} ({meaning}){saved}",
+    "sandbox_is": "sandbox: {words}",
     "approval_saved": "; without asking run {count} more, which you allowed (/approvals lists and revokes them)",
     "grant_not_saved": "this approval could not be saved ({reason}); it holds until this session ends",
     "mode_plan": "reading only",
