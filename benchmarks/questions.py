@@ -1,12 +1,15 @@
-"""How often a user is asked about shell commands: those of real sessions, without rules and without a sandbox.
+"""How often a user is asked about shell commands: those of real sessions, without rules and without a sandbox; and in the mode
+`auto`, inside one.
 
 `python -m benchmarks.questions` prints every command that asks, with the reason. The folders of those sessions are not on this machine:
-paths are judged by name, with the folder in which a session was held as its workspace.
+paths are judged by name, with the folder in which a session was held as its workspace. Inside a sandbox nothing asks before a command
+runs; what asks then is the gate, when the command reaches for a host. Which commands do is told by what they say: they were not run.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +18,9 @@ from typing import Any, NamedTuple
 from benchmarks.table import Table
 from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
+from dragoman.policy.judge import Law, MustAsk, judge
+from dragoman.values.contracts import Intent
+from dragoman.values.messages import ToolSpec
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "traces"
 UNKNOWN_WORKSPACE = "/work/repository"
@@ -44,11 +50,40 @@ class Questions(NamedTuple):
         return sum(each.times for each in self.asked) / self.calls
 
 
-def count_questions(folder: Path = FOLDER) -> Questions:
+REACHES_OUT = re.compile(
+    r"\b(?:curl|wget|ssh|scp|rsync|npx|npm run publish|gem install|apt(?:-get)? |brew |docker (?:pull|push|build)|gh "
+    r"|git (?:push|pull|fetch|clone|remote update|submodule update)|go (?:get|mod)|cargo (?:add|install|fetch|update|publish)"
+    r"|(?:npm|pnpm|yarn|bun) (?:install|i|ci|add|publish|audit|outdated|view)"
+    r"|pip3? (?:install|download)|uv (?:sync|add|pip|tool)|poetry (?:install|add))"
+)
+"""Commands that ask for a host, taken generously: a package runner may find what it runs in place."""
+
+
+def count_sandboxed(folder: Path = FOLDER) -> Questions:
+    """In the mode auto at levels 1 and 2: what the rules ask about before it runs, and what may ask at the gate."""
+    counts = _count_commands(folder)
+    spec = ToolSpec.of("run_shell", "", {"type": "object"}, kind="execute")
+    asked: list[Asked] = []
+    for (workspace, command), times in counts.items():
+        intent = Intent(command=command, directory=workspace, preview=command, sandboxed=True)
+        verdict = judge(spec, intent, "auto", law=Law(folders=(workspace,)))
+        if isinstance(verdict, MustAsk):
+            asked.append(Asked(command, times, verdict.view.why or "asked before it runs"))
+        elif REACHES_OUT.search(command):
+            asked.append(Asked(command, times, "it may reach for a host"))
+    return Questions(counts.total(), len(counts), asked)
+
+
+def _count_commands(folder: Path) -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             counts.update(_commands(path))
+    return counts
+
+
+def count_questions(folder: Path = FOLDER) -> Questions:
+    counts = _count_commands(folder)
     asked: list[Asked] = []
     for (workspace, command), times in counts.items():
         ruling = judge_command(command, workspace, (), ReadableFolders((workspace,)))
@@ -97,12 +132,25 @@ def run(quick: bool) -> list[Table]:
         [f"{found.calls} calls", sum(each.times for each in found.asked), f"{found.share_of_calls:.0%}"],
     ]
     table.notes = ["Without rules, grants and a sandbox. A command that comes again is asked about once if the answer is `always`."]
-    return [table]
+    inside = count_sandboxed()
+    boxed = Table("Questions about shell commands in the mode auto, sandbox of level 1 or 2", ["commands", "asked", "share"])
+    boxed.rows = [
+        [f"{inside.distinct} different ones", len(inside.asked), f"{inside.share:.1%}"],
+        [f"{inside.calls} calls", sum(each.times for each in inside.asked), f"{inside.share_of_calls:.1%}"],
+    ]
+    boxed.notes = ["None asks before it runs; counted are those that may reach for a host, at the gate."]
+    return [table, boxed]
+
+
+def print_questions(questions: Questions) -> None:
+    for one in sorted(questions.asked, key=lambda each: each.reason):
+        print(f"{one.times:>4} × {one.command[:100]!r}\n       {one.reason}")
+    print(f"{len(questions.asked)} of {questions.distinct} different commands ask ({questions.share:.1%}), ", end="")
+    print(f"{questions.share_of_calls:.1%} of {questions.calls} calls")
 
 
 if __name__ == "__main__":
-    questions = count_questions()
-    for one in sorted(questions.asked, key=lambda each: each.reason):
-        print(f"{one.times:>4} × {one.command[:100]!r}\n       {one.reason}")
-    print(f"{len(questions.asked)} of {questions.distinct} different commands ask ({questions.share:.0%}), ", end="")
-    print(f"{questions.share_of_calls:.0%} of {questions.calls} calls")
+    print("Without rules and without a sandbox:")
+    print_questions(count_questions())
+    print("\nIn the mode auto, in a sandbox of level 1 or 2:")
+    print_questions(count_sandboxed())

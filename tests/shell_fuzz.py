@@ -40,7 +40,11 @@ INJECTIONS = (
     "~/.ssh/id_rsa", "../outside/secret.txt", "/proc/self/environ", "link", "linkdir/secret.txt", "$HOME/.ssh/id_rsa", "linkdir/*", "l*",
     "../outside/*", "*/secret.txt", "?ink", "[l]ink", "lin[k]", "~/.ssh/*", "./link", "sub/../link", "sub/../../outside/secret.txt",
     "-r link*", "-R .", "-r linkdir", "--files0-from=link", "-f link", "-e x -f link", "--include=* -r linkdir", "-L", "--follow",
-    "-P -r x l*",
+    "-P -r x l*", "'s/x/y/w PWN'", "'s/[/]/x/w PWN'", "'s/x/y/;w PWN'", "'p;e touch PWN'", "'r link'", "'/x/w PWN'", "'s,x,y,w PWN'",
+    "'s/[^/]/x/e'", "'$!d;e touch PWN'", "'s/\\(x\\)/touch PWN/e'", "';w PWN;p'", "'{print > \"PWN\"}'", "'BEGIN{system(\"touch PWN\")}'",
+    "'{print | \"touch PWN\"}'", "'BEGIN{while((getline l < \"link\")>0) print l}'", "'BEGIN{ARGV[1]=\"link\";ARGC=2}{print}'",
+    "'/\"/{system(\"touch PWN\")}/\"/'", "-f link", "-v x=link", "-i inplace",
+    "'@include \"link\"'", "e touch PWN", "-s e", "|| \"touch PWN\"",
     "\u00a0touch\u00a0PWN", "\u2028touch PWN", "\x0ctouch PWN", "\x0btouch PWN", "\x00touch PWN", "\x1btouch PWN", "＄(touch PWN)",
 )  # fmt: skip
 BENIGN = (
@@ -58,7 +62,11 @@ BENIGN = (
     "paste a.txt a.txt", "sleep 0", "seq 3", "id -u", "uname -a", "cat 'b c.txt'", "cat b\\ c.txt", "cat \"b c.txt\"", "ls -- -oPWN",
     "cat ./-oPWN",
     "git ls-files", "git rev-parse HEAD", "git blame a.txt", "tree sub", "column -t a.txt", "fold -w 5 a.txt", "cmp a.txt a.txt",
-    "rev a.txt",
+    "rev a.txt", "sed 's/x/y/g' a.txt", "sed -E 's/(x|y)+/[\\1]/' a.txt", "sed '/^$/d;s|a/b|c|' a.txt", "sed -n '/x/,/end/p' a.txt",
+    "sed 's/[^a-z]/-/2;$d' a.txt", "awk '{print $1}' a.txt", "awk -F: 'NR==1 || $2 == \"x\" {print NR\": \"$0}' a.txt",
+    "awk '{n += length($0)} END {print n}' a.txt sub/b.py", "awk '/x/,/end/{print toupper($0)}' a.txt", "command -v ls",
+    "type ls", "df -h .",
+    "uptime", "free -m",
 )  # fmt: skip
 SIGNS = "'\"\\$`(){}[]<>|&;!#~*?= \n\t^%@-,:+./x1\u00e9\u00a0\r"
 PIECES = (*SIGNS, MARKER, "$(", "PWN", "touch", "&&", "||", "<<", "${", "$'", ">>", "2>&1", ">/dev/null", "link", "..", "-o", "~", "\\\n")

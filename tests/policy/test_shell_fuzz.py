@@ -37,7 +37,7 @@ def test_the_ground_notices_what_a_command_does(tmp_path: Path) -> None:
     assert ground.run(["ls", *bad, "pwd"]) == bad
 
 
-LISTED = ["echo", "ls", "cat", "grep", "git", "test", "printf", "head", "find", "sed", "sort", "uniq", "true"]
+LISTED = ["echo", "ls", "cat", "grep", "git", "test", "printf", "head", "find", "sed", "awk", "sort", "uniq", "true"]
 
 
 def test_a_rule_for_a_program_lets_no_injection_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

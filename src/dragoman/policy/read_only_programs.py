@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.text import set_of
+from dragoman.policy.read_only_scripts import Found, find_awk_reads, find_sed_reads
 
 Operands = Literal["paths", "pattern", "text", "none", "one"]
 """What the words that are no options are: files; a pattern and then files; any text; nothing; one file at most."""
@@ -30,16 +31,6 @@ class Program(msgspec.Struct, frozen=True):
     """A part of the shell, not a file that somebody could put in its place."""
     pattern_options: str = ""
     """Options that give the pattern, so that no operand is one."""
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What a command would read."""
-
-    paths: tuple[int, ...] = ()
-    """Which of its words name files."""
-    goes_deep: bool = False
-    """It reads what lies in folders, and in their folders."""
-    is_git: bool = False
 
 
 _SUM = Program("bt", "binary text")
@@ -102,6 +93,9 @@ PROGRAMS: dict[str, Program] = {
     "uname": Program("amnprsvio", operands="none"),
     "nproc": Program("", "all", operands="none"),
     "arch": Program(operands="none"),
+    "df": Program("hHkTiP", "human-readable print-type inodes portability total"),
+    "free": Program("bkmghtw", "human total wide mega giga", operands="none"),
+    "uptime": Program("ps", "pretty since", operands="none"),
     "which": Program("a", operands="text"),
 }  # fmt: skip
 
@@ -111,7 +105,6 @@ _FIND_PLAIN = set_of("-print -print0 -empty -prune -depth -ls -o -a -not -or -an
 _FIND_VALUED = set_of("-name -iname -path -ipath -wholename -iwholename -type -maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime "
                          "-cmin -regex -iregex -regextype -perm -user -group -links -uid -gid -printf")  # fmt: skip
 _FIND_FILES = frozenset({"-newer", "-samefile"})
-_SED_PRINT = re.compile(r"(?:\d+|\$)(?:,(?:\d+|\$|\+\d+))?p(?:;(?:\d+|\$)(?:,(?:\d+|\$|\+\d+))?p)*;?")
 
 _HISTORY = ("L:n:pqsuzabwiU:S:G:M::C::", "oneline graph decorate? all stat? shortstat numstat name-only name-status summary patch no-patch "
             "format= pretty? abbrev-commit abbrev? author= grep= since= after= until= before= max-count= skip= follow merges no-merges "
@@ -158,7 +151,7 @@ def is_reading_subcommand(words: Sequence[str]) -> bool:
 
 
 def is_builtin(name: str) -> bool:
-    return name in ("cd", "echo", "test", "printf") or (name in PROGRAMS and PROGRAMS[name].is_builtin)
+    return name in ("cd", "echo", "test", "printf", "command", "type") or (name in PROGRAMS and PROGRAMS[name].is_builtin)
 
 
 def _scan(program: Program, words: Sequence[str], begin: int) -> Found | None:
@@ -250,13 +243,6 @@ def _find(words: Sequence[str]) -> Found | None:
     return Found(tuple(paths), goes_deep=True)
 
 
-def _sed(words: Sequence[str]) -> Found | None:
-    """Lines by number alone: every other script may write files or run commands."""
-    if len(words) < 3 or words[1] != "-n" or not _SED_PRINT.fullmatch(words[2]) or any(word.startswith("-") for word in words[3:]):
-        return None
-    return Found(tuple(range(3, len(words))))
-
-
 def _test(words: Sequence[str]) -> Found | None:
     """One question about one file. `-v` and comparisons evaluate what they are given."""
     return Found((2,)) if len(words) == 3 and words[1] in _TEST else None
@@ -279,6 +265,12 @@ def _printf(words: Sequence[str]) -> Found | None:
     return Found()
 
 
+def _command(words: Sequence[str]) -> Found | None:
+    """Where programs are found. Without -v, `command` runs what it names."""
+    names = words[2:] if words[1:2] == ["-v"] else words[1:] if words[0] == "type" else ()
+    return Found() if names and not any(name.startswith("-") for name in names) else None
+
+
 def _git(words: Sequence[str]) -> Found | None:
     at = 2 if words[1:2] == ["--no-pager"] else 1
     if len(words) <= at or words[at] not in _GIT:
@@ -289,7 +281,10 @@ def _git(words: Sequence[str]) -> Found | None:
 
 _SPECIAL: dict[str, Callable[[Sequence[str]], Found | None]] = {
     "find": _find,
-    "sed": _sed,
+    "sed": find_sed_reads,
+    "awk": find_awk_reads,
+    "command": _command,
+    "type": _command,
     "test": _test,
     "date": _date,
     "echo": _echo,

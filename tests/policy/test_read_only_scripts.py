@@ -1,0 +1,57 @@
+"""Scripts of sed and awk: those that print what they read run unasked, and nothing else does."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.policy.read_only_programs import find_reads
+
+READ = [
+    "sed 's/a/b/'", "sed -n 1,5p f", "sed -n '/x/,/y/p' f", r"sed -E 's/([a-z]+) x/\1/g'", "sed 's|/a/b|c|g;/^$/d'", "sed -n '$p' f",
+    "sed 10q f", "sed 's/[^a-z]//g'", r"sed 's/^\s*//'", "sed -n -e 5p f", "sed '1!d' f", "awk '{print $1}' f", "awk -F: '{print $1, $NF}'",
+    """awk -F , 'NR==1 || $2 == "x" {print NR": "$0}' f""", r"""awk '/new Map\($/,/)$/{print NR": "$0}' f""", "awk '{s+=$1} END{print s}'",
+    "awk 'length($0) < 5' f", "command -v git", "type git", "df -h", "uptime", "free -m",
+]  # fmt: skip
+ASK = [
+    "sed -i s/a/b/ f", "sed 's/a/b/w out'", "sed s/a/b/e", "sed 'e ls'", "sed '1e ls'", "sed 'w x'",
+    "sed 's/[/]/x/w f/'", "sed 's/a/b/;w x'",
+    "sed 'r /etc/passwd'", "sed -f x",
+    "sed 's/a/b/\nw x'", "sed p -i f", "sed --in-place p f", r"sed 's/a\/b/c/w x/'", "sed 'R x'", "sed -n",
+    """awk '{print > "x"}'""", """awk 'BEGIN{system("x")}'""", """awk '{print | "sh"}'""", "awk -f x", "awk -i inplace '{print}'",
+    """awk 'BEGIN{while((getline l < "x")) print l}'""", """awk 'BEGIN{ARGV[1]="x"}'""", """awk '@load "x"; {y()}'""", "awk '{print}' a=b",
+    "awk -v x=1 '{print}'", """awk 'BEGIN{print ENVIRON["A"]}'""", """awk '/"/{system("x")} /"/'""", "awk --source='{print}'",
+    """awk 'BEGIN{sys\\\ntem("x")}'""", "awk '{unknown($1)}'", "command ls", "command -p ls", "type -a", "free 1 -s", "uptime x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", READ)
+def test_what_only_prints_runs(command: str) -> None:
+    assert find_reads(shlex.split(command)) is not None
+
+
+@pytest.mark.parametrize("command", ASK)
+def test_what_may_do_more_asks(command: str) -> None:
+    assert find_reads(shlex.split(command)) is None
+
+
+pieces = st.sampled_from(
+    ["s", "/", "x", "w PWN", "e touch PWN", "e", "w", "p", "d", ";", "1", "$", ",", "!", "[", "]", "^", "\\", "|", "#", "g", "I", "{", "}",
+     " ", "PWN", "r", "\\n", "&", "\\1", "(", ")", "=", "q", "b", "t", ":a", "M", "i\\", "a PWN"]
+)  # fmt: skip
+
+
+@given(st.lists(pieces, min_size=1, max_size=9).map("".join))
+def test_a_script_of_sed_that_is_allowed_leaves_nothing(script: str) -> None:
+    if find_reads(["sed", script, "in"]) is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "in").write_text("x touch PWN\ny/x]w PWN\n")
+        subprocess.run(["sed", script, "in"], cwd=folder, capture_output=True, timeout=10, check=False)
+        assert [path.name for path in Path(folder).iterdir()] == ["in"]
