@@ -125,6 +125,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "edit": {"file_path": "a.txt", "old_string": "one", "new_string": "two"},
     "write_file": {"file_path": "b.txt", "content": "two"},
     "run_shell": {"command": "touch b.txt"},
+    "shell_output": {"id": "bg1", "stop": True},
     "todo": {"items": []},
 }
 

@@ -4,6 +4,7 @@ from dragoman.values.contracts import Allow as Allow
 from dragoman.values.contracts import Ask as Ask
 from dragoman.values.contracts import AskUser as AskUser
 from dragoman.values.contracts import BlobStore as BlobStore
+from dragoman.values.contracts import CommandState as CommandState
 from dragoman.values.contracts import Deny as Deny
 from dragoman.values.contracts import HttpRequest as HttpRequest
 from dragoman.values.contracts import HttpResponse as HttpResponse

@@ -24,6 +24,7 @@ from dragoman.providers.catalog import secret_variables
 from dragoman.sessions.projects import project_name
 from dragoman.sessions.store import FileStore
 from dragoman.tools.process import child_environment, pass_variables
+from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
 
@@ -253,7 +254,11 @@ def _disable_tools(agent: Agent, setup: Setup) -> None:
     known = agent.tools.names
     for name in setup.config.tools.disabled:
         if name in known:
-            agent.tools.remove(name)
+            removed = agent.tools.remove(name)
+            if isinstance(removed, RunShell):
+                agent.tools.remove("shell_output")
+            elif isinstance(removed, ShellOutput) and isinstance(shell := agent.tools.get("run_shell"), RunShell):
+                shell.leave_out_background()
         elif name != "ask_user":  # which exists only if there is a user to ask
             raise ConfigError(say("unknown_tool", source=setup.loaded.source("tools.disabled").name, name=name, known=", ".join(known)))
 

@@ -62,6 +62,8 @@ class SlashCommands:
             "/clear": self._clear,
             "/tools": self._tools,
             "/usage": self._usage,
+            "/ps": self._ps,
+            "/stop": self._stop,
             "/quit": self._quit,
             "/exit": self._quit,
         }
@@ -174,6 +176,23 @@ class SlashCommands:
                 spent=spent_words(conversation.usage, conversation.cost_usd, estimated=not conversation.cost_is_whole),
             )
         )
+
+    def _ps(self, rest: str) -> None:
+        commands = self._conversation.agent.background_commands
+        if not commands:
+            self._say(say("no_background_commands"))
+        for each in commands:
+            state = each.state if each.exit_code is None else f"{each.state} ({each.exit_code})"
+            age = f"{each.age_s:.0f} s" if each.age_s < 600 else f"{each.age_s / 60:.0f} min"
+            self._conversation.screen.line(say("background_command", id=each.id, state=state, age=age, command=one_line(each.command)))
+
+    def _stop(self, rest: str) -> None:
+        if not rest:
+            self._say(say("stop_usage"), "yellow")
+        elif self._conversation.agent.stop_command(rest):
+            self._say(say("command_stopped", id=rest))
+        else:
+            self._say(say("no_such_command", id=rest[:60]), "yellow")
 
     def _quit(self, rest: str) -> None:
         self._conversation.leave(0)

@@ -137,6 +137,7 @@ ENGLISH_HELP["terminal"] = """\
 /clear             start afresh: the model forgets what was said; the session's file keeps it
 /tools             list the tools the model can use
 /usage             tokens and cost so far
+/ps                list commands that run in the background; /stop ID ends one
 /quit              leave; so do Ctrl-D, and Ctrl-C twice
 
 A line that ends with a backslash continues on the next; pasted lines stay together. //text sends /text to the

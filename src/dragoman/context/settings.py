@@ -8,7 +8,7 @@ import msgspec
 
 Schedule = Literal["auto", "request", "turn", "economic", "off"]
 
-TERMINAL_TOOLS = ("run_shell", "run_shell_command", "terminal-execute", "bash", "shell")
+TERMINAL_TOOLS = ("run_shell", "shell_output", "run_shell_command", "terminal-execute", "bash", "shell")
 
 
 class PruneRule(msgspec.Struct, frozen=True):

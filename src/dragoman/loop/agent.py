@@ -353,7 +353,7 @@ class Agent(BetweenRuns, Generic[D, T]):
             worker.cancel()
             await worker.finished()
         await self._harness.stop_connecting()
-        self._session.close()
+        await self._session.aclose()
         if self._harness.commands is not None:
             self._harness.commands.close()
         await self._harness.models.aclose()

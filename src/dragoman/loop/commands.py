@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.base.places import find_places
@@ -83,14 +84,26 @@ class CommandStarter(Launch):
         if self._sandboxing.level != "off":
             await self.sandbox.prepare()
 
-    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int]) -> Launched:
+    @property
+    def has_terminals(self) -> bool:
+        return self._sandboxing.level == "off" or self.sandbox.has_terminals
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        env: Mapping[str, str],
+        streams: tuple[int, int, int],
+        terminal: tuple[int, int] | None = None,
+    ) -> Launched:
         await self.prepare()
+        start = partial(self.sandbox.start, argv, directory=directory, env=env, streams=streams, terminal=terminal)
         if self._approvals is None or not self._has_gate():
-            return await self.sandbox.start(argv, directory=directory, env=env, streams=streams, with_gate=False)
+            return await start(with_gate=False)
         from dragoman.loop.gating import open_gate  # only where a host may be reached
 
-        launched = await self.sandbox.start(argv, directory=directory, env=env, streams=streams)
-        return await open_gate(launched, self._approvals())
+        return await open_gate(await start(), self._approvals())
 
     def _has_gate(self) -> bool:
         """Whether commands have a way to the network: the sandbox has a network of its own, and some host may be reached."""

@@ -15,7 +15,7 @@ from dragoman.loop.session import Session
 from dragoman.policy.approvals import Approvals
 from dragoman.tools.registry import Registry
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import BlobStore, PendingCall, Provider, TakesOver
+from dragoman.values.contracts import BlobStore, CommandState, PendingCall, Provider, TakesOver
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, Settings
 from dragoman.values.record import Entry
@@ -69,6 +69,16 @@ class BetweenRuns(TakesOver):
         from dragoman.loop.handing_over import hand_over_now
 
         hand_over_now(self._harness, agent)
+
+    @property
+    def background_commands(self) -> tuple[CommandState, ...]:
+        """Commands that the model has left running in the background, and those that have ended since, oldest first."""
+        return self._session.background.describe() if self._session.background is not None else ()
+
+    def stop_command(self, id: str) -> bool:
+        """End a background command; the model is told with the next request. False where none of that name is running."""
+        commands = self._session.background
+        return commands is not None and commands.stop_from_here(id)
 
     def add_directory(self, path: str | os.PathLike[str]) -> str:
         """Let the model work in another directory as well, at once; what lies in it is told with the next prompt. Returns its real path.

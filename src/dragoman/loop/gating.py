@@ -64,6 +64,9 @@ class GatedCommand(Launched):
     def hosts(self) -> HostsUsed:
         return HostsUsed(tuple(self._gate.reached), tuple(self._gate.refused))
 
+    def take_terminal(self) -> int | None:
+        return self._launched.take_terminal()
+
     def take_gate(self) -> int | None:
         return None
 

@@ -25,7 +25,9 @@ class LoopGuard:
         """Whether any call was made twice."""
 
     def check_call(self, call: ToolCall, *, failed: bool) -> str:
-        """Count a call and its outcome."""
+        """Count a call and its outcome. To wait again for a background command is no circle."""
+        if call.name == "shell_output" and (jsontext.decode_object(call.arguments) or {}).get("wait_s"):
+            return ""
         key = _key(call)
         self.successes += not failed
         self.has_repeated = self.has_repeated or key in self._known

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dragoman.loop.commands import CommandStarter
     from dragoman.loop.own_keys import OwnKeys
     from dragoman.loop.upkeep import Upkeep
+    from dragoman.tools.background import BackgroundCommands
     from dragoman.values.hooks import HookCaller
 
 Emit = Callable[[TurnEvent], None]
@@ -94,6 +95,7 @@ class Harness:
             passed_variables=tuple(tools.pass_env),
             memory_file=memory_file,
             launch=self._launch if self._has_launcher() else None,
+            background=self._background,
         )
         self.seen = dependencies.seen
         self.web = tools.web
@@ -211,6 +213,20 @@ class Harness:
                 approvals=lambda: self.approvals,
             )
         return self.commands
+
+    def _background(self) -> BackgroundCommands:
+        if self.session.background is None:
+            from dragoman.loop.background_commands import open_commands
+
+            self.session.background = open_commands(self.session, self.outputs)
+        return self.session.background
+
+    def tell_ended_commands(self, emit: Emit) -> None:
+        """Tell the model and the user which background commands have ended since, by entries of the record."""
+        if self.session.background is not None or self.session.is_resumed:
+            from dragoman.loop.background_commands import tell_ended
+
+            tell_ended(self.session, emit)
 
     @property
     def placeholder(self) -> str:

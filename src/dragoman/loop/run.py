@@ -184,6 +184,7 @@ class Run(RunHandle[T]):
         self._requests += 1
         self._emit(TurnStarted(self.turn, self._session.model.full_name))
         self._guard.start_answer()
+        self._harness.tell_ended_commands(self._emit)
         reminder = watch = None
         if self._typed is None:
             reminder = reminder_to_answer(self._session.model, self._guard, self._asked)

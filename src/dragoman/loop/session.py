@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.sessions.leftovers import WritingNote
     from dragoman.sessions.store import StoredSession
     from dragoman.sessions.stores import Store
+    from dragoman.tools.background import BackgroundCommands
 
 VERSIONS = (f"dragoman {__version__}",)
 
@@ -79,6 +80,18 @@ class Session:
         self.work = log.work if log is not None else Work()
         self.purse: Purse | None = None
         """The budgets that everything asked in it is charged to."""
+        self.background: BackgroundCommands | None = None
+        """Commands that go on in the background; None: none was started since the session was opened."""
+        self.is_resumed = bool(history.entries)
+        """Whether there is something from before; until it has been looked for background commands that are gone."""
+
+    async def aclose(self) -> None:
+        """End the background commands, then `close`."""
+        try:
+            if self.background is not None:
+                await self.background.close()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Write what is left, and remove the long results of a conversation that is not saved."""

@@ -161,7 +161,7 @@ def _charge(caller: Harness, inner: Harness, run: Run[Any], name: str, call_id: 
 
 async def _close(inner: Harness) -> None:
     await inner.stop_connecting()
-    inner.session.close()
+    await inner.session.aclose()
     await inner.models.aclose()
 
 

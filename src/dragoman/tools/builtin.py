@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,11 +16,14 @@ from dragoman.tools.process import pass_variables
 from dragoman.tools.save_memory import SaveMemory
 from dragoman.tools.search import Glob, Grep
 from dragoman.tools.seen import SeenFiles
-from dragoman.tools.shell import RunShell
+from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.tools.todo import TodoList
 from dragoman.tools.workspace import Workspace
 from dragoman.values.contracts import AskUser, BlobStore, Launch, Tool
 from dragoman.values.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.tools.background import BackgroundCommands
 
 
 class ToolDependencies(msgspec.Struct, frozen=True):
@@ -41,6 +45,8 @@ class ToolDependencies(msgspec.Struct, frozen=True):
     """Where facts are saved for later sessions. If empty, the tool is not offered."""
     launch: Callable[[], Launch] | None = None
     """Gives what starts commands; None: they are started directly."""
+    background: Callable[[], BackgroundCommands] | None = None
+    """Gives what commands go on in after their call; None: none does."""
 
 
 def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str] = True) -> list[Tool]:
@@ -48,6 +54,7 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
     if wanted is False:
         return []
     seen = dependencies.seen
+    background = dependencies.background if wanted is True or "shell_output" in wanted else None
     tools: list[Tool] = [
         ReadFile(dependencies.workspace, seen, dependencies.blobs),
         ReadManyFiles(dependencies.workspace, seen, dependencies.blobs),
@@ -63,7 +70,9 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
             env=pass_variables(dependencies.passed_variables),
             secret=dependencies.secret_variables,
             launch=dependencies.launch,
+            background=background,
         ),
+        *([ShellOutput(dependencies.outputs, background)] if background is not None else []),
         TodoList(),
     ]
     if dependencies.ask_user is not None:

@@ -85,7 +85,7 @@ class Outputs:
             file.write(text[start : start + _STEP_CHARS].encode())
         head_chars = self.max_chars // 2
         tail_chars = self.max_chars - head_chars
-        return _join_with_note(text[:head_chars], text[len(text) - tail_chars :], len(text), file)
+        return _join_with_note(text[:head_chars], text[len(text) - tail_chars :], len(text), file.finish())
 
     def spool(self, label: str) -> Spool:
         """The same for output that arrives in pieces."""
@@ -135,28 +135,45 @@ class Spool:
 
     def need(self, measure: Measure = len) -> int:
         """The measured size of the whole, after the last piece. Beyond the cap it is only a lower bound above the cap."""
-        self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
+        self.end()
         if self._file is not None:
             return max(self._chars, self._outputs.max_chars + 1)
         return sum(map(measure, self._whole))
 
     def finish(self, room: int | None = None, measure: Measure = len) -> CappedText:
         """The whole text if its size is at most `room` (default: the cap), else a head and tail that fit, plus a note."""
-        self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
+        self.end()
         room = self._outputs.max_chars if room is None else min(room, self._outputs.max_chars)
         if self._file is not None:
-            return _truncate_middle(self._head, self._tail.last_chars(self._tail_chars), self._chars, self._file, room, measure)
+            tail = self._tail.last_chars(self._tail_chars)
+            return _truncate_middle(self._head, tail, self._chars, self._file.finish(), room, measure)
         whole = "".join(self._whole)
         if measure(whole) <= room:
             return CappedText(whole)
         self._spill()
         assert self._file is not None
-        return _truncate_middle(whole, whole, self._chars, self._file, room, measure)
+        return _truncate_middle(whole, whole, self._chars, self._file.finish(), room, measure)
+
+    def end(self) -> str:
+        """After the last piece: returns what was held back of it."""
+        return self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
+
+    def excerpt(self, head: str, tail: str, chars: int, room: int, measure: Measure = len) -> CappedText:
+        """Of a part of so many characters the head and tail that fit, and a note where all that came so far is saved."""
+        if self._file is None:
+            self._spill()
+        assert self._file is not None
+        return _truncate_middle(head, tail, chars, self._file.save(), room, measure)
 
     def discard(self) -> None:
         """Drop this output and delete its file."""
         if self._file is not None:
             self._file.discard()
+
+    def close(self) -> None:
+        """After the last piece: the file is complete."""
+        if self._file is not None:
+            self._file.finish()
 
     def _without_keys(self, text: str, *, is_end: bool) -> str:
         if self._hidden is None:
@@ -193,14 +210,14 @@ class Spool:
 # --- head, note, tail ---------------------------------------------------------------------------------------------------
 
 
-def _truncate_middle(head: str, tail: str, chars: int, file: SpillFile, room: int, measure: Measure) -> CappedText:
+def _truncate_middle(head: str, tail: str, chars: int, saved: tuple[str, str], room: int, measure: Measure) -> CappedText:
     """As much of both ends as fits, with the note between them."""
-    return _join_with_note(_longest_head(head, room // 2, measure), _longest_tail(tail, room - room // 2, measure), chars, file)
+    return _join_with_note(_longest_head(head, room // 2, measure), _longest_tail(tail, room - room // 2, measure), chars, saved)
 
 
-def _join_with_note(head: str, tail: str, chars: int, file: SpillFile) -> CappedText:
+def _join_with_note(head: str, tail: str, chars: int, saved: tuple[str, str]) -> CappedText:
     dropped = chars - len(head) - len(tail)
-    path, note = file.finish()
+    path, note = saved
     return CappedText(f"{head}\n[{dropped:,} characters left out here. {note}]\n{tail}", path, dropped)
 
 
@@ -303,11 +320,18 @@ class SpillFile:
 
     def finish(self) -> tuple[str, str]:
         """The path (empty if not saved), and a sentence for the model."""
+        return self.save(is_end=True)
+
+    def save(self, *, is_end: bool = False) -> tuple[str, str]:
+        """The same for what has come so far. The tail of a long output is written at the end."""
         if self._file is not None:
             try:
-                self._write_tail(self._file)
-                self._file.close()
-                self._file = None
+                if is_end:
+                    self._write_tail(self._file)
+                self._file.flush()
+                if is_end:
+                    self._file.close()
+                    self._file = None
             except OSError as error:
                 self._give_up(error)
         if self._problem:

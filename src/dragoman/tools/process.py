@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -24,6 +24,8 @@ Take = Callable[[bytes], object]
 LINGER_S = 0.3
 """How long after the command's end its children may keep its output open."""
 _ENDING_S = 0.6
+_SMALL_BYTES = 4096
+"""Pieces up to this size are never held back."""
 _REAPING_S = 0.2
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
 _SECRET_ENDS = frozenset({"AUTH", "COOKIE", "CRED", "CREDS", "JWT", "PASS", "PAT", "PW", "PWD"})
@@ -58,22 +60,25 @@ async def run_process(
     watched: bool = True,
     stdin: bytes = b"",
     launch: Launch | None = None,
+    streams: Literal["apart", "merged", "tty"] = "apart",
+    bytes_per_s: float | None = None,
 ) -> Exit:
     """Run a command, pass on its output as it arrives, and leave none of its processes behind.
 
     Output is never queued (backpressure), so a command that writes faster has to wait. Raises OSError if it cannot be started.
     `watched=False` is for programs that start no others and end by themselves when their output is closed.
+    With `merged`, or in a terminal (`tty`), all output goes to `take_stdout`. No more than `bytes_per_s` are read.
     """
     cookie = os.urandom(16).hex()
     environment = {**env, COOKIE: f"{env.get(COOKIE, '')} {cookie}".strip()}
-    command = _Command(take_stdout, take_stderr)
+    command = _Command({1: take_stdout, 2: take_stderr} if streams == "apart" else {1: take_stdout}, bytes_per_s)
     watcher = Watcher(cookie) if watched and launch is None else None
     timed_out = False
     try:
         if launch is not None:
-            await command.start_by(launch, argv, directory, environment, stdin)
+            await command.start_by(launch, argv, directory, environment, stdin, streams)
         else:
-            await command.start(argv, directory, environment, stdin)
+            await command.start(argv, directory, environment, stdin, streams)
         if watcher is not None:
             watcher.watch(command.pid)
         try:
@@ -159,7 +164,7 @@ class _Command(asyncio.SubprocessProtocol):
     child of the command holds open.
     """
 
-    def __init__(self, take_stdout: Take, take_stderr: Take) -> None:
+    def __init__(self, takers: dict[int, Take], bytes_per_s: float | None = None) -> None:
         self.pid = 0
         """0 until it is started. Also the process group's id."""
         self.failure: Exception | None = None
@@ -167,61 +172,69 @@ class _Command(asyncio.SubprocessProtocol):
         self.drained = asyncio.Event()
         self.over = asyncio.Event()
         """Set when the command has ended or its output is no longer wanted."""
-        self._takers = {1: take_stdout, 2: take_stderr}
+        self._takers = takers
+        self.bytes_per_s = bytes_per_s
         self.launched: Launched | None = None
         """Set where a launcher started it."""
         self._process: subprocess.Popen[bytes] | None = None
         self._following: asyncio.Task[None] | None = None
         self._transports: list[asyncio.BaseTransport] = []
+        self._unconnected: list[IO[bytes]] = []
+        """What is still to be closed by us: a connected pipe is closed by its transport."""
 
-    async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes) -> None:
+    async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes, kind: str) -> None:
         """Raises OSError."""
-        loop = asyncio.get_running_loop()
-        with _as_file(stdin) as source:
-            if os.name != "posix":
-                pipes = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-                await loop.subprocess_exec(lambda: self, *argv, cwd=directory, env=env, **pipes)
-                return
-            process = self._spawn(argv, directory, env, source)
-        threading.Thread(target=self._wait, args=(loop, process), name=f"dragoman-wait-{self.pid}", daemon=True).start()
-        for fd, pipe in ((1, process.stdout), (2, process.stderr)):
-            transport, _ = await loop.connect_read_pipe(lambda fd=fd: _Pipe(self, fd), pipe)
-            self._transports.append(transport)
+        from dragoman.tools.streams import as_file, open_pipes, open_terminal  # not needed before a command is run
 
-    def _spawn(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: IO[bytes]) -> subprocess.Popen[bytes]:
+        loop = asyncio.get_running_loop()
+        if os.name != "posix":
+            with as_file(stdin) as source:
+                pipes = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if kind == "merged" else subprocess.PIPE}
+                await loop.subprocess_exec(lambda: self, *argv, cwd=directory, env=env, **pipes)
+            return
+        streams = open_terminal() if kind == "tty" else open_pipes(stdin, merged=kind == "merged")
+        try:
+            process = self._spawn(argv, directory, env, streams.given)
+        except BaseException:
+            streams.discard()
+            raise
+        streams.close_given()
+        threading.Thread(target=self._wait, args=(loop, process), name=f"dragoman-wait-{self.pid}", daemon=True).start()
+        await self._connect(loop, streams.reading)
+
+    def _spawn(self, argv: Sequence[str], directory: str, env: Mapping[str, str], given: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+        stdin, stdout, stderr = given
         self._process = subprocess.Popen(
-            argv,
-            bufsize=0,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=directory,
-            env=env,
-            start_new_session=True,
+            argv, bufsize=0, stdin=stdin, stdout=stdout, stderr=stderr, cwd=directory, env=env, start_new_session=True
         )
         self.pid = self._process.pid
         return self._process
 
-    async def start_by(self, launch: Launch, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes) -> None:
+    async def start_by(self, launch: Launch, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes, kind: str) -> None:
         """Raises OSError."""
+        from dragoman.tools.streams import COLUMNS, ROWS, no_streams, open_pipes
+
         loop = asyncio.get_running_loop()
-        pipes = (os.pipe(), os.pipe())
-        reading = [os.fdopen(each[0], "rb", buffering=0) for each in pipes]
+        streams = no_streams() if kind == "tty" else open_pipes(stdin, merged=kind == "merged")
         try:
-            with _as_file(stdin) as source:
-                streams = (source.fileno(), pipes[0][1], pipes[1][1])
-                self.launched = await launch.start(argv, directory=directory, env=env, streams=streams)
+            if kind == "tty":
+                self.launched = await launch.start(argv, directory=directory, env=env, streams=streams.given, terminal=(ROWS, COLUMNS))
+                streams.reading.append(_terminal_of(self.launched))
+            else:
+                self.launched = await launch.start(argv, directory=directory, env=env, streams=streams.given)
         except BaseException:
-            for file in reading:
-                file.close()
+            streams.discard()
             raise
-        finally:
-            for each in pipes:
-                os.close(each[1])
+        streams.close_given()
         self._following = asyncio.ensure_future(self._follow(self.launched))
+        await self._connect(loop, streams.reading)
+
+    async def _connect(self, loop: asyncio.AbstractEventLoop, reading: list[IO[bytes]]) -> None:
         for fd, file in enumerate(reading, 1):
+            self._unconnected = reading[fd - 1 :]
             transport, _ = await loop.connect_read_pipe(lambda fd=fd: _Pipe(self, fd), file)
             self._transports.append(transport)
+        self._unconnected = []
 
     async def _follow(self, launched: Launched) -> None:
         await launched.wait()
@@ -246,12 +259,8 @@ class _Command(asyncio.SubprocessProtocol):
             self._following.cancel()
         for transport in self._transports:
             transport.close()
-        if self._process is None:
-            return
-        for pipe, fd in ((self._process.stdout, 1), (self._process.stderr, 2)):
-            # A connected pipe is closed by its transport.
-            if pipe is not None and len(self._transports) < fd:
-                pipe.close()
+        for file in self._unconnected:
+            file.close()
 
     def _wait(self, loop: asyncio.AbstractEventLoop, process: subprocess.Popen[bytes]) -> None:
         process.wait()
@@ -280,25 +289,31 @@ class _Command(asyncio.SubprocessProtocol):
         self.over.set()
 
 
-def _as_file(data: bytes) -> IO[bytes]:
-    """The data as a file: unlike a pipe, it holds everything and needs no writer."""
-    if not data:
-        return open(os.devnull, "rb")
-    from tempfile import TemporaryFile
-
-    file = TemporaryFile()  # noqa: SIM115 - closed by the caller
-    file.write(data)
-    file.seek(0)
-    return file
+def _terminal_of(launched: Launched) -> IO[bytes]:
+    descriptor = launched.take_terminal()
+    if descriptor is None:
+        raise OSError(0, "no terminal was made for it")
+    return os.fdopen(descriptor, "rb", buffering=0)
 
 
 class _Pipe(asyncio.Protocol):
     def __init__(self, command: _Command, fd: int) -> None:
         self._command = command
         self._fd = fd
+        self._transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         self._command.pipe_data_received(self._fd, data)
+        if self._command.bytes_per_s and len(data) > _SMALL_BYTES:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_later(len(data) / self._command.bytes_per_s, self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._command.pipe_connection_lost(self._fd, exc)

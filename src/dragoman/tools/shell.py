@@ -1,14 +1,13 @@
-"""run_shell: runs a command and captures its output. Every process it started ends with the call."""
+"""run_shell: runs a command and captures its output. Every process it started ends with the call, unless it is to go on in the background;
+then shell_output reads what it prints, and stops it."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.base import jsontext
-from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.output import CappedText, Outputs, Spool
@@ -17,20 +16,28 @@ from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.contracts import NO_HOSTS, Intent, Launch, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
+if TYPE_CHECKING:
+    from dragoman.tools.background import BackgroundCommands
+    from dragoman.tools.terminal_text import TerminalText
+
 MAX_COMMAND_BYTES = 64 * 1024
 MAX_TIMEOUT_S = 600.0
 _TITLE_CHARS = 100
-_DISPLAY_LINES = 20
-_DISPLAY_LINE_CHARS = 500
+GRACE_S = 1.0
+"""How long the first output of a background command is waited for."""
+MAX_WAIT_S = 60.0
 _JSON_FRAME_CHARS = 160
 """Size of the JSON around the two outputs: names, quotes, exit code, signal."""
+
+_BACKGROUND = {"background": {"type": "boolean", "description": "For servers and watchers: return at once, read it with shell_output."}}
+_TTY = {"tty": {"type": "boolean", "description": "Give it a terminal, only where it needs one."}}
 
 
 class RunShell:
     """Runs commands with bash, or with sh if there is no bash.
 
     Secrets are removed from the environment, and the variables that `secret` names; `env` adds the user's own variables, unfiltered.
-    `launch` gives what starts them, in a sandbox if it has one.
+    `launch` gives what starts them, in a sandbox if it has one; `background` what they go on in after the call, if they may.
     """
 
     def __init__(
@@ -42,6 +49,7 @@ class RunShell:
         env: Mapping[str, str] | None = None,
         secret: Callable[[], Collection[str]] = tuple,
         launch: Callable[[], Launch] | None = None,
+        background: Callable[[], BackgroundCommands] | None = None,
     ) -> None:
         self._workspace = workspace
         self._outputs = outputs
@@ -49,7 +57,16 @@ class RunShell:
         self._env = env
         self._secret = secret
         self._launch = launch
-        self.spec = ToolSpec.of(
+        self._background = background
+        self.spec = self._make_spec()
+
+    def leave_out_background(self) -> None:
+        """From now on nothing may go on in the background: there is nothing to read it with."""
+        self._background = None
+        self.spec = self._make_spec()
+
+    def _make_spec(self) -> ToolSpec:
+        return ToolSpec.of(
             "run_shell",
             load_description("run_shell"),
             {
@@ -62,6 +79,8 @@ class RunShell:
                         "description": f"Seconds until it is ended: {self._timeout_s:g} unless told, {MAX_TIMEOUT_S:g} at most.",
                     },
                     "directory": {"type": "string", "description": "Where to run it; the workspace's root unless told."},
+                    **(_BACKGROUND if self._background is not None else {}),
+                    **_TTY,
                 },
                 "required": ["command"],
                 "additionalProperties": False,
@@ -84,6 +103,8 @@ class RunShell:
         preview = escape_hidden(command)
         if args.get("directory"):
             preview = f"{preview}\n(in {escape_hidden(str(args['directory']), one_line=True)})"
+        if args.get("background"):
+            preview = f"{preview}\n(in the background)"
         sandboxed = self._launch is not None and self._launch().is_sandbox
         return Intent(title=title, preview=preview, problem=problem, command=command, directory=directory, sandboxed=sandboxed)
 
@@ -96,20 +117,33 @@ class RunShell:
             argv, directory, timeout_s = self._prepare(args)
         except ToolRefusal as refused:
             return refused.output()
+        try:
+            if args.get("background"):
+                return await self._start(args, argv, directory)
+            return await self._run(argv, directory, timeout_s, show, tty=bool(args.get("tty")))
+        except OSError as error:
+            return ToolRefusal(f"the command could not be started: {error.strerror or error}", "not_started").output()
+
+    async def _run(self, argv: list[str], directory: str, timeout_s: float, show: Show, *, tty: bool) -> ToolOutput:
+        """Raises OSError."""
+        from dragoman.tools.shell_screen import ShellScreen  # not needed before a command is run
+
         stdout, stderr = self._outputs.spool("stdout"), self._outputs.spool("stderr")
-        screen = _Screen(show)
+        screen = ShellScreen(show)
+        terminal = _new_terminal() if tty else None
         try:
             ended = await run_process(
                 argv,
                 directory=directory,
-                env=child_environment(self._env, self._secret()),
-                take_stdout=lambda data: screen.add(stdout.feed(data)),
+                env=self._environment(tty=tty),
+                take_stdout=lambda data: screen.add(stdout.feed(data if terminal is None else terminal.feed(data).encode())),
                 take_stderr=lambda data: screen.add(stderr.feed(data)),
                 timeout_s=timeout_s,
                 launch=self._launch() if self._launch is not None else None,
+                streams="tty" if tty else "apart",
             )
-        except OSError as error:
-            return ToolRefusal(f"the command could not be started: {error.strerror or error}", "not_started").output()
+            if terminal is not None:
+                screen.add(stdout.feed((terminal.feed(b"", is_end=True) + terminal.take()).encode()))
         except BaseException:
             stdout.discard()
             stderr.discard()
@@ -120,6 +154,24 @@ class RunShell:
         if not remark and self._launch is not None and ended.code:
             remark = self._launch().explain(screen.end)
         return _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s), remark)
+
+    async def _start(self, args: Mapping[str, Any], argv: list[str], directory: str) -> ToolOutput:
+        """Raises OSError."""
+        from dragoman.tools.background_results import describe_start
+
+        assert self._background is not None
+        tty = bool(args.get("tty"))
+        timeout_s = float(args["timeout_s"]) if args.get("timeout_s") else None
+        launch = self._launch() if self._launch is not None else None
+        environment = self._environment(tty=tty)
+        command = await self._background().start(
+            argv, argv[-1], directory=directory, env=environment, launch=launch, timeout_s=timeout_s, tty=tty, grace_s=GRACE_S
+        )
+        return describe_start(command, self._outputs, is_sandboxed=launch is not None and launch.is_sandbox)
+
+    def _environment(self, *, tty: bool) -> dict[str, str]:
+        made = child_environment(self._env, self._secret())
+        return {**made, "TERM": "xterm-256color"} if tty else made
 
     def _prepare(self, args: Mapping[str, Any]) -> tuple[list[str], str, float]:
         """The command line, its directory and its timeout. Raises ToolRefusal."""
@@ -138,7 +190,25 @@ class RunShell:
         timeout_s = float(args.get("timeout_s") or self._timeout_s)
         if not timeout_s > 0:
             raise ToolRefusal("timeout_s must be more than 0", "invalid")
+        if args.get("background"):
+            self._require_background()
+        if args.get("tty"):
+            self._require_terminal()
         return [*self._shell(), command], self._directory(str(args.get("directory") or ".")), min(timeout_s, MAX_TIMEOUT_S)
+
+    def _require_background(self) -> None:
+        if self._background is None:
+            raise ToolRefusal("nothing can be left in the background here: run it without background", "invalid")
+        from dragoman.tools.background import MAX_RUNNING
+
+        if self._background().running >= MAX_RUNNING:
+            raise ToolRefusal(f"{MAX_RUNNING} commands are running in the background already: stop one with shell_output first", "too_many")
+
+    def _require_terminal(self) -> None:
+        if os.name != "posix":
+            raise ToolRefusal("there are no terminals for commands on this system: run it without tty", "no_terminal")
+        if self._launch is not None and not self._launch().has_terminals:
+            raise ToolRefusal("the sandbox of this system (Landlock alone) gives no terminals: run it without tty", "no_terminal")
 
     def _directory(self, path: str) -> str:
         directory = self._workspace.resolve(path)
@@ -153,6 +223,48 @@ class RunShell:
         if os.name != "posix":
             return [os.environ.get("COMSPEC", "cmd.exe"), "/d", "/s", "/c"]
         return [find_program("bash", outside=self._workspace.root) or "/bin/sh", "-c"]
+
+
+class ShellOutput:
+    """Reads what a background command has printed since it was last read, waits for it, and stops it."""
+
+    def __init__(self, outputs: Outputs, background: Callable[[], BackgroundCommands]) -> None:
+        self._outputs = outputs
+        self._background = background
+        self.spec = ToolSpec.of(
+            "shell_output",
+            load_description("shell_output"),
+            {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "wait_s": {"type": "number", "description": f"Wait so long for output or its end, {MAX_WAIT_S:g} at most."},
+                    "stop": {"type": "boolean", "description": "End it."},
+                },
+                "required": ["id"],
+                "additionalProperties": False,
+            },
+            display_name="Background command",
+            kind="read",
+            read_only=True,
+        )
+
+    def intend(self, args: Mapping[str, Any]) -> Intent:
+        verb = "stop" if args.get("stop") else "read"
+        return Intent(title=f"{verb} {escape_hidden(str(args.get('id', '')), one_line=True)[:_TITLE_CHARS]}")
+
+    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
+        from dragoman.tools.background_results import read_command
+
+        wait_s = min(max(float(args.get("wait_s") or 0), 0.0), MAX_WAIT_S)
+        return await read_command(self._background(), self._outputs, str(args["id"]), wait_s=wait_s, stop=bool(args.get("stop")))
+
+
+def _new_terminal() -> TerminalText:
+    from dragoman.tools.streams import COLUMNS, ROWS
+    from dragoman.tools.terminal_text import TerminalText
+
+    return TerminalText(ROWS, COLUMNS)
 
 
 def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str, remark: str) -> ToolOutput:
@@ -178,103 +290,12 @@ def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, disp
 def _cap_both(stdout: Spool, stderr: Spool, outputs: Outputs) -> tuple[CappedText, CappedText]:
     """Cap both outputs so that their JSON together stays within the cap. What one does not need goes to the other."""
     room = max(0, outputs.max_chars - _JSON_FRAME_CHARS)
-    out, err = stdout.need(_json_chars), stderr.need(_json_chars)
+    out, err = stdout.need(jsontext.quoted_chars), stderr.need(jsontext.quoted_chars)
     half = room // 2
     out_room = max(half, room - err)
     err_room = max(half, room - out)
     note = outputs.note_chars
     return (
-        stdout.finish(out_room if out <= out_room else out_room - note, _json_chars),
-        stderr.finish(err_room if err <= err_room else err_room - note, _json_chars),
+        stdout.finish(out_room if out <= out_room else out_room - note, jsontext.quoted_chars),
+        stderr.finish(err_room if err <= err_room else err_room - note, jsontext.quoted_chars),
     )
-
-
-def _json_chars(text: str) -> int:
-    """The length of a text inside a JSON string: a newline counts two, an escape character six."""
-    return len(jsontext.dumps(text)) - 2
-
-
-class _Screen:
-    """Live display for the user: output as it arrives, at most twenty times a second, and the last lines at the end."""
-
-    PERIOD_S = 0.05
-    DELTA_CHARS = 2_000
-    """Limit of one update; of more, the end is shown."""
-    TOTAL_CHARS = 1_000_000
-    """Limit of live output per call."""
-
-    def __init__(self, show: Show) -> None:
-        self._show = show
-        self._waiting = ""
-        self._room = self.TOTAL_CHARS
-        self._timer: asyncio.TimerHandle | None = None
-        self._shown_at_s = float("-inf")
-        self._end = ""
-        self._breaks = 0
-        self._ends_line = True
-
-    def add(self, text: str) -> None:
-        if not text:
-            return
-        self._breaks += text.count("\n")
-        self._ends_line = text.endswith("\n")
-        self._end = _append_tail(self._end, text, _DISPLAY_LINES * _DISPLAY_LINE_CHARS)
-        self._waiting = _append_tail(self._waiting, text, self.DELTA_CHARS + 1)
-        if self._timer is not None:
-            return
-        loop = asyncio.get_running_loop()
-        due_s = self._shown_at_s + self.PERIOD_S
-        if loop.time() >= due_s:
-            self._flush()
-        else:
-            self._timer = loop.call_at(due_s, self._flush)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._flush()
-
-    @property
-    def end(self) -> str:
-        """The last of what the command said."""
-        return self._end
-
-    def summary(self, ended: Exit, timeout_s: float) -> str:
-        """The last lines, how many there were, and how the command ended unless it succeeded."""
-        count = self._breaks + (not self._ends_line)
-        lines = _for_display(self._end).splitlines()[-_DISPLAY_LINES:]
-        parts = [f"… the last {len(lines)} of {count:,} lines"] if count > len(lines) else []
-        parts += [clip(line, _DISPLAY_LINE_CHARS) for line in lines]
-        if ended.timed_out:
-            parts.append(f"(ended after {timeout_s:g} s)")
-        elif ended.signal:
-            parts.append(f"(ended by {ended.signal})")
-        elif ended.code:
-            parts.append(f"(exit code {ended.code})")
-        parts = parts or ["(no output)"]
-        for word, hosts in (("reached", ended.hosts.reached), ("refused to reach", ended.hosts.refused)):
-            if hosts:
-                parts.append(clip(f"({word} {', '.join(hosts)})", _DISPLAY_LINE_CHARS))
-        return "\n".join(parts)
-
-    def _flush(self) -> None:
-        self._timer = None
-        text, self._waiting = self._waiting, ""
-        if not text or self._room <= 0:
-            return
-        if len(text) > self.DELTA_CHARS:
-            text = "…" + text[-self.DELTA_CHARS :]
-        self._room -= len(text)
-        if self._room <= 0:
-            text += "\n… (more than can be shown while it runs)\n"
-        self._shown_at_s = asyncio.get_running_loop().time()
-        self._show(_for_display(text))
-
-
-def _append_tail(text: str, more: str, chars: int) -> str:
-    return (text + more[-chars:])[-chars:]
-
-
-def _for_display(text: str) -> str:
-    # Progress bars return to the start of the line: show each update as its own line.
-    return escape_hidden(text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -422,6 +422,10 @@ class Launched(Protocol):
         """The descriptor of the listener inside the command's own network, if one was asked for. The caller closes it."""
         ...
 
+    def take_terminal(self) -> int | None:
+        """The descriptor of the terminal's own end, if one was asked for. The caller closes it."""
+        ...
+
     async def wait(self) -> int:
         """Until the command itself has ended; what it has started may go on."""
         ...
@@ -442,14 +446,44 @@ class Launch(Protocol):
 
     async def prepare(self) -> None: ...
 
-    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int]) -> Launched:
-        """`argv[0]` is an absolute path; `streams` are descriptors for its standard input, output and error, which the caller closes.
+    @property
+    def has_terminals(self) -> bool:
+        """Whether a command can be given a terminal. May take a moment the first time; not after `prepare`."""
+        ...
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        env: Mapping[str, str],
+        streams: tuple[int, int, int],
+        terminal: tuple[int, int] | None = None,
+    ) -> Launched:
+        """`argv[0]` is an absolute path; `streams` are descriptors for its standard input, output and error, which the caller closes. With
+        `terminal`, it gets a new one of so many rows and columns in their place: see `Launched.take_terminal`.
         Raises OSError if it cannot be started. If cancelled, nothing is left running."""
         ...
 
     def explain(self, output: str) -> str:
         """What the boundary seems to have refused, in a line for the model; empty: nothing. `output`: the end of what the command said."""
         ...
+
+
+StateOfCommand = Literal["running", "ended", "stopped", "timed out", "failed"]
+"""ended: by itself. stopped: by the model or the user. failed: its output could not be read any more."""
+
+
+class CommandState(msgspec.Struct, frozen=True):
+    """A background command as it is at the moment."""
+
+    id: str
+    command: str
+    state: StateOfCommand
+    exit_code: int | None
+    """As in a shell; None while it runs, and where it was stopped."""
+    age_s: float
+    """Since it was started."""
 
 
 class Tracing(Protocol):

@@ -277,9 +277,9 @@ class ModelSwitched(msgspec.Struct, frozen=True, tag="model_switched"):
 
 class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
     """Something the user should know beside how the run goes: a setting the model is not sent, a fallback model that cannot be used, a
-    refused prompt that the model does not see again, an answer about files of which none was read."""
+    refused prompt that the model does not see again, an answer about files of which none was read, a background command that has ended."""
 
-    about: Literal["settings", "fallback", "prompt", "answer"]
+    about: Literal["settings", "fallback", "prompt", "answer", "background"]
     message: str
 
 

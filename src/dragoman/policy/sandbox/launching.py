@@ -175,6 +175,8 @@ class Running:
         """As subprocess has it: negative if a signal ended it. None while it runs."""
         self.gate_fd: int | None = None
         """A listener inside its network namespace, where one was ordered. Whoever takes it closes it."""
+        self.terminal_fd: int | None = None
+        """The terminal's own end, where one was ordered. Whoever takes it closes it."""
         self._control = control
         self._fault: OSError | None = None
         self._has_started = asyncio.Event()
@@ -215,13 +217,19 @@ class Running:
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control.fileno())
             self._control.close()
-        if self.gate_fd is not None:
-            os.close(self.gate_fd)
-            self.gate_fd = None
+        for descriptor in (self.gate_fd, self.terminal_fd):
+            if descriptor is not None:
+                os.close(descriptor)
+        self.gate_fd = self.terminal_fd = None
 
     def take_gate(self) -> int | None:
         """The gate's descriptor, which from now on is the caller's to close."""
         taken, self.gate_fd = self.gate_fd, None
+        return taken
+
+    def take_terminal(self) -> int | None:
+        """The terminal's descriptor, which from now on is the caller's to close."""
+        taken, self.terminal_fd = self.terminal_fd, None
         return taken
 
     def _read(self) -> None:
@@ -242,6 +250,8 @@ class Running:
         match word:
             case b"gate":
                 self.gate_fd = descriptors[0] if descriptors else None
+            case b"terminal":
+                self.terminal_fd = descriptors[0] if descriptors else None
             case b"started":
                 self.pid = int(rest)
                 self._has_started.set()

@@ -16,7 +16,7 @@ from dragoman.policy.sandbox.launcher.order import Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.refusals import explain, explain_restored
 from dragoman.policy.sandbox.repositories import Guard
-from dragoman.values.contracts import NO_HOSTS, HostsUsed, Launched
+from dragoman.values.contracts import NO_HOSTS, HostsUsed
 
 
 class Sandbox:
@@ -64,6 +64,11 @@ class Sandbox:
         return self.detected.level > 0
 
     @property
+    def has_terminals(self) -> bool:
+        """Not with Landlock alone: whoever may open a terminal there may open the user's own."""
+        return self.detected.level != 3
+
+    @property
     def detected(self) -> Detected:
         """Found out once; blocks for some 100 ms then."""
         with self._lock:
@@ -93,15 +98,27 @@ class Sandbox:
 
     # --- commands
 
-    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int],
-                    with_gate: bool = True) -> Launched:  # fmt: skip
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        env: Mapping[str, str],
+        streams: tuple[int, int, int],
+        terminal: tuple[int, int] | None = None,
+        with_gate: bool = True,
+    ) -> Launched:
         """Raises OSError if it cannot be started. `with_gate`: a listener is made in its network, where a port was named for it."""
         await self.prepare()
         detected, launcher, ground = self.detected, self._launcher, self._ground
         assert launcher is not None
         if not detected.level or ground is None:
-            return Confined(await launcher.start(Order(tuple(argv), dict(env), directory, drop_spying=self._hide), streams))
+            plain = Order(tuple(argv), dict(env), directory, drop_spying=self._hide, terminal=terminal)
+            return Confined(await launcher.start(plain, streams))
+        if terminal is not None and not self.has_terminals:
+            raise OSError(0, "the sandbox of this system gives no terminals")
         order = self._order(detected.level, ground, tuple(argv), directory, env, self._gate_port if with_gate else 0)
+        order.terminal = terminal
         own = [os.path.join(root, OWN_FOLDER) for root in self._folders]
         guard = Guard(ground.writable, own, with_content=detected.level == 3)
         return Confined(await launcher.start(order, streams), guard)
@@ -178,6 +195,9 @@ class Confined:
 
     def take_gate(self) -> int | None:
         return self._running.take_gate()
+
+    def take_terminal(self) -> int | None:
+        return self._running.take_terminal()
 
     async def wait(self) -> int:
         return await self._running.wait()

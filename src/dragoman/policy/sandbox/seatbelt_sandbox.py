@@ -29,9 +29,19 @@ class SeatbeltSandbox(Sandbox):
 
     program = PROGRAM
 
-    async def start(self, argv: Sequence[str], *, directory: str, env: Mapping[str, str], streams: tuple[int, int, int],
-                    with_gate: bool = True) -> Launched:  # fmt: skip
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        env: Mapping[str, str],
+        streams: tuple[int, int, int],
+        terminal: tuple[int, int] | None = None,
+        with_gate: bool = True,
+    ) -> Launched:
         await self.prepare()
+        if terminal is not None:
+            raise OSError(0, "the sandbox of this system gives no terminals")
         ground, environment = self._ground, dict(env)
         if self.detected.level and ground is not None:
             environment = rebuild(env, temporary=_temporary(ground), keep=self._environment)
@@ -84,6 +94,9 @@ class SeatbeltCommand(Launched):
     @property
     def hosts(self) -> HostsUsed:
         return NO_HOSTS
+
+    def take_terminal(self) -> int | None:
+        return None
 
     def take_gate(self) -> int | None:
         return None

@@ -9,6 +9,13 @@ TEXTS = {
     "loop.key_alone": "a session is opened by its key in a store, and not together with `resume`: SessionOptions(store, key=…)",
     "loop.not_a_history": "this is not a history as History.to_json writes it: {reason}",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
+    "loop.background_ended": "background command {id} ({command}) has ended: {how}",
+    "loop.background_stopped": "stopped",
+    "loop.background_timed_out": "its time was up",
+    "loop.background_failed": "its output could not be read any more",
+    "loop.background_signal": "by {signal}",
+    "loop.background_exit": "exit code {code}",
+    "loop.background_lost": "background command {id} ({command}) ended with the program when the session was closed",
     "loop.prompt_taken_back": "the refused prompt is kept in the session and left out of what the model sees from here on",
     "loop.forked": "this agent's session belongs to process {pid}, from which this one was forked; make a new Agent here "
     "(Store.fork copies a conversation)",

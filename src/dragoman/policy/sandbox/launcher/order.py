@@ -55,6 +55,7 @@ class Order:
         unix_sockets: bool = False,
         gate_port: int = 0,
         drop_spying: bool = False,
+        terminal: tuple[int, int] | None = None,
     ) -> None:
         self.argv = argv
         self.env = env
@@ -67,6 +68,8 @@ class Order:
         """Where a listener is made inside the network namespace; 0: none."""
         self.drop_spying = drop_spying
         """Without a boundary and as root: the command may not look into other processes."""
+        self.terminal = terminal
+        """Rows and columns of the terminal it is given in place of its streams; None: none."""
 
     def to_bytes(self) -> bytes:
         return marshal.dumps({**vars(self), "boundary": vars(self.boundary)})

@@ -19,7 +19,7 @@ import sys
 from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socket, socketpair
 from array import array
 
-from dragoman.policy.sandbox.launcher import calls, landlock, namespaces, seccomp
+from dragoman.policy.sandbox.launcher import calls, landlock, namespaces, seccomp, terminals
 from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD, Order, read_order
 from dragoman.policy.sandbox.launcher.supervise import Supervisor, descendants, drain, send, wake_on_child
 
@@ -208,7 +208,8 @@ def _run_call(descriptors: list[int], fault: OSError | None) -> None:
         if order.kind == "namespaces":
             _furnish(order, control)
         supervisor = Supervisor(control)
-        command = _start(order, descriptors, control)
+        terminal = terminals.make(order.terminal, control) if order.terminal is not None else ""
+        command = _start(order, descriptors, control, terminal)
         for each in descriptors[2:]:
             os.close(each)
         control.send(b"started %d" % command)
@@ -230,13 +231,16 @@ def _pass_gate(port: int, control: socket) -> None:
     gate.close()
 
 
-def _start(order: Order, descriptors: list[int], control: socket) -> int:
+def _start(order: Order, descriptors: list[int], control: socket, terminal: str) -> int:
     """Restrict ourselves, and start the command within the same restrictions. Raises OSError if it cannot be started.
 
     A supervisor needs no more than its command has, and starting without another fork saves as much as everything else costs.
     """
     os.chdir(order.directory)
-    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors[2:])]
+    if terminal:  # the first terminal that a new session opens is its own
+        actions = [(os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0), (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+    else:
+        actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors[2:])]
     if order.kind == "bubblewrap":
         actions.append((os.POSIX_SPAWN_DUP2, _write_filter(order), FILTER_FD))
     door = _WrappedDoor(order.gate_port, control) if order.kind == "bubblewrap" and order.gate_port else None
