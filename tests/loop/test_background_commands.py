@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -112,6 +113,16 @@ def test_they_end_with_the_agent(tmp_path: Path) -> None:
         agent.run_sync("go")
         assert alive(sleep)
     assert gone_within(1, sleep)
+
+
+def test_they_end_with_an_agent_that_is_dropped(tmp_path: Path) -> None:
+    sleep = marked_sleep()
+    agent = agent_for(ScriptedProvider(f"{start(sleep)}\n---\ntext: Good."), tmp_path)
+    asyncio.run(events_of(agent, "go"))
+    assert alive(sleep)
+    del agent
+    gc.collect()
+    assert gone_within(2, sleep)
 
 
 def test_the_user_may_stop_one_and_the_model_is_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import contextvars
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from typing import Any, TypeVar
@@ -128,6 +129,7 @@ class BackgroundCommands:
         self._commands: dict[str, BackgroundCommand] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._dropping: weakref.finalize[..., BackgroundCommands] | None = None
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
@@ -210,6 +212,8 @@ class BackgroundCommands:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
         if loop is None or thread is None or self._pid != os.getpid():
             return
+        if self._dropping is not None:
+            self._dropping.detach()
         ending = asyncio.run_coroutine_threadsafe(self._end_all(), loop)
         try:
             async with asyncio.timeout(_CLOSING_S):
@@ -226,7 +230,7 @@ class BackgroundCommands:
     def _add(self, command: str, *, tty: bool) -> BackgroundCommand:
         with self._lock:
             self._last += 1
-            added = BackgroundCommand(f"bg{self._last}", command, self._outputs, tty=tty)
+            added = BackgroundCommand(f"bg{self._last}", command, self._outputs.fixed(), tty=tty)
             self._commands[added.id] = added
             ended = [each.id for each in self._commands.values() if not each.is_running]
             for id in ended[: len(ended) - _MAX_ENDED]:
@@ -237,10 +241,28 @@ class BackgroundCommands:
         with self._lock:
             if self._loop is None or self._pid != os.getpid():  # a forked child has none of the threads
                 self._pid = os.getpid()
-                self._loop = asyncio.new_event_loop()
+                self._loop = contextvars.Context().run(asyncio.new_event_loop)  # it would hold the call that it is made in
                 self._thread = threading.Thread(target=_run, args=(self._loop,), name="dragoman-background", daemon=True)
                 self._thread.start()
+                self._dropping = weakref.finalize(self, _end_loop, self._loop)
             return self._loop
+
+
+def _end_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """For a session that was dropped and not closed."""
+
+    async def end() -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others, timeout=_CLOSING_S)
+        loop.stop()
+
+    try:
+        loop.call_soon_threadsafe(lambda: loop.create_task(end()))
+    except RuntimeError:  # it has ended
+        pass
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
