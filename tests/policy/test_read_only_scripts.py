@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,12 @@ def test_a_script_of_sed_that_is_allowed_leaves_nothing(script: str) -> None:
         Path(folder, "in").write_text("x touch PWN\ny/x]w PWN\n")
         subprocess.run(["sed", script, "in"], cwd=folder, capture_output=True, timeout=10, check=False)
         assert [path.name for path in Path(folder).iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize(
+    "script", [" " * 499, "s/" + "[" * 400, "/" * 499, "1!" * 200, ";" * 499, "p ; " * 120 + "x", "s/" + "[a]" * 150 + "/"]
+)
+def test_no_script_takes_long_to_read(script: str) -> None:
+    began = time.process_time()
+    assert find_reads(["sed", script]) is None
+    assert time.process_time() - began < 0.1

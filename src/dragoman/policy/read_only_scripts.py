@@ -40,8 +40,9 @@ def _substitution(end: str) -> str:
 
 
 _ADDRESS = rf"(?:\d+|\$|/{_pattern('/')}/)"
-_COMMAND = rf"(?:{_ADDRESS}(?:,(?:{_ADDRESS}|\+\d+))?)?\s*!?\s*(?:[pdq=]|{'|'.join(map(_substitution, '/|,#'))})"
-_SED = re.compile(rf"\s*{_COMMAND}(?:\s*;\s*{_COMMAND})*\s*;?\s*")
+_COMMAND = rf"(?:{_ADDRESS}(?:,(?:{_ADDRESS}|\+\d+))? ?)?!?(?:[pdq=]|{'|'.join(map(_substitution, '/|,#'))})"
+# A blank belongs to one place only: with two, some scripts would take for ever to read.
+_SED = re.compile(rf"{_COMMAND}(?: ?; ?{_COMMAND})* ?;?")
 _SED_OPTIONS = re.compile(r"-[nErsuz]+")
 _MAX_SCRIPT = 500
 
