@@ -713,3 +713,11 @@ def test_leaving_says_how_to_come_back(place: Place, serve: Serve) -> None:
         found = re.search(r"dragoman --resume ([0-9a-f]{4}) goes on from here", shown.text)
     assert found is not None
     assert place.run("--resume", found[1], "-p", "again").out == "And again.\n"
+
+
+def test_in_auto_the_first_lines_say_which_sandbox_holds(place: Place, serve: Serve) -> None:
+    serve("text: Hello.")
+    with terminal(place, "--approval", "auto") as shown:
+        shown.expect("sandbox")
+        if "approval: auto" in shown.text:
+            assert "does not" in shown.prompt(), "also what it does not hold"
