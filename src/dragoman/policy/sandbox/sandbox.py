@@ -16,7 +16,7 @@ from dragoman.policy.sandbox.launcher.order import Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.refusals import explain, explain_restored
 from dragoman.policy.sandbox.repositories import Guard
-from dragoman.values.contracts import NO_HOSTS, HostsUsed
+from dragoman.values.contracts import NO_HOSTS, HostsUsed, Launched
 
 
 class Sandbox:
