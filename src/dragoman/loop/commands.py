@@ -32,7 +32,7 @@ class CommandStarter(Launch):
         own: Sequence[str] = (),
         readable: Sequence[str] = (),
         environment: Sequence[str] = (),
-        approvals: Callable[[], Approvals] | None = None,
+        approvals: Callable[[], Approvals | None] = lambda: None,
     ) -> None:
         """`own`: files that commands must not change, wherever they lie. `readable`: long results. `environment`: variables that
         commands get besides those the sandbox lets through. `approvals`: who decides which hosts commands in the sandbox reach; None: they
@@ -99,15 +99,17 @@ class CommandStarter(Launch):
     ) -> Launched:
         await self.prepare()
         start = partial(self.sandbox.start, argv, directory=directory, env=env, streams=streams, terminal=terminal)
-        if self._approvals is None or not self._has_gate():
+        approvals = self._approvals()
+        if approvals is None or not self._has_gate():
             return await start(with_gate=False)
         from dragoman.loop.gating import open_gate  # only where a host may be reached
 
-        return await open_gate(await start(), self._approvals())
+        return await open_gate(await start(), approvals)
 
     def _has_gate(self) -> bool:
         """Whether commands have a way to the network: the sandbox has a network of its own, and some host may be reached."""
-        wanted = self._sandboxing.gate_port and self._approvals is not None and self._approvals().may_reach_out
+        approvals = self._approvals()
+        wanted = self._sandboxing.gate_port and approvals is not None and approvals.may_reach_out
         return bool(wanted) and self._sandboxing.level != "off" and self.sandbox.detected.has_own_network
 
     def explain(self, output: str) -> str:

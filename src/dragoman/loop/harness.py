@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from dragoman.base import jsontext
 from dragoman.base.places import find_places
@@ -210,7 +211,7 @@ class Harness:
                 own=own,
                 readable=(self.session.outputs,),
                 environment=self._passed_variables,
-                approvals=lambda: self.approvals,
+                approvals=_approvals_while_there(self),
             )
         return self.commands
 
@@ -377,6 +378,17 @@ def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:
     temporary = (options.temporary,) if options.temporary else ()
     include = (*options.include, *temporary)
     return Workspace(options.root, include=include, readable=(session.outputs,), secret=(find_places().keys_file,))
+
+
+def _approvals_while_there(harness: Harness) -> Callable[[], Approvals | None]:
+    """Held weakly: a background command keeps what started it, and must not keep an agent that was dropped."""
+    held = ref(harness)
+
+    def approvals() -> Approvals | None:
+        there = held()
+        return there.approvals if there is not None else None
+
+    return approvals
 
 
 def _is_trusted(tool: Tool) -> bool:
