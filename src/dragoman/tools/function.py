@@ -337,13 +337,18 @@ async def _in_own_thread(function: Callable[[], object], context_of_call: ToolCo
         else:
             done.set_exception(error)
 
+    run = functools.partial(context.run, function)
+    del context, function  # `work` lets go of them before it tells that it is done: they hold the run, and the thread lives on for a moment
+
     def work() -> None:
+        nonlocal run
         value, error = None, None
         try:
-            value = context.run(function)
+            value = run()
         except BaseException as raised:
             # A future does not accept StopIteration, and SystemExit must not leave the loop.
             error = raised if isinstance(raised, Exception) and not isinstance(raised, StopIteration) else RuntimeError(repr(raised))
+        run = functools.partial(type(None))
         try:
             loop.call_soon_threadsafe(settle, value, error)
         except RuntimeError:

@@ -124,8 +124,8 @@ def test_a_terminal_is_the_commands_own(level: Any, tmp_path: Path) -> None:
                 "test -t 0 && test -t 1 && test -t 2 && stty size </dev/tty && echo $TERM && echo to you >/dev/tty", tty=True
             )
             assert (said["stdout"], said["exitCode"]) == ("24 120\nxterm-256color\nto you\n", 0)
-            said = await shells.run("ps -o tty= -p $$ 2>/dev/null; kill -HUP $$; sleep 9", tty=True)
-            assert said.get("signal") == "SIGHUP" or said["exitCode"] == 129
+            said = await shells.run("ps -o tty= -p $$ 2>/dev/null; kill -USR1 $$; sleep 9", tty=True)
+            assert said.get("signal") == "SIGUSR1" or said["exitCode"] == 138
             said = await shells.start("stty size; sleep 100", tty=True)
             assert (said["status"], said["output"]) == ("running", "24 120\n")
             assert (await shells.read("bg1", stop=True))["status"] == "stopped"
