@@ -88,7 +88,8 @@ def test_hostile_text_in_a_conversation(place: Place, serve: Serve) -> None:
         shown.expect("the run)")  # the end of the question that is asked again
         time.sleep(0.3)  # what is typed before it waits for a key is no answer
         shown.send("y")
-        shown.expect("1. ")
+        shown.expect("Enter for none")
+        time.sleep(0.3)
         shown.send("1\n")
         shown.expect("The end.")
         shown.prompt()

@@ -121,8 +121,11 @@ def test_they_end_with_an_agent_that_is_dropped(tmp_path: Path) -> None:
     asyncio.run(events_of(agent, "go"))
     assert alive(sleep)
     del agent
-    gc.collect()
-    assert gone_within(2, sleep)
+    until = time.monotonic() + 5
+    while alive(sleep) and time.monotonic() < until:
+        gc.collect()  # what a thread still holds is let go a moment later
+        time.sleep(0.1)
+    assert not alive(sleep)
 
 
 def test_the_user_may_stop_one_and_the_model_is_told(tmp_path: Path) -> None:

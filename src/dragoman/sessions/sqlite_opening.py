@@ -156,9 +156,10 @@ def _prepared(connection: Connection, path: str) -> Connection:
 
 def _version_of(connection: Connection, path: str) -> int:
     """Raises InputError where it is not a store of ours, or one of a later version."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    is_empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    # In one statement, so of one moment: another process may be making it just now.
+    facts = "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version, pragma_application_id"
+    version, application, tables = connection.execute(facts).fetchone()
+    is_empty = not tables
     if application != _APPLICATION_ID and not is_empty:
         raise InputError(say("sessions.database_foreign", path=path))
     if version > len(STEPS):
