@@ -23,7 +23,7 @@ from dragoman.values.contracts import Intent
 from dragoman.values.messages import ToolSpec
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "traces"
-UNKNOWN_WORKSPACE = "/work/repository"
+UNKNOWN_WORKSPACE = "/project"
 SHELLS = {"bash", "run_shell", "shell", "execute_command", "run_commands"}
 
 

@@ -14,7 +14,7 @@ from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
 from dragoman.policy.rules import Tier, fits_target
 
-ROOT = "/work"
+ROOT = "/project"
 AROUND = ReadableFolders((ROOT,), ())
 
 
@@ -68,14 +68,14 @@ def test_a_refusal_covers_all_that_it_says(rule: str, command: str) -> None:
 @pytest.mark.parametrize(
     ("written", "path", "fits"),
     [
-        ("Edit(src/**)", "/work/src/a/b.py", True),
-        ("Edit(src/**)", "/work/lib/src/b.py", False),
-        ("Edit(*.lock)", "/work/a/b/uv.lock", True),
-        ("Edit(.env)", "/work/sub/.env", True),
+        ("Edit(src/**)", "/project/src/a/b.py", True),
+        ("Edit(src/**)", "/project/lib/src/b.py", False),
+        ("Edit(*.lock)", "/project/a/b/uv.lock", True),
+        ("Edit(.env)", "/project/sub/.env", True),
         ("Edit(//etc/hosts)", "/etc/hosts", True),
-        ("Edit(//etc/hosts)", "/work/etc/hosts", False),
-        ("Edit(secrets)", "/work/secrets/key", True),
-        ("Edit(secrets/)", "/work/secrets/key", True),
+        ("Edit(//etc/hosts)", "/project/etc/hosts", False),
+        ("Edit(secrets)", "/project/secrets/key", True),
+        ("Edit(secrets/)", "/project/secrets/key", True),
     ],
 )
 def test_paths_are_read_as_gitignore_reads_them(written: str, path: str, fits: bool) -> None:
