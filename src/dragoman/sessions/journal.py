@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
@@ -46,7 +47,7 @@ class SavedJournal(Journal, Protocol):
         ...
 
 
-class SharedSync:
+class SharedSync(ABC):
     """What every journal of a store does alike: it never raises, its callers share a sync, and it belongs to one process.
 
     Subclasses say how lines are kept: `is_closed`, `is_saved`, `close`, and below. Only one event loop at a time may use a journal.
@@ -78,13 +79,14 @@ class SharedSync:
             self.close()
 
     @property
+    @abstractmethod
     def is_saved(self) -> bool:
         """Whether the log holds everything that was appended, as far as is known, so that the session can be resumed completely."""
-        raise NotImplementedError
+        ...
 
     @property
-    def is_closed(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def is_closed(self) -> bool: ...
 
     def append(self, entry: Entry) -> None:
         """Take an entry. It is durable once `sync` has returned and `fault` is empty."""
@@ -119,9 +121,10 @@ class SharedSync:
             if self._tried >= upto:
                 return
 
+    @abstractmethod
     def close(self) -> None:
         """Write and sync what is left, and release the lock. Blocks for as long as the disk takes; does not raise."""
-        raise NotImplementedError
+        ...
 
     async def _sync(self) -> None:
         try:
@@ -134,20 +137,23 @@ class SharedSync:
     # --- how lines are kept
 
     @property
+    @abstractmethod
     def _has_work(self) -> bool:
         """Whether a sync has something to do."""
-        raise NotImplementedError
+        ...
 
-    def _take(self, line: bytes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _take(self, line: bytes) -> None: ...
 
+    @abstractmethod
     async def _save(self) -> None:
         """Bring what was appended to the disk, or set `fault`. What takes long is done in a thread."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def _leave_to_parent(self) -> None:
         """In a forked child: let go of what was inherited, and become closed."""
-        raise NotImplementedError
+        ...
 
     # --- reporting
 
