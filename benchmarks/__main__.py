@@ -22,6 +22,7 @@ SUBJECTS = {
     "context_build": "one round of a long session: new entries, a decision, the request and its bytes",
     "context_cost": "what pruning costs and saves on real sessions, and how well tokens are estimated (checks: make bench-context)",
     "questions": "how often a user is asked about the shell commands of real sessions",
+    "markdown": "Markdown on the screen while it comes, beside rich and markdown-it-py",
     "sessions": "sessions on disk: list of 1,000, append, resume of 20,000 messages",
     "stores": "the store in files beside the one in SQLite: turns, opening, listing",
     "text_tools": "calls read out of text: what is right, by format, and how fast (checks: make bench-text-tools)",

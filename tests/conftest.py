@@ -28,6 +28,11 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--every-terminal",
+        action="store_true",
+        help="the conversation also at 40 and 200 columns, in screen, dragged about, on a slow line",
+    )
     parser.addoption("--every-offset", action="store_true", help="fault tests cut at every byte offset instead of at a sample")
 
 

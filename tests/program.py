@@ -79,6 +79,9 @@ class Place:
         self.home.mkdir()
         self.work.mkdir()
         self.service: Service | None = None
+        self.ui = "plain"
+        """How a conversation is shown; empty: with a live region."""
+        self.more_env: dict[str, str] = {}
         self._started: list[subprocess.Popen[bytes]] = []
 
     def close(self) -> None:
@@ -91,8 +94,14 @@ class Place:
     def env(self) -> dict[str, str]:
         """No key, no proxy, nothing of the developer's but where programs are found."""
         kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR", "LANG", "LC_ALL") if name in os.environ}
-        basic = {"HOME": str(self.home), "DRAGOMAN_HOME": str(self.home / "dragoman"), "PYTHONWARNINGS": "error", "TERM": "xterm"}
-        return {"LANG": "C.UTF-8"} | kept | basic | NO_SERVERS | (self.service.env if self.service else {})
+        basic = {
+            "HOME": str(self.home),
+            "DRAGOMAN_HOME": str(self.home / "dragoman"),
+            "PYTHONWARNINGS": "error",
+            "TERM": "xterm",
+            "DRAGOMAN_UI": self.ui,
+        }
+        return {"LANG": "C.UTF-8"} | kept | basic | NO_SERVERS | (self.service.env if self.service else {}) | self.more_env
 
     def start(
         self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: Any = subprocess.DEVNULL, **options: Any

@@ -23,6 +23,8 @@ PATIENCE_S = 20.0
 """How long a test waits for what must come. A machine with much to do is slow."""
 MODEL = "anthropic/claude-opus-5"
 MARK = "› "
+AFTER = "echo exit code $?; stty -a"
+"""What a shell does when the program in tmux has ended, or is suspended."""
 _SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>]")
 
 
@@ -35,6 +37,7 @@ class Terminal:
         """The terminal's modes before the program was started."""
         self.raw = b""
         self._master, self._slave = master, slave
+        self.master = master
         self._mark = 0
 
     @property
@@ -61,6 +64,14 @@ class Terminal:
 
     def send(self, keys: str | bytes) -> None:
         os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
+
+    def send_all(self, data: bytes) -> None:
+        """More than a terminal takes at once; what the program writes meanwhile is read."""
+        while data:
+            _, ready, _ = select.select([], [self._master], [], 0.05)
+            if ready:
+                data = data[os.write(self._master, data[:1_024]) :]
+            self._read(0)
 
     def expect(self, *wanted: str, within_s: float = PATIENCE_S) -> str:
         """Wait until these stand on the screen, in this order and after what was expected before; returns what came up to there."""
@@ -189,6 +200,13 @@ class Tmux:
         """What stands there, scrolled off lines too, wrapped lines joined."""
         return self.run("capture-pane", "-p", "-J", "-S", "-", "-t", "talk")
 
+    def lines(self) -> list[str]:
+        """The whole history as rows, without the blank ones at the end."""
+        return self.run("capture-pane", "-p", "-S", "-", "-t", "talk").rstrip("\n").split("\n")
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.run("resize-window", "-t", "talk", "-x", str(columns), "-y", str(rows))
+
     def expect(self, wanted: str, *, count: int = 1, within_s: float = PATIENCE_S) -> str:
         """Wait until it stands there so many times; returns the screen."""
         until = time.monotonic() + within_s
@@ -199,14 +217,14 @@ class Tmux:
 
 
 @contextmanager
-def tmux(place: Place, *arguments: str, model: str = MODEL, size: tuple[int, int] = (40, 100)) -> Iterator[Tmux]:
+def tmux(place: Place, *arguments: str, model: str = MODEL, size: tuple[int, int] = (40, 100), after: str = AFTER) -> Iterator[Tmux]:
     """The program in tmux. When it ends, its exit code and the terminal's state are shown in its place."""
     import shlex
 
     pane = Tmux(f"dragoman-test-{os.getpid()}-{os.urandom(4).hex()}")
     program = shlex.join([sys.executable, "-m", "dragoman", "-m", model, *arguments])
     environment = shlex.join(f"{name}={value}" for name, value in place.env.items() if name != "TERM")
-    command = f"cd {shlex.quote(str(place.work))} && env {environment} {program}; echo exit code $?; stty -a; exec sleep 1000"
+    command = f"set -m; cd {shlex.quote(str(place.work))} && env {environment} {program}; {after}; exec sleep 1000"
     try:
         pane.run(
             "new-session", "-d", "-s", "talk", "-y", str(size[0]), "-x", str(size[1]), "bash", "-c", command

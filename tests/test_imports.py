@@ -29,7 +29,7 @@ ROOMS = {"context", "policy", "providers", "sessions", "text_tools", "tools", "t
 LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
-FRONT_ENDS = {"__main__", "cli"}
+FRONT_ENDS = {"__main__", "cli", "tui"}
 PUBLIC = {"contracts", "errors", "events", "hooks", "messages", "options", "record", "rules", "stores", "traces"}
 """Modules that only offer names of others, as the public namespace does. Nothing of ours imports them."""
 ANNEXES = {"local", "testing"}
@@ -132,6 +132,7 @@ LATER = {
     "tools.shell_screen": "not before a command is run",
     "tools.streams": "not before a command is run",
     "tools.terminal_text": "only where a command is given a terminal",
+    "tui.*": "the conversation with a live region, and what of it is asked for",
     "tools.addresses": "only where a page is fetched",
     "tools.discovery": "only where a command declares tools",
     "tools.fetching": "only where a page is fetched",
@@ -172,6 +173,7 @@ OTHERS_LATER = {
     "shlex": "only where an editor is started",
     "shutil": "only in the terminal, and for weights",
     "sqlite3": "only where sessions are listed or searched",
+    "subprocess": "only inside tmux",
     "sysconfig": "only for weights",
     "tempfile": "only where a file is edited or set aside",
     "tomllib": "only where there is a configuration file",

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.base.graphemes import clusters, fit, next_boundary, width_of
+from dragoman.base import graphemes
+from dragoman.base.graphemes import clusters, fit, next_boundary, unbroken_parts, width, width_of
 
 WHOLE = [
     "e\u0301",  # a letter and its accent
@@ -140,3 +141,23 @@ def test_wide_signs_take_two_columns() -> None:
     assert fit("你好世界", 7) == "你好世…"
     assert fit("你好世界", 6) == "你好…"
     assert fit("abcdef", 4) == "abc…"
+
+
+SIMPLE = "a !Zé©®ßЖяΩ…“”·›─█→汉字，。（）「」カなー　％ｱ"
+
+
+@given(st.text(st.sampled_from(SIMPLE), max_size=30) | st.text(max_size=20))
+def test_the_short_way_for_simple_letters_says_the_same(text: str) -> None:
+    assert width(text) == sum(map(width_of, clusters(text)))
+    short = list(unbroken_parts(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graphemes, "_is_simple", lambda _: False)
+        assert list(unbroken_parts(text)) == short or not text
+
+
+def test_every_simple_letter_is_one_character_of_its_width() -> None:
+    letters = [char for char in map(chr, range(0x20, 0x10000)) if graphemes._is_simple(char)]
+    assert len(letters) > 28_000
+    assert {
+        char for char in letters if width(char) != width_of(char) or graphemes._is_attached(char) or graphemes._is_control(char)
+    } == set()

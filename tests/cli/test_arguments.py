@@ -160,7 +160,7 @@ def test_no_command_line_breaks_the_parser(argv: list[str]) -> None:
 
 
 def test_the_table_and_the_options_agree() -> None:
-    assert {option.key for option in OPTIONS} == set(Options.__struct_fields__) - {"command", "words"}
+    assert {option.key for option in OPTIONS} == set(Options.__struct_fields__) - {"command", "words", "question"}
 
 
 @pytest.mark.parametrize(("command", "actions"), [("models", models.ACTIONS), ("sessions", sessions.ACTIONS), ("context", context.ACTIONS)])

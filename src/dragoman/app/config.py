@@ -39,6 +39,8 @@ VARIABLES = {
     "DRAGOMAN_MAX_TURNS": "max_turns",
     "DRAGOMAN_LANG": "lang",
 }
+PLAIN_VARIABLE = "DRAGOMAN_UI"
+"""`plain`: the conversation without a live region, for screen readers."""
 FLAGS = {"model": "--model", "fallback": "--fallback", "approval": "--approval", "max_turns": "--max-turns", "lang": "--lang"}
 FOR_PROJECTS = (
     *("model", "fallback", "approval", "max_turns", "lang", "color"),
@@ -198,6 +200,8 @@ def _from_environment(env: Mapping[str, str]) -> Iterator[tuple[ConfigSource, di
 
             raise ConfigError(say("config_in", where=name, problem=explain(error, Config).message)) from error
         yield ConfigSource("env", name), values
+    if env.get(PLAIN_VARIABLE, "").strip() == "plain":
+        yield ConfigSource("env", PLAIN_VARIABLE), {"ui": {"mode": "plain"}}
     if env.get("NO_COLOR"):
         yield ConfigSource("env", "NO_COLOR"), {"color": "never"}
 

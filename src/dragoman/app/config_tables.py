@@ -203,6 +203,16 @@ class NetworkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...] = ()
 
 
+class UiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The conversation in the terminal."""
+
+    mode: Literal["auto", "plain"] = "auto"
+    theme: Literal["auto", "dark", "light", "16", "mono"] = "auto"
+    notify: Literal["auto", "bell", "off"] = "auto"
+    keys: dict[str, str] = {}
+    """Key → action (tui/bindings.py)."""
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     fallback: tuple[str, ...] = ()
@@ -227,6 +237,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: RulesTable = RulesTable()
     other_rules: OtherRulesTable = OtherRulesTable()
     network: NetworkTable = NetworkTable()
+    ui: UiTable = UiTable()
     deployments: dict[str, dict[str, object]] = {}
 
 

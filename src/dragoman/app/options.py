@@ -18,6 +18,8 @@ class Options(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     """The arguments after a subcommand."""
     prompt: str | None = None
+    question: str = ""
+    """What a conversation begins with."""
     model: str = ""
     fallback: tuple[str, ...] = ()
     output_format: OutputFormat = "text"
@@ -26,6 +28,7 @@ class Options(msgspec.Struct, frozen=True):
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     resume: str | None = None
+    """A session; empty: one to be picked, or the latest where nobody can pick."""
     include: tuple[str, ...] = ()
     config: str = ""
     directory: str = ""

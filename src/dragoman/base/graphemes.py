@@ -6,8 +6,10 @@ cluster is used: nothing that any of them calls one character is cut.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 _MAX_CLUSTER = 16
 """Most code points kept of one character: a family emoji with skin tones has 11, endless combining marks are cut."""
@@ -32,6 +34,11 @@ _OPENING = frozenset("（「『【〈《〔［｛([{“‘$")
 """What no line ends with."""
 _CONJOINED = ((0x0900, 0x09FF), (0x0A80, 0x0B7F), (0x0C00, 0x0C7F), (0x0D00, 0x0D7F))
 """Indic scripts whose consonants a virama combines."""
+
+
+_WIDE = "\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff60"
+# Letters and signs that are one character each, whatever stands beside them in such a text.
+_SIMPLE = "[ -~\xa0-\xac\xae-\u02ff\u0391-\u03a1\u03a3-\u03c9\u0400-\u0481\u048a-\u052f\u2010-\u2027\u2030-\u205e\u2190-\u2193\u2500-\u25a0"
 
 
 def next_boundary(text: str, index: int, floor: int = 0) -> int:
@@ -64,7 +71,11 @@ def width_of(cluster: str) -> int:
 
 def width(line: str) -> int:
     """Columns of a line in a terminal."""
-    return len(line) if line.isascii() else sum(map(width_of, clusters(line)))
+    if line.isascii():
+        return len(line)
+    if _is_simple(line):
+        return len(line) + sum(map(len, _wide_ones()(line)))
+    return sum(map(width_of, clusters(line)))
 
 
 def fit(line: str, columns: int) -> str:
@@ -102,6 +113,9 @@ def unbroken_parts(word: str) -> Iterator[str]:
     if word.isascii():
         yield word
         return
+    if _is_simple(word):
+        yield from _simple_parts(word)
+        return
     part, before = "", ""
     for cluster in clusters(word):
         is_break = _stands_alone(before) or _stands_alone(cluster)
@@ -112,6 +126,32 @@ def unbroken_parts(word: str) -> Iterator[str]:
         before = cluster
     if part:
         yield part
+
+
+def _is_simple(text: str) -> bool:
+    return _simple().fullmatch(text) is not None
+
+
+@cache
+def _simple() -> re.Pattern[str]:
+    return re.compile(f"{_SIMPLE}{_WIDE}]*")
+
+
+@cache
+def _wide_ones() -> Callable[[str], list[str]]:
+    return re.compile(f"[{_WIDE}]+").findall
+
+
+def _simple_parts(word: str) -> Iterator[str]:
+    """The same where each letter is a character."""
+    start, before, was_alone = 0, "", False
+    for at, char in enumerate(word):
+        is_alone = char >= "\u3000"
+        if at and (is_alone or was_alone) and char not in _CLOSING and before not in _OPENING:
+            yield word[start:at]
+            start = at
+        before, was_alone = char, is_alone
+    yield word[start:]
 
 
 def _stands_alone(cluster: str) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-
-import msgspec
+from typing import NamedTuple
 
 APP = "dragoman"
 
 
-class Places(msgspec.Struct, frozen=True):
-    """Folders as absolute paths. They need not exist: `private.make_directory` creates one when something is written."""
+class Places(NamedTuple):
+    """Folders as absolute paths. They need not exist: `private.make_directory` creates one when something is written.
+
+    A named tuple: the first frame of a conversation is drawn before msgspec is loaded."""
 
     config: str
     data: str
@@ -36,6 +37,11 @@ class Places(msgspec.Struct, frozen=True):
     def keys_file(self) -> str:
         """Keys stored by `dragoman auth add`. Not beside the configuration, which people publish with their dotfiles."""
         return os.path.join(self.data, "keys.json")
+
+    @property
+    def prompt_history(self) -> str:
+        """Prompts that were written in conversations, to bring them back."""
+        return os.path.join(self.data, "prompts.jsonl")
 
     @property
     def memory_file(self) -> str:
@@ -101,3 +107,9 @@ def _windows(env: Mapping[str, str]) -> Places:
     roaming = env.get("APPDATA") or os.path.join(user, "AppData", "Roaming")
     local = env.get("LOCALAPPDATA") or os.path.join(user, "AppData", "Local")
     return Places(os.path.join(roaming, APP), os.path.join(local, APP, "data"), os.path.join(local, APP, "cache"))
+
+
+def shorten_home(path: str) -> str:
+    """With `~` for the user's own folder."""
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,7 +18,6 @@ from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
 from dragoman.cli.preview import break_line, longest_blank
 from dragoman.cli.screen import Screen, Style
-from dragoman.cli.terminal_report import TerminalReport
 from dragoman.values.contracts import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.schema import problems
@@ -36,6 +36,46 @@ Intend = Callable[[Tool, Mapping[str, Any]], Intent]
 """What a call with these arguments would do, as `Approvals.intend` says it."""
 Edit = Callable[[str, str], Awaitable[str | None]]
 """Lets the user edit a text; the file name gives its type. None: they gave up. Raises EditorFailed."""
+
+
+class QuestionScreen(Protocol):
+    """Where a question is shown."""
+
+    @property
+    def columns(self) -> int: ...
+
+    def line(self, text: str, style: Style = "") -> None: ...
+
+    def message(self, text: str, style: Style = "") -> None: ...
+
+    def text(self, text: str, style: Style = "") -> None: ...
+
+
+class Asking(Protocol):
+    """The ways to ask the user, in any kind of conversation."""
+
+    @property
+    def screen(self) -> QuestionScreen: ...
+
+    async def ask_key(self, prompt: str) -> str:
+        """One key, or several at once as they came."""
+        ...
+
+    async def ask_line(self, prompt: str) -> str | None:
+        """None: the user gave up."""
+        ...
+
+    async def edit(self, text: str, name: str) -> str | None: ...
+
+    async def stop_run(self) -> Deny:
+        """Cancel the run and wait to be cancelled with it. Never returns."""
+        ...
+
+
+class Holding(Protocol):
+    def hold(self) -> AbstractContextManager[None]:
+        """Nothing else is shown meanwhile."""
+        ...
 
 
 class Dialog:
@@ -83,7 +123,16 @@ class Dialog:
 class Questions:
     """`ask` and `ask_user` of an agent, in the terminal. One question at a time. `find` looks up a tool by name."""
 
-    def __init__(self, dialog: Dialog, report: TerminalReport, find: Callable[[str], Tool | None], intend: Intend) -> None:
+    def __init__(
+        self,
+        dialog: Asking,
+        report: Holding,
+        find: Callable[[str], Tool | None],
+        intend: Intend,
+        approve: Callable[[Tool | None, ToolCall, Intent, Intend], CallApproval] | None = None,
+    ) -> None:
+        """`approve`: how a call is asked about, where that is otherwise than line by line."""
+        self._approve = approve or (lambda tool, call, intent, intend: CallApproval(dialog, tool, call, intent, intend))
         self._dialog = dialog
         self._report = report
         self._find = find
@@ -95,7 +144,7 @@ class Questions:
         async with self._one_at_a_time:
             await _let_events_be_shown()
             with self._report.hold():
-                return await _Approval(self._dialog, self._find(call.name), call, intent, self._intend).decide()
+                return await self._approve(self._find(call.name), call, intent, self._intend).decide()
 
     async def ask_user(self, question: str, choices: Sequence[str]) -> str:
         """Implements contracts.AskUser. An empty string: the user did not answer."""
@@ -115,10 +164,10 @@ class Questions:
         return (await self._dialog.ask_line(say("choice_prompt" if choices else "answer_prompt")) or "").strip()
 
 
-class _Approval:
+class CallApproval:
     """Asks about one call until the user has decided."""
 
-    def __init__(self, dialog: Dialog, tool: Tool | None, call: ToolCall, intent: Intent, intend: Intend) -> None:
+    def __init__(self, dialog: Asking, tool: Tool | None, call: ToolCall, intent: Intent, intend: Intend) -> None:
         self._dialog = dialog
         self._screen = dialog.screen
         self._tool = tool

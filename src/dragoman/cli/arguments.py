@@ -45,7 +45,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "config", "doctor")),
     Option("revoke", ("--revoke",), commands=("trust",)),
-    Option("resume", ("--resume",), "maybe", commands=("run",), otherwise="latest"),
+    Option("resume", ("--resume",), "maybe", commands=("run",)),
+    Option("resume", ("-c", "--continue"), commands=("run",), otherwise="latest"),
     Option("text_tools", ("--text-tools",), commands=("run",)),
     Option("lang", ("--lang",), "value", ("en", "zh")),
     Option("no_color", ("--no-color",)),
@@ -124,6 +125,8 @@ class _Parser:
             self.found["words"] = (*self.found.get("words", ()), word)
         elif word in COMMANDS:
             self.found["command"] = word
+        elif " " in word.strip() or "question" in self.found:  # one word may be a misspelt command
+            self.found["question"] = " ".join(filter(None, (self.found.get("question", ""), word)))
         else:
             self._add_problem(say("stray_word", word=printable_input(word), hint=_did_you_mean(word, COMMANDS)))
 
@@ -182,6 +185,8 @@ class _Parser:
 
 
 def _misused_option(options: Options, given: dict[str, str]) -> str:
+    if options.question and (options.command != "run" or options.prompt is not None):
+        return say("stray_word", word=printable_input(options.question), hint="")
     for key, name in given.items():
         commands = _BY_NAME[name].commands
         if commands and options.command not in commands:

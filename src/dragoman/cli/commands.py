@@ -10,7 +10,7 @@ from dragoman.app.setup import Setup
 from dragoman.base.text import closest, one_line
 from dragoman.base.words import say
 from dragoman.cli.help_texts import help_for
-from dragoman.cli.screen import Screen
+from dragoman.cli.screen import Style
 from dragoman.cli.terminal_report import spent_words
 from dragoman.loop.agent import Agent
 from dragoman.policy.judge import Mode
@@ -24,20 +24,38 @@ def begins_with_path(line: str) -> bool:
     return "/" in word[1:] or os.path.lexists(word)
 
 
+class Printing(Protocol):
+    """Where commands write: messages of ours, whole texts, and lines of others."""
+
+    def message(self, text: str, style: Style = "") -> None: ...
+
+    def page(self, text: str) -> None: ...
+
+    def line(self, text: str, style: Style = "") -> None: ...
+
+
 class Talk(Protocol):
     """What commands need of the conversation."""
 
-    screen: Screen
+    @property
+    def screen(self) -> Printing: ...
+
     agent: Agent
     setup: Setup
     runs: int
-    usage: Usage
-    cost_usd: float | None
-    cost_is_whole: bool
     may_retry: bool
 
     @property
     def model(self) -> str: ...
+
+    @property
+    def usage(self) -> Usage: ...
+
+    @property
+    def cost_usd(self) -> float | None: ...
+
+    @property
+    def cost_is_whole(self) -> bool: ...
 
     def ask(self, prompt: str | None) -> None: ...
 
@@ -67,6 +85,10 @@ class SlashCommands:
             "/quit": self._quit,
             "/exit": self._quit,
         }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._commands)
 
     def knows(self, line: str) -> bool:
         return line.split(maxsplit=1)[0] in self._commands

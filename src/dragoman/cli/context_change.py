@@ -34,10 +34,10 @@ def compress(command: ContextCommand) -> tuple[str, int]:
     code = ProviderError.exit_code if done.status in ("empty", "truncated", "failed") else 0
     if command.as_json:
         return jsontext.dumps(_about(command) | msgspec.to_builtins(done)) + "\n", code
-    return f"{_compression_words(done)} {_session_words(command, grown=written > before)}\n", code
+    return f"{compression_words(done)} {_session_words(command, grown=written > before)}\n", code
 
 
-def _compression_words(done: Compression) -> str:
+def compression_words(done: Compression) -> str:
     before, after, reason = done.original_tokens, done.new_tokens, done.reason
     match done.status:
         case "compressed":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from typing import Any
 
@@ -13,6 +12,7 @@ from dragoman.app.console import Messages
 from dragoman.app.opening import CLOSING_S, close_agent, end_tasks, new_loop, open_agent, tidy_sessions
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
+from dragoman.base.places import shorten_home
 from dragoman.base.words import say
 from dragoman.cli.approval import Dialog, Questions
 from dragoman.cli.keys import Keyboard
@@ -85,7 +85,7 @@ class Conversation:
     def _greet(self) -> None:
         mode = self.agent.approvals.mode
         self.screen.message(
-            say("banner", version=__version__, model=self.model, workspace=_shorten_home(self.setup.workspace), mode=mode), "bold"
+            say("banner", version=__version__, model=self.model, workspace=shorten_home(self.setup.workspace), mode=mode), "bold"
         )
         if mode == "auto" or self.setup.config.sandbox.run_unasked:  # elsewhere it is not known before the first command
             self.screen.message(say("sandbox_is", words=self.agent.approvals.sandbox), "dim")
@@ -121,6 +121,8 @@ class Conversation:
 
     def _talk(self) -> int:
         interrupted = False
+        if self.setup.options.question:
+            self._handle_input(self.setup.options.question)
         while self._exit_code is None and not self.screen.gone:
             try:
                 text = self._prompt.read(self._take_typed_ahead())
@@ -269,8 +271,3 @@ async def _close_in_time(closing: Any) -> None:
             await closing
     except TimeoutError:
         pass
-
-
-def _shorten_home(path: str) -> str:
-    home = os.path.expanduser("~")
-    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path

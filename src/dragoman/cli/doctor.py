@@ -32,6 +32,8 @@ from dragoman.values.errors import ConnectionFailed, DragomanError
 from dragoman.values.profile import Deployment
 
 REACH_S = 3.0
+TMUX_WAIT_MS = 100
+"""More than this is felt when Esc stops a run."""
 LOW_DISK_BYTES = 100_000_000
 _MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
 
@@ -251,7 +253,22 @@ def _terminal() -> Finding:
     )
     if encoding.lower().replace("-", "") != "utf8":
         return Finding("terminal", "warning", f"{text}; {say('doctor_not_utf8')}")
+    if (wait_ms := _tmux_wait_ms()) > TMUX_WAIT_MS:
+        return Finding("terminal", "warning", f"{text}; {say('doctor_tmux_escape', ms=wait_ms)}")
     return Finding("terminal", "ok", text)
+
+
+def _tmux_wait_ms() -> int:
+    """How long tmux holds back Esc, because it may begin another key; 0 outside of tmux."""
+    if not os.environ.get("TMUX"):
+        return 0
+    import subprocess
+
+    try:
+        told = subprocess.run(["tmux", "show-options", "-sv", "escape-time"], capture_output=True, text=True, timeout=2).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return int(told) if told.isdecimal() else 0
 
 
 def _folder(name: str, folder: str) -> Finding:

@@ -6,6 +6,7 @@ ENGLISH_HELP: dict[str, str] = {}
 
 ENGLISH_HELP["run"] = """\
 usage: dragoman [options]                     a conversation in the terminal
+       dragoman "QUESTION" [options]          a conversation that begins with it
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
        dragoman COMMAND [options]             auth, models, config, doctor, sessions, context, approvals,
@@ -38,8 +39,9 @@ usage: dragoman [options]                     a conversation in the terminal
       --lang en|zh         the program's language
       --no-color           no colours; so does NO_COLOR=1
       --debug              log to standard error; keys are left out
-      --resume [ID]        continue a session: the latest in this folder, or the one with this id (see
-                           dragoman sessions); with its model, unless you give -m
+  -c, --continue           continue the latest session in this folder, with its model, unless you give -m
+      --resume [ID]        continue the session with this id (see dragoman sessions); without an ID you
+                           pick one, and with -p it is the latest in this folder
       --text-tools         describe tools in text, and read calls from the model's text
   -h, --help               this text
   -V, --version            the version

@@ -24,6 +24,7 @@ def main(argv: list[str] | None = None) -> int:
         from dragoman.cli.startup import end_quietly_on_signals
 
         end_quietly_on_signals(arguments)
+        _show_first_frame(arguments)
     try:
         from dragoman.cli.program import run
 
@@ -33,6 +34,23 @@ def main(argv: list[str] | None = None) -> int:
     if argv is None:
         _exit_process(code)
     return code
+
+
+def _show_first_frame(arguments: list[str]) -> None:
+    """Where a conversation begins, its composer stands there before anything else is loaded. Whatever else runs, loads nothing for it."""
+    if any(word.startswith(("-p", "--prompt", "-h", "--help", "--output")) for word in arguments) or (
+        arguments and not arguments[0].startswith("-") and " " not in arguments[0]
+    ):
+        return
+    import os
+
+    try:
+        if not os.isatty(0) or not os.isatty(1):
+            return
+        from dragoman.tui import first
+    except (ImportError, OSError):  # Windows has no termios
+        return
+    first.show(arguments)
 
 
 def _exit_process(code: int) -> None:

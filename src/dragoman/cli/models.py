@@ -72,7 +72,7 @@ def _list(options: Options) -> str:
     chosen = _chosen_model(setup, catalog, servers)
     at = {server.deployment: server for server in servers}
     found = _matching_deployments(catalog, " ".join(words), [model.name for model in weights])
-    found.sort(key=lambda deployment: not _can_be_used(deployment, setup, at.get(deployment.name)))
+    found.sort(key=lambda deployment: not can_be_used(deployment, setup, at.get(deployment.name)))
     if options.output_format == "json":
         deployments = [_deployment_json(deployment, setup, at.get(deployment.name)) for deployment in found]
         return (
@@ -141,8 +141,8 @@ def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -
     columns = max(room, *map(len, deployment.models)) if deployment.models else room
     for name, profile in deployment.models.items():
         mark = "*" if name == deployment.default_model else " "
-        sizes = f"{_size(profile.context_window):>6} {_size(profile.max_output_tokens):>6}"
-        lines.append(f" {mark} {name:<{columns}} {sizes}  {_price(profile)}")
+        sizes = f"{tokens_in_short(profile.context_window):>6} {tokens_in_short(profile.max_output_tokens):>6}"
+        lines.append(f" {mark} {name:<{columns}} {sizes}  {price_words(profile)}")
     if server:
         lines += [f"   {name}" for name in server.models if name not in deployment.models]
     elif not deployment.models:
@@ -150,7 +150,7 @@ def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -
     return [line.rstrip() for line in lines]
 
 
-def _can_be_used(deployment: Deployment, setup: Setup, server: RunningServer | None) -> bool:
+def can_be_used(deployment: Deployment, setup: Setup, server: RunningServer | None) -> bool:
     """Whether a key is set or stored, or a server answers: those are listed first."""
     has_command = bool(deployment.key_command) and deployment.auth != "vertex"  # vertex always has one, whether it answers or not
     return server is not None or has_command or key_source(deployment, setup) is not None
@@ -171,13 +171,13 @@ def _key_words(deployment: Deployment, setup: Setup) -> str:
     return say("models_key_missing", service=deployment.name, names=either)
 
 
-def _size(tokens: int) -> str:
+def tokens_in_short(tokens: int) -> str:
     if tokens >= 1_000_000:
         return f"{tokens / 1_000_000:.1f}".removesuffix(".0") + "M"
     return f"{tokens / 1_000:.0f}k" if tokens >= 1_000 else str(tokens)
 
 
-def _price(profile: Profile) -> str:
+def price_words(profile: Profile) -> str:
     prices = profile.prices
     words = [say("models_price", input=_dollars(prices.input), output=_dollars(prices.output))] if prices else []
     if profile.tools == "text":

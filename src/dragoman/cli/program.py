@@ -103,6 +103,8 @@ def _run_agent(options: Options) -> int:
     """A conversation if there is a terminal and no prompt, otherwise one answer."""
     from dragoman.cli.prompt import stdin_is_terminal
 
+    if options.question and not stdin_is_terminal():
+        options = replace(options, prompt=options.question, question="")
     if options.prompt is None and stdin_is_terminal():
         if options.output_format != "text":
             raise InputError(say("format_needs_prompt", format=options.output_format))
@@ -139,6 +141,7 @@ def _report_failure(options: Options, error: Exception) -> int:
     """Print the error in the requested output format. With --debug an unexpected one gets a traceback as well."""
     from dragoman.cli.outcome import failed_outcome
 
+    _leave_first_frame()
     if options.debug and not isinstance(error, DragomanError):
         from dragoman.app.debug_log import print_traceback
 
@@ -158,6 +161,12 @@ def _report_failure(options: Options, error: Exception) -> int:
 
         Messages().line(say("failed", message=problem["message"]))
     return outcome.exit_code
+
+
+def _leave_first_frame() -> None:
+    """Where the first frame of a conversation stands on the terminal that did not come about."""
+    if (first := sys.modules.get("dragoman.tui.first")) is not None:
+        first.take_back()
 
 
 def _silence_stdout() -> int:

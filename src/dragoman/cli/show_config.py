@@ -59,7 +59,7 @@ def _as_json(setup: Setup) -> str:
         key: {"value": msgspec.to_builtins(value), "source": msgspec.to_builtins(setup.loaded.source(key))} for key, value in _values(setup)
     }
     files = [{"path": file.path, "kind": file.kind, "state": file.state} for file in setup.loaded.files]
-    places = msgspec.to_builtins(setup.places)
+    places = setup.places._asdict()
     return (
         jsontext.dumps(
             {

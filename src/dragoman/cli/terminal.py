@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from dragoman.app.connecting import choose_first_model
@@ -13,18 +15,43 @@ from dragoman.cli.screen import Screen
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
+    from dragoman.app.config_tables import FolderTrust
     from dragoman.cli.conversation import Conversation
+    from dragoman.cli.trust_question import Answer
 
 
 def converse(options: Options) -> int:
     """Talk until the user leaves, and return the exit code. Raises DragomanError if it cannot start."""
-    from dragoman.cli.trust_question import ask_trust
-
     try:
-        setup = set_up(options, ask_trust=ask_trust)
+        setup = set_up(options, ask_trust=_ask_trust)
     except EOFError:  # the user left at the question
         return 0
-    return open_conversation(choose_first_model(setup, may_ask=True)).run()
+    if setup.config.ui.mode == "plain" or not _can_be_live(options):
+        return open_conversation(choose_first_model(setup, may_ask=True)).run()
+    from dragoman.tui.opening import open_live
+
+    return open_live(setup).run()
+
+
+def _ask_trust(trust: FolderTrust) -> Answer:
+    """On a terminal in its usual mode: the first frame of a conversation makes room for the question."""
+    from dragoman.cli.trust_question import ask_trust
+
+    if (first := sys.modules.get("dragoman.tui.first")) is not None:
+        first.take_back()
+    return ask_trust(trust)
+
+
+def _can_be_live(options: Options) -> bool:
+    """Whether this terminal can show a live region, and this system has what that takes. A log on the same terminal would run through
+    it."""
+    if options.debug and sys.stderr is not None and sys.stderr.isatty():
+        return False
+    try:
+        from dragoman.tui.first import can_draw
+    except ImportError:
+        return False
+    return can_draw(dict(os.environ))
 
 
 def open_conversation(setup: Setup) -> Conversation:

@@ -13,7 +13,8 @@ from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
 from dragoman.values import contracts
 from dragoman.values.contracts import BlobStore
-from dragoman.values.events import TurnEvent
+from dragoman.values.events import PromptAccepted, TurnEvent
+from dragoman.values.messages import user
 
 if TYPE_CHECKING:
     from dragoman.loop.session import Session
@@ -45,6 +46,8 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         self._holders: set[object] = set()
         self._is_left = False
         """The last watcher has left it, and nobody has come back."""
+        self._steers: list[str] = []
+        """What was said during the run and is not told to the model yet."""
         self._awaited: Coroutine[Any, Any, Result[T]] | None = None
 
     @property
@@ -67,6 +70,36 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
     @abstractmethod
     async def _drive(self) -> None:
         """The whole run. It emits None when it is over, however it went."""
+
+    # --- steering it
+
+    def steer(self, text: str) -> None:
+        """Say something while it works: the model reads it with its next request, after the calls that are under way. What comes too late
+        for a request of this run stays in `unsaid`. From the loop's own thread."""
+        self._steers.append(text)
+
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """What `steer` was given and the model has not been told."""
+        return tuple(self._steers)
+
+    def take_back(self) -> tuple[str, ...]:
+        """What is unsaid, and now stays so."""
+        unsaid = self.unsaid
+        self._steers.clear()
+        return unsaid
+
+    async def _tell_unsaid(self) -> bool:
+        """Whether the user said something meanwhile: it is on the record now, and part of the next request."""
+        if not self._steers:
+            return False
+        history, said = self._session.history, self.take_back()
+        for text in said:
+            history.say(user(text))
+        await history.sync()
+        for text in said:
+            self._emit(PromptAccepted(self._session.id, text))
+        return True
 
     # --- ending it
 

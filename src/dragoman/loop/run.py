@@ -129,6 +129,8 @@ class Run(RunHandle[T]):
                 _check_end(answer)
                 if words:
                     self._history.say(user(words), "hook")
+                elif await self._tell_unsaid():
+                    continue
                 elif self._typed is None or await self._typed.take_text(answer.message.text):
                     return
                 continue
@@ -140,6 +142,8 @@ class Run(RunHandle[T]):
             self._check_for_loops(reports)
             if any(report.output.hand_over is not None for report in reports):
                 self._follow_hand_over(reports)
+            if not self._pending:
+                await self._tell_unsaid()
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
 
     def _use_found_dialect(self) -> None:

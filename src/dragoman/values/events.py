@@ -122,9 +122,11 @@ StreamEvent = (
 
 
 class PromptAccepted(msgspec.Struct, frozen=True, tag="prompt_accepted"):
-    """The prompt is saved; only now is it sent."""
+    """The prompt is saved; only now is it sent. Again for what is said during the run (`Run.steer`), with its text."""
 
     session_id: str
+    text: str = ""
+    """Empty for the prompt that began the run."""
 
 
 class TurnStarted(msgspec.Struct, frozen=True, tag="turn_started"):

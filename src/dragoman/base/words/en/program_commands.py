@@ -152,6 +152,7 @@ TEXTS = {
     "doctor_offline": "not checked (--offline)",
     "doctor_reached": "{where} answers after {ms} ms",
     "doctor_no_answer": "{where} accepts connections but does not answer; is it the right address?",
+    "doctor_tmux_escape": "tmux waits {ms} ms before it passes Esc on; `set -s escape-time 20` in ~/.tmux.conf makes it quick",
     "doctor_terminal": "{streams}, TERM {kind}, {encoding}",
     "doctor_not_utf8": "set a UTF-8 locale (such as LANG=C.UTF-8), or some characters are shown as ?",
     "doctor_not_a_folder": "{path} is not a folder",

@@ -89,6 +89,7 @@ TEXTS = {
     "context_cost_more": "; more than {usd} so far (not every price is known)",
     "context_cost_least": "; at least {usd} so far (not every answer told what it used)",
     "context_cost_tokens": " ({spent})",
+    "context_why_asked": "you let it go",
     "context_why_request": "outdated",
     "context_why_turn": "outdated, and a run began",
     "context_why_cold": "the cache was cold, so it cost nothing",

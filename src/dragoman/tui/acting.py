@@ -1,0 +1,152 @@
+"""What keys do in a conversation: they go to the list that is open, to the question, to the composer, or to one of the actions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from dragoman.base.words import say
+from dragoman.tui.asking import LiveDialog
+from dragoman.tui.keys import Key, Paste
+from dragoman.tui.listening import Listening
+from dragoman.tui.prompt import PromptInput
+from dragoman.tui.talk import LiveTalk
+from dragoman.tui.turns import Turns
+
+EXIT_INTERRUPTED = 130
+AGAIN_S = 2.0
+"""Within this time a second Ctrl-C leaves, and a second Esc goes back."""
+_MODES = ("default", "auto-edit", "plan")
+_COMMANDS = {"keys": "/keys", "models": "/model", "sessions": "/resume", "context": "/context", "back": "/rewind"}
+
+
+class Acting(LiveTalk, Protocol):
+    """What actions need of the conversation."""
+
+    def send(self, *, queued: bool) -> None: ...
+
+    def run_command(self, text: str) -> bool: ...
+
+    def open_folded(self) -> None: ...
+
+    def edit_prompt(self) -> None: ...
+
+
+class KeyActions:
+    """`press` gets every key and paste of the user's."""
+
+    def __init__(
+        self,
+        conversation: Acting,
+        prompt: PromptInput,
+        dialog: LiveDialog,
+        turns: Turns,
+        listening: Callable[[], Listening],
+        table: dict[str, str],
+    ) -> None:
+        self._conversation = conversation
+        self._canvas = conversation.canvas
+        self._prompt = prompt
+        self._dialog = dialog
+        self._turns = turns
+        self._listening = listening
+        self._table = table
+        self._interrupted_s = self._escaped_s = 0.0
+        self.hint = ""
+        """Shown in place of the status line until the next key."""
+
+    def press(self, event: Key | Paste) -> None:
+        self.hint = ""
+        if self._canvas.overlay is not None:
+            self._press_in_overlay(event)
+        elif self._dialog.takes_keys:
+            self._dialog.press(event)
+        elif isinstance(event, Paste):
+            self._prompt.paste(event)
+        else:
+            if self._dialog.is_open:
+                self._dialog.put_off()
+            self._press_key(event)
+        self._canvas.request(for_key=True)
+
+    def _press_in_overlay(self, event: Key | Paste) -> None:
+        overlay = self._canvas.overlay
+        if overlay is not None and not overlay.press(event) and self._canvas.overlay is overlay:
+            self._canvas.close_overlay()
+
+    def _press_key(self, key: Key) -> None:
+        prompt, columns = self._prompt, self._canvas.columns - 3
+        composer = prompt.composer
+        if (prompt.menu is not None or prompt.is_searching) and prompt.press(key, columns):
+            return
+        if key.name == "up" and composer.is_empty and (text := self._turns.take_back()):
+            return composer.set(text)
+        if key.name == "alt-enter" and not self._turns.is_busy:
+            return composer.newline()
+        action = self._table.get(key.name, "keys" if key.name == "?" and composer.is_empty else "")
+        if not action or (action == "leave" and not composer.is_empty):
+            prompt.press(key, columns)
+        else:
+            self._act(action)
+
+    def _act(self, action: str) -> None:
+        composer, is_busy = self._prompt.composer, self._turns.is_busy
+        match action:
+            case "send" if composer.text[: composer.caret].endswith("\\"):
+                composer.replace(composer.caret - 1, composer.caret, "\n")
+            case "send":
+                self._conversation.send(queued=False)
+            case "queue" if is_busy:
+                self._conversation.send(queued=True)
+            case "stop" if is_busy:
+                self._turns.stop()
+            case "stop":
+                self._press_esc()
+            case "interrupt":
+                self._interrupt()
+            case "leave" if is_busy:
+                self.hint = say("conversation.still_running")
+            case "leave":
+                self._conversation.leave(0)
+            case "suspend":
+                self._listening().suspend()
+            case "open":
+                self._conversation.open_folded()
+            case "editor":
+                self._conversation.edit_prompt()
+            case "redraw":
+                self._canvas.redraw()
+            case "mode":
+                self._next_mode()
+            case _ if action in _COMMANDS and not is_busy:
+                self._conversation.run_command(_COMMANDS[action])
+
+    def _press_esc(self) -> None:
+        """Twice with nothing written: back to an earlier prompt."""
+        now = time.monotonic()
+        is_second, self._escaped_s = now - self._escaped_s < AGAIN_S, now
+        if self._prompt.composer.is_empty and is_second:
+            self._conversation.run_command("/rewind")
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: stops a run, and twice ends the program at once; else clears what is written; else leaves when it comes twice."""
+        if self._turns.is_busy:
+            if self._turns.is_stopping:
+                self._canvas.close()
+                os._exit(EXIT_INTERRUPTED)
+            return self._turns.stop()
+        if not self._prompt.composer.is_empty:
+            self._prompt.take()
+            return
+        now = time.monotonic()
+        if now - self._interrupted_s < AGAIN_S:
+            return self._conversation.leave(0)
+        self._interrupted_s = now
+        self.hint = say("again_leaves")
+
+    def _next_mode(self) -> None:
+        approvals = self._conversation.agent.approvals
+        approvals.mode = _MODES[(_MODES.index(approvals.mode) + 1) % len(_MODES)] if approvals.mode in _MODES else "default"
+        self.hint = say(f"mode_{approvals.mode}")

@@ -1,0 +1,75 @@
+"""An approval in the live region: what is asked about is committed with its diff, the question and its keys stand under it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.base import jsontext
+from dragoman.cli.approval import CallApproval, Intend
+from dragoman.tui.call_cells import Answer
+from dragoman.tui.question import Question, choices, kind_of, subject
+from dragoman.values.contracts import Allow, Deny, Intent, Tool
+from dragoman.values.messages import ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.tui.asking import LiveDialog
+
+_ANSWERS: dict[str, Answer] = {"y": "yes", "a": "session", "s": "folder", "b": "session", "f": "folder"}
+_MOST_BYTES = 2_000_000
+
+
+class LiveApproval(CallApproval):
+    """`note` is told what the user said; `view` opens a text."""
+
+    def __init__(
+        self,
+        dialog: LiveDialog,
+        tool: Tool | None,
+        call: ToolCall,
+        intent: Intent,
+        intend: Intend,
+        *,
+        note: Callable[[str, Answer], None],
+        view: Callable[[str, str], None],
+        workspace: str,
+    ) -> None:
+        super().__init__(dialog, tool, call, intent, intend)
+        self._live = dialog
+        self._note = note
+        self._view = view
+        self._workspace = workspace
+
+    async def decide(self) -> Allow | Deny:
+        try:
+            return await super().decide()
+        finally:
+            self._live.ask_about(None)
+
+    def _show(self) -> None:
+        kind = kind_of(self._call.name, self._kind)
+        question = Question(self._call, self._intent, kind, can_open=kind == "edit")
+        self._live.commit(lambda columns: subject(question, columns))
+        self._show_reading()
+        self._live.ask_about(lambda columns: choices(question, columns))
+
+    async def _handle_key(self, key: str) -> Allow | Deny | None:
+        if key == "v" and self._kind == "edit":
+            self._open_file()
+            return None
+        answer = await super()._handle_key(key)
+        if isinstance(answer, Allow):
+            self._note(self._call.id, "edited" if self._arguments else _ANSWERS.get(key.lower(), "yes"))
+        return answer
+
+    def _open_file(self) -> None:
+        """The whole file as it is now."""
+        args = jsontext.decode_object(self._arguments or self._call.arguments or "{}") or {}
+        name = str(args.get("file_path", ""))
+        try:
+            with open(os.path.join(self._workspace, name), encoding="utf-8", errors="replace") as file:
+                text = file.read(_MOST_BYTES)
+        except OSError as error:
+            text = error.strerror or str(error)
+        self._view(name, text)

@@ -1,0 +1,40 @@
+"""Which key does what. `[ui.keys]` of the configuration changes it: `"ctrl-e" = "editor"`, and `none` takes a key away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+KEYS = {
+    "enter": "send",
+    "tab": "queue",
+    "alt-enter": "queue",
+    "esc": "stop",
+    "ctrl-c": "interrupt",
+    "ctrl-d": "leave",
+    "ctrl-z": "suspend",
+    "ctrl-o": "open",
+    "ctrl-g": "editor",
+    "ctrl-l": "redraw",
+    "shift-tab": "mode",
+    "f1": "keys",
+}
+"""Keys of the conversation. The composer has those of readline besides."""
+ACTIONS = (*dict.fromkeys(KEYS.values()), "models", "sessions", "context", "back", "none")
+
+
+def bind_keys(changes: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The table with the user's changes, and names of actions that there are not."""
+    table = dict(KEYS)
+    unknown: list[str] = []
+    for key, action in changes.items():
+        if action not in ACTIONS:
+            unknown.append(action)
+        elif action == "none":
+            table.pop(key.lower(), None)
+        else:
+            table[key.lower()] = action
+    return table, unknown
+
+
+def keys_for(table: Mapping[str, str], action: str) -> Iterable[str]:
+    return (key for key, bound in table.items() if bound == action)

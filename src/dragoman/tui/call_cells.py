@@ -1,0 +1,275 @@
+"""Tool calls as lines: at work with the end of their output, folded to what matters when they are done, or opened whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from dragoman.base import jsontext
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.tui import diff
+from dragoman.tui.highlight import highlight
+from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, line, visible
+from dragoman.tui.wrap import CODE_MARK, fit, spread, wrap, wrap_code
+from dragoman.values.events import ToolCallFinished
+from dragoman.values.messages import Text, ToolCall, ToolResult
+from dragoman.values.parts import call_in_words
+
+TAIL_LINES = 5
+"""How much of a running command's output is shown."""
+FOLDED_DIFF_ROWS = 12
+"""How much of a diff stays when an edit is done."""
+READS = frozenset({"read_file", "read_many_files", "list_directory", "glob", "grep", "search"})
+EDITS = frozenset({"edit", "write_file"})
+_TITLE_CHARS = 300
+_TAIL_CHARS = 20_000
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-Z\\-~])")
+_STATE_SIGNS = {"failed": ("✗ ", "bad"), "refused": ("✗ ", "warn"), "cancelled": ("✗ ", "warn"), "waiting": ("○ ", "dim")}
+
+State = Literal["waiting", "running", "done", "failed", "refused", "cancelled"]
+Answer = Literal["", "yes", "session", "folder", "edited"]
+
+
+class CallCell(msgspec.Struct, frozen=True):
+    """A call and what is known of it."""
+
+    call: ToolCall
+    state: State = "waiting"
+    output: str = ""
+    """What it has put out so far, or the end of that."""
+    line_count: int = 0
+    """How many lines that were in all."""
+    display: str = ""
+    """When it is done: what a user is shown of it. For an edit its diff."""
+    seconds: float = 0.0
+    limit_s: float = 0.0
+    """How long it may run; 0: no limit is known."""
+    progress: str = ""
+    exit_code: int | None = None
+    answer: Answer = ""
+    """What the user said when they were asked about it."""
+
+
+def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
+    """The call when it is over."""
+    outcomes: dict[str, State] = {"finished": "done", "refused": "refused", "cancelled": "cancelled"}
+    is_error = bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts)
+    state: State = "failed" if is_error and event.outcome == "finished" else outcomes.get(event.outcome, "failed")
+    output, code = _result_of(event)
+    display = (event.error or event.display) if state != "done" else event.display
+    changed = msgspec.structs.replace(cell, state=state, display=display, seconds=seconds, exit_code=code, progress="")
+    return msgspec.structs.replace(changed, output=output, line_count=_count(output)) if output else changed
+
+
+def clean_output(text: str) -> str:
+    """What a command put out, as its reader sees it: without escape sequences, and of a line that was written over its last state."""
+    text = _SEQUENCE.sub("", text) if "\x1b" in text else text
+    text = text.replace("\r\n", "\n")
+    if "\r" not in text:
+        return text
+    return "\n".join(next((part for part in reversed(row.split("\r")) if part), "") for row in text.split("\n"))
+
+
+# --- at work
+
+
+def running_lines(cell: CallCell, columns: int, sign: str = "") -> list[Line]:
+    """Its title with the time, and the last lines of what it put out. `sign` moves: it shows that the program is alive."""
+    rows = [spread(_title(cell, columns), _time(cell), columns)]
+    if cell.progress:
+        rows.append(fit(line(f"  {visible(one_line(cell.progress, _TITLE_CHARS))}", "dim"), columns))
+    tail = _tail(cell, columns)
+    count = max(cell.line_count, _count(cell.output))
+    if count > len(tail):
+        rows.append(fit(line(f"  {say('tui.lines_so_far', count=count)}", "dim"), columns))
+    rows += tail
+    if sign and tail:
+        rows[-1] = fit((*fit(rows[-1], columns - 2), Span(f" {sign}", "accent")), columns)
+    return rows
+
+
+def running_group(cells: Sequence[CallCell], columns: int, sign: str = "") -> list[Line]:
+    """Calls side by side: one line for each, and the tail of the one that is writing."""
+    if len(cells) == 1:
+        return running_lines(cells[0], columns, sign)
+    titles = [_title(cell, columns) for cell in cells]
+    width = min(max(map(columns_of, titles)), columns // 2)
+    rows: list[Line] = []
+    writing = next((cell for cell in reversed(cells) if cell.state == "running" and cell.output.strip()), None)
+    for cell, title in zip(cells, titles, strict=True):
+        left = fit(title, width)
+        state = _state(cell, sign)
+        rows.append(fit((*left, Span(" " * (width - columns_of(left) + 3)), *state), columns))
+        if cell is writing:
+            rows += [fit((Span("  "), *row), columns) for row in _tail(cell, columns - 2)]
+    return rows
+
+
+# --- done
+
+
+def folded_lines(cell: CallCell, columns: int) -> list[Line]:
+    """One or two lines; of an edit what it changed."""
+    changes = diff.find_diff(cell.display) if cell.call.name in EDITS and cell.state == "done" else None
+    if changes is not None:
+        title = (*_title(cell, columns), Span(f" {changes.size}", "dim"))
+        return [spread(title, _answer(cell), columns), *diff.lay_out(diff.only_changes(changes), columns, FOLDED_DIFF_ROWS)]
+    right = _ending(cell)
+    title = _title(cell, columns)
+    last = _last_line(cell)
+    if cell.call.name == "run_shell":
+        rows = [spread(title, right, columns)]
+        count = max(cell.line_count, _count(cell.output))
+        if count > 1:
+            rows.append(fit((Span(f"  {say('tui.folded', count=count)}", "dim"), *_after_dot(last, cell)), columns))
+        elif last:
+            rows.append(fit(line(f"  {last}", _style(cell)), columns))
+        return rows
+    shown = (*title, Span("  "), Span(last, _style(cell))) if last else title
+    return [spread(shown, right, columns)] if cell.state == "done" else wrap(shown, columns, rest=INDENT)
+
+
+def folded_group(cells: Sequence[CallCell], columns: int) -> list[Line]:
+    """Calls of one answer that are done: those that only looked at something stand on one line."""
+    reads = [cell for cell in cells if cell.call.name in READS and cell.state == "done"]
+    others = [cell for cell in cells if cell not in reads]
+    rows: list[Line] = []
+    if len(reads) > 1:
+        rows += wrap(_looks(reads), columns, (Span("● ", "tool"),))
+    else:
+        others = list(cells)
+    for cell in others:
+        rows += folded_lines(cell, columns)
+    return rows
+
+
+def _looks(reads: Sequence[CallCell]) -> Line:
+    """`read_file a.py, b.py · grep def 6 matches in 2 files`: those of one tool together, what it found where it stands alone."""
+    by_name: dict[str, list[CallCell]] = {}
+    for cell in reads:
+        by_name.setdefault(cell.call.name, []).append(cell)
+    spans: list[Span] = []
+    for name, cells in by_name.items():
+        spans += [Span(" · ", "dim")] if spans else []
+        objects = [visible(one_line(call_in_words(cell.call), _TITLE_CHARS)).removeprefix(name).strip() for cell in cells]
+        spans.append(Span(" ".join([name, ", ".join(filter(None, objects))]).strip()))
+        if len(cells) == 1 and (last := _last_line(cells[0])):
+            spans.append(Span(f" {last}", "dim"))
+    return tuple(spans)
+
+
+# --- opened
+
+
+def opened_lines(cell: CallCell, columns: int) -> list[Line]:
+    """Everything: the whole command, and all it put out."""
+    rows = wrap_code(_whole_title(cell), columns, (_sign(cell),), (Span(CODE_MARK, "dim"),))
+    if ending := _ending(cell):
+        rows += [fit((Span("  "), *ending), columns)]
+    if (changes := diff.find_diff(cell.display)) is not None:
+        return [*rows, *diff.lay_out(changes, columns)]
+    text = clean_output(cell.output or cell.display).rstrip("\n")
+    for row in text.split("\n") if text else []:
+        rows += wrap_code(line(visible(row)), columns, INDENT, (Span(CODE_MARK, "dim"),))
+    return rows
+
+
+# --- their parts
+
+
+def _tail(cell: CallCell, columns: int) -> list[Line]:
+    shown = [row for row in clean_output(cell.output[-_TAIL_CHARS:]).rstrip("\n").split("\n") if row.strip()][-TAIL_LINES:]
+    return [fit(line(f"  {visible(row)}", "dim"), columns) for row in shown]
+
+
+def _sign(cell: CallCell) -> Span:
+    text, style = _STATE_SIGNS.get(cell.state, ("● ", "tool"))
+    if cell.exit_code:
+        style = "warn"
+    return Span(text, style)
+
+
+def _title(cell: CallCell, columns: int) -> Line:
+    words = visible(one_line(call_in_words(cell.call), max(_TITLE_CHARS, columns)))
+    command, _ = highlight(words, "shell" if words.startswith("$ ") else "")
+    return (_sign(cell), *command)
+
+
+def _whole_title(cell: CallCell) -> Line:
+    return line(visible(" ↵ ".join(call_in_words(cell.call).strip().split("\n"))), "strong")
+
+
+def _time(cell: CallCell) -> Line:
+    if cell.state != "running":
+        return EMPTY
+    if cell.limit_s:
+        return line(say("tui.seconds_of", seconds=int(cell.seconds), limit=int(cell.limit_s)), "dim")
+    return line(say("tui.seconds", seconds=int(cell.seconds)), "dim")
+
+
+def _state(cell: CallCell, sign: str) -> Line:
+    if cell.state == "running":
+        count = max(cell.line_count, _count(cell.output))
+        spans = [Span(f"{sign} " if sign else "", "accent"), *_time(cell)]
+        return (*spans, Span(f" · {say('tui.lines', count=count)}", "dim")) if count else tuple(spans)
+    if cell.state == "waiting":
+        return line(say("tui.state_waiting"), "dim")
+    return line(_last_line(cell), _style(cell))
+
+
+def _ending(cell: CallCell) -> Line:
+    """How it ended, for the right edge: time and exit code of a command, what the user had said."""
+    if cell.state in ("refused", "cancelled"):
+        return line(say(f"tui.state_{cell.state}"), "warn")
+    parts: list[Span] = []
+    if cell.call.name == "run_shell":
+        parts.append(Span(say("tui.took", seconds=f"{cell.seconds:.1f}"), "dim"))
+        if cell.exit_code is not None:
+            parts.append(Span(f"  {say('tui.exit_code', code=str(cell.exit_code))}", "warn" if cell.exit_code else "dim"))
+    said = _answer(cell)
+    return (*parts, Span("  "), *said) if parts and said else tuple(parts) or said
+
+
+def _answer(cell: CallCell) -> Line:
+    return line(say(f"tui.said_{cell.answer}"), "dim") if cell.answer else EMPTY
+
+
+def _style(cell: CallCell) -> str:
+    return {"failed": "bad", "refused": "warn", "cancelled": "warn"}.get(cell.state, "dim")
+
+
+def _after_dot(last: str, cell: CallCell) -> Line:
+    return (Span(" · ", "dim"), Span(last, _style(cell))) if last else EMPTY
+
+
+def _last_line(cell: CallCell) -> str:
+    """The line that says most: of a command its last, of everything else its first."""
+    if cell.call.name == "run_shell" and cell.state == "done":
+        lines = [row.strip() for row in clean_output(cell.output or cell.display).split("\n") if row.strip()]
+        lines = [row for row in lines if not re.fullmatch(r"\(exit code \d+\)", row)]
+        return visible(one_line(lines[-1], _TITLE_CHARS)) if lines else ""
+    lines = cell.display.strip().splitlines()
+    return visible(one_line(lines[0], _TITLE_CHARS)) if lines else ""
+
+
+def _count(output: str) -> int:
+    return output.count("\n") + (not output.endswith("\n")) if output else 0
+
+
+def _result_of(event: ToolCallFinished) -> tuple[str, int | None]:
+    """What a command put out, and its exit code: the model is given both as JSON."""
+    text = "".join(inner.text for part in event.parts for inner in _texts(part))
+    if event.name != "run_shell" and not text.startswith('{"stdout":'):
+        return text, None
+    result = jsontext.decode_object(text) or {}
+    output = "".join(str(result.get(name) or "") for name in ("stdout", "stderr"))
+    code = result.get("exitCode")
+    return output, code if isinstance(code, int) else None
+
+
+def _texts(part: object) -> list[Text | ToolResult]:
+    return [part] if isinstance(part, Text | ToolResult) else []

@@ -1,0 +1,142 @@
+"""The tool calls of a run: how each stands, and what is kept of them to be opened."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from dragoman.tui import call_cells
+from dragoman.tui.call_cells import Answer, CallCell
+from dragoman.tui.line import Line
+from dragoman.values.events import ToolCallFinished, ToolCallUpdated
+from dragoman.values.messages import ToolCall
+from dragoman.values.parts import call_in_words
+
+_TAIL_CHARS = 8_000
+MOST_FOLDED = 100
+_FOLDED_CHARS = 1_000_000
+_COUNTED_BYTES = 8_000_000
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """Something of which the screen shows a line or two: Ctrl-O opens it."""
+
+    title: str
+    text: str = ""
+    call: CallCell | None = None
+    path: str = ""
+    """The file that has all a command put out, where that was too much for the model."""
+
+    def whole(self) -> CallCell | None:
+        """The call with everything it put out."""
+        if self.call is None or not self.path:
+            return self.call
+        try:
+            with open(self.path, encoding="utf-8", errors="replace") as file:
+                return msgspec.structs.replace(self.call, output=file.read(_FOLDED_CHARS))
+        except OSError:
+            return self.call
+
+
+class RunningCalls:
+    """In the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, CallCell] = {}
+        self._since_s: dict[str, float] = {}
+        self.folded: list[Folded] = []
+        """Newest last, as many as are kept."""
+
+    @property
+    def running(self) -> int:
+        return sum(cell.state == "running" for cell in self._open.values())
+
+    @property
+    def count(self) -> int:
+        """All that have not ended."""
+        return len(self._open)
+
+    @property
+    def next_title(self) -> str:
+        """Of the first that waits."""
+        return next((call_in_words(cell.call) for cell in self._open.values() if cell.state == "waiting"), "")
+
+    def clear(self) -> None:
+        self._open.clear()
+        self._since_s.clear()
+
+    def add(self, call: ToolCall) -> None:
+        self._open[call.id] = CallCell(call)
+
+    def update(self, event: ToolCallUpdated) -> None:
+        cell = self._open.get(event.call_id)
+        if cell is None or event.state != "executing":
+            return
+        self._since_s.setdefault(event.call_id, time.monotonic())
+        delta = event.output_delta
+        self._open[event.call_id] = msgspec.structs.replace(
+            cell,
+            state="running",
+            output=(cell.output + delta)[-_TAIL_CHARS:] if delta else cell.output,
+            line_count=cell.line_count + delta.count("\n"),
+            progress=event.progress_line or cell.progress,
+        )
+
+    def note_answer(self, call_id: str, answer: Answer) -> None:
+        """What the user said when they were asked about it."""
+        if (cell := self._open.get(call_id)) is not None:
+            self._open[call_id] = msgspec.structs.replace(cell, answer=answer)
+
+    def finish(self, event: ToolCallFinished, columns: int) -> list[Line]:
+        cell = self._open.pop(event.call_id, None)
+        if cell is None:
+            return []
+        cell = call_cells.finish(cell, event, self._seconds(event.call_id))
+        if event.output_file:  # the model was given a part of it
+            cell = msgspec.structs.replace(cell, line_count=max(_count_lines(event.output_file), cell.line_count))
+        kept = msgspec.structs.replace(cell, output=cell.output[:_FOLDED_CHARS])
+        self._keep(Folded(call_in_words(cell.call), call=kept, path=event.output_file))
+        rows = call_cells.folded_lines(cell, columns)
+        return rows[:1] if cell.answer and cell.call.name in call_cells.EDITS else rows  # its diff stands beside the question
+
+    def finish_open(self, columns: int) -> list[Line]:
+        """Calls of which no end was told, because the run was stopped."""
+        cells = [msgspec.structs.replace(cell, state="cancelled") for cell in self._open.values()]
+        self.clear()
+        return [row for cell in cells for row in call_cells.folded_lines(cell, columns)]
+
+    def keep(self, title: str, text: str) -> None:
+        """Another text, for Ctrl-O."""
+        self._keep(Folded(title, text[:_FOLDED_CHARS]))
+
+    def lines(self, columns: int, sign: str, most: int) -> list[Line]:
+        """Those at work; those that wait stand among them where there are several. In at most so many rows: titles go before output."""
+        if not self.running:
+            return []
+        tail = max(most - len(self._open) - 1, 0)
+        cells = [
+            msgspec.structs.replace(cell, seconds=self._seconds(call_id), output=_last_lines(cell.output, tail))
+            for call_id, cell in self._open.items()
+        ]
+        return call_cells.running_group(cells, columns, sign)
+
+    def _keep(self, folded: Folded) -> None:
+        self.folded.append(folded)
+        del self.folded[:-MOST_FOLDED]
+
+    def _seconds(self, call_id: str) -> float:
+        return time.monotonic() - self._since_s[call_id] if call_id in self._since_s else 0.0
+
+
+def _last_lines(output: str, count: int) -> str:
+    return "\n".join([row for row in output.split("\n") if row.strip()][-count:]) if count else ""
+
+
+def _count_lines(path: str) -> int:
+    """Of as much of a file as is read in a moment."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(_COUNTED_BYTES).count(b"\n")
+    except OSError:
+        return 0

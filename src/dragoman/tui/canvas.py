@@ -1,0 +1,170 @@
+"""The terminal of a conversation while its loop runs: lines are committed, the live region is drawn when something changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from dragoman.tui.first import FirstFrame
+from dragoman.tui.line import Line
+from dragoman.tui.live import HOLD_S, Frame
+from dragoman.tui.overlay import CLOSE, OPEN, Overlay, OverlayPainter
+from dragoman.tui.theme import Theme
+from dragoman.tui.wrap import wrap_code
+
+FRAME_S = 1 / 20
+"""Frames are at least this far apart,"""
+KEY_S = 1 / 60
+"""and those that show what was typed as far as this."""
+
+
+class Canvas:
+    """`commit` and `request` return at once; what they ask for is drawn by the loop, as one write."""
+
+    def __init__(self, first: FirstFrame, compose: Callable[[tuple[int, int]], Frame]) -> None:
+        self.terminal = first.terminal
+        self.theme: Theme = first.theme
+        self._live = first.live
+        self._compose = compose
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pending: list[Line] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._drawn_s = 0.0
+        self._held_until_s = 0.0
+        self._size = self.terminal.size
+        self.is_lent = False
+        self.overlay: Overlay | None = None
+        self._painter = OverlayPainter()
+        self._size_before = self._size
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.terminal.attach(loop)
+        self.terminal.on_written = self._go_on
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self._size
+
+    @property
+    def columns(self) -> int:
+        """Of a row: one less than the window has."""
+        return self._size[0] - 1
+
+    def commit(self, lines: Iterable[Line]) -> None:
+        """To the terminal's own history, once and for good."""
+        self._pending.extend(lines)
+        self.request()
+
+    def request(self, *, for_key: bool = False) -> None:
+        """Draw soon: something has changed."""
+        if self._loop is None or self.is_lent or self.terminal.gone:
+            return
+        if self._timer is not None:
+            if not for_key:
+                return
+            self._timer.cancel()
+        due = max(self._drawn_s + (KEY_S if for_key else FRAME_S), self._held_until_s, self._loop.time())
+        self._timer = self._loop.call_at(due, self._draw)
+
+    def note_size(self) -> None:
+        """The window's size has changed: nothing is drawn until it has stayed the same for a while."""
+        self._live.mark_moved()
+        if self._loop is not None:
+            self._held_until_s = self._loop.time() + HOLD_S
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.request()
+
+    def redraw(self) -> None:
+        """Everything again, where another program has written over it."""
+        self._live.mark_moved()
+        self.request()
+
+    def settle(self) -> None:
+        """Draw now, whatever the rate: for the last frame, and before a question."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self.is_lent:
+            self._draw_now()
+
+    def _go_on(self) -> None:
+        """A slow terminal has taken everything: what waited for it can be drawn."""
+        if self._pending:
+            self.request()
+
+    def _draw(self) -> None:
+        self._timer = None
+        if self._loop is None or self.is_lent:
+            return
+        if self.terminal.size != self._size:
+            self._size = self.terminal.size
+            return self.note_size()
+        if self.terminal.is_behind:
+            self._timer = self._loop.call_later(FRAME_S * 2, self._draw)
+            return
+        self._drawn_s = self._loop.time()
+        self._draw_now()
+
+    def _draw_now(self) -> None:
+        size = self._size = self.terminal.size
+        if self.overlay is not None:
+            return self.terminal.write_frame(self._painter.frame(self.overlay, self.theme, size))
+        committed = [self.theme.paint(row) for line in self._pending for row in wrap_code(line, size[0] - 1)]
+        self._pending.clear()
+        self.terminal.write_frame(self._live.frame(self._compose(size), committed, size))
+
+    # --- the other screen
+
+    def open(self, overlay: Overlay) -> None:
+        """Show it instead of the conversation, whose lines wait until it is closed."""
+        if self.overlay is None:
+            self.settle()
+            self.terminal.write(OPEN)
+            self._size_before = self.terminal.size
+        self.overlay, self._painter = overlay, OverlayPainter()
+        self.request()
+
+    def close_overlay(self) -> None:
+        if self.overlay is None:
+            return
+        self.overlay = None
+        self.terminal.write(CLOSE)
+        self._live.mark_cursor_shown()
+        if self.terminal.size != self._size_before:
+            self._live.mark_moved()
+        self.request()
+
+    # --- lending it
+
+    def lend(self) -> None:
+        """To another program, or to the shell: the region is gone, and the terminal as it was."""
+        self.close_overlay()
+        self.settle()
+        self.is_lent = True
+        self.terminal.write(self._live.erase(self._size[0]))
+        self.terminal.finish()
+        self.terminal.leave_raw_mode()
+
+    def take(self) -> None:
+        """Back again."""
+        self._live.forget()
+        self.terminal.enter_raw_mode()
+        self.is_lent = False
+        self._size = self.terminal.size
+        self.request()
+
+    def close(self) -> None:
+        """Take the region away and restore the terminal; lines that wait are written first."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.close_overlay()
+        if not self.is_lent:
+            size = self.terminal.size
+            committed = [self.theme.paint(row) for line in self._pending for row in wrap_code(line, size[0] - 1)]
+            self._pending.clear()
+            self.terminal.write(self._live.frame(Frame([]), committed, size) + self._live.erase(size[0]))
+        self.terminal.close()

@@ -1,0 +1,127 @@
+"""What is said in a conversation, as lines: a prompt, a thought, a notice, an error, the line under an answer. Calls are in
+`tui/call_cells.py`, questions in `tui/question.py`, answers in `tui/markdown.py`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.base.graphemes import width
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.tui.line import EMPTY, INDENT, Line, Span, line, visible
+from dragoman.tui.wrap import fit, wrap
+from dragoman.values.usage import Usage
+
+PROMPT_ROWS = 12
+"""A longer prompt is folded: its beginning is shown, and how much follows."""
+_SUBJECT_CHARS = 120
+RULE = "─"
+
+
+def prompt(text: str, columns: int, *, is_whole: bool = False) -> list[Line]:
+    """What the user said."""
+    rows: list[Line] = []
+    for number, each in enumerate(text.rstrip("\n").split("\n")):
+        rows += wrap(line(visible(each), "bold"), columns, (Span("  " if number else "› ", "prompt"),), INDENT)
+    if is_whole or len(rows) <= PROMPT_ROWS:
+        return rows
+    left = len(rows) - PROMPT_ROWS + 1
+    return [*rows[: PROMPT_ROWS - 1], fit(line(f"  {say('tui.more_lines', count=left)}", "dim"), columns)]
+
+
+def thinking(text: str, columns: int, most_rows: int = 3) -> list[Line]:
+    """A thought while it comes: its last rows."""
+    paragraphs = [part.strip() for part in text.split("\n") if part.strip()]
+    rows = [row for part in paragraphs[-most_rows:] for row in wrap(line(visible(part), "thinking"), columns, INDENT)][-most_rows:]
+    return [(Span("… ", "thinking"), *rows[0][1:]), *rows[1:]] if rows and rows[0][:1] == (Span("  "),) else rows
+
+
+def thought(text: str, seconds: float, columns: int) -> list[Line]:
+    """A thought that is over: how long it took and what it was about."""
+    subject = subject_of(text)
+    words = say("tui.thought", seconds=max(round(seconds), 1))
+    return [fit((Span(f"… {words}", "thinking"), Span(f" · {subject}" if subject else "", "thinking")), columns)]
+
+
+def thought_opened(text: str, columns: int) -> list[Line]:
+    rows = [wrap(line(visible(part), "thinking"), columns, INDENT) if part.strip() else [EMPTY] for part in text.strip("\n").split("\n")]
+    return [row for part in rows for row in part]
+
+
+def subject_of(text: str) -> str:
+    """The headline of a thought: its last line in bold, if it has one."""
+    headlines = [part.strip() for part in text.split("\n") if part.strip().startswith("**") and part.strip().endswith("**")]
+    return visible(one_line(headlines[-1].strip("*# "), _SUBJECT_CHARS)) if headlines else ""
+
+
+def notice(text: str, columns: int, style: str = "dim") -> list[Line]:
+    """Something the user should know."""
+    return wrap(line(visible(one_line(text)), style), columns, rest=INDENT)
+
+
+def error(text: str, columns: int) -> list[Line]:
+    """What went wrong, whole: its remedy is in it."""
+    first, *others = text.strip("\n").split("\n") or [""]
+    rows = wrap(line(visible(first), "bad"), columns, (Span("✗ ", "bad"),))
+    return [*rows, *(row for each in others for row in wrap(line(visible(each)), columns, INDENT))]
+
+
+def sources(citations: list[tuple[str, str]], columns: int) -> list[Line]:
+    """Where an answer comes from: titles and addresses."""
+    rows = [line(say("tui.sources"), "dim")] if citations else []
+    for number, (title, address) in enumerate(citations, 1):
+        shown = visible(one_line(title or address))
+        spans = (Span(shown, "link"), Span(f" ({visible(one_line(address))})" if title and address != title else "", "dim"))
+        rows += wrap(spans, columns, (Span(f"[{number}] ", "dim"),))
+    return rows
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """What a run took."""
+
+    seconds: float
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    requests: int = 0
+    changes: tuple[str, ...] = ()
+    """Files it changed: `calc.py +2 −0`."""
+    can_undo: bool = False
+
+
+def ended(run: Ended, columns: int) -> Line:
+    """The line under an answer: time, tokens, cost, files. What does not fit is left out."""
+    usage = run.usage
+    parts = [say("tui.took", seconds=f"{run.seconds:.0f}" if run.seconds >= 10 else f"{run.seconds:.1f}")]
+    if run.requests > 1:
+        parts.append(say("tui.requests", count=run.requests))
+    if not usage.is_unknown and usage.total_tokens:
+        percent = 100 * usage.cache_read_tokens // max(usage.input_tokens, 1)
+        cached = say("tui.cached", percent=percent) if percent else ""
+        parts += [say("tui.tokens_in", tokens=f"{usage.input_tokens:,}") + cached, say("tui.tokens_out", tokens=f"{usage.output_tokens:,}")]
+    if run.cost_usd is not None:
+        parts.append(dollars(run.cost_usd))
+    parts += [visible(one_line(each, 80)) for each in run.changes]
+    if run.can_undo:
+        parts.append("/undo · /diff" if len(run.changes) else "/undo")
+    text = f"{RULE} {parts[0]}"
+    for part in parts[1:]:
+        if width(f"{text} · {part} {RULE}") <= columns:
+            text = f"{text} · {part}"
+    return fit(line(f"{text} {RULE * 2}", "dim"), columns)
+
+
+def dollars(cost: float) -> str:
+    """`$0.0072`, `$0.41`, `$12.30`: two figures that say something."""
+    if cost <= 0 or cost >= 0.1:
+        return f"${max(cost, 0):,.2f}"
+    return f"${cost:.4f}" if cost >= 0.0001 else "<$0.0001"
+
+
+def short_count(tokens: int) -> str:
+    """`812`, `4.1k`, `18k`, `1M`."""
+    if tokens < 1_000:
+        return str(tokens)
+    if tokens < 999_500:
+        return f"{tokens / 1000:.1f}k" if tokens < 9_950 else f"{tokens / 1000:.0f}k"
+    millions = f"{tokens / 1_000_000:.1f}"
+    return f"{millions.removesuffix('.0')}M"

@@ -1,0 +1,199 @@
+"""What may stand where the caret is: commands after a `/` that begins the text, files after an `@`. Pure but for the index of files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from dragoman.tools.ripgrep import find_ripgrep
+from dragoman.tools.workspace import ToolRefusal
+from dragoman.tui.composer import Composer
+from dragoman.tui.line import Line, Span, visible
+from dragoman.tui.wrap import fit
+
+MOST_FILES = 500_000
+MOST_SHOWN = 50
+SEARCH_S = 0.03
+"""How long loose matches are looked for, once the close ones are found."""
+_MOST_RANKED = 4_000
+AGE_S = 30.0
+"""After this time the files are listed again when somebody asks."""
+
+
+class Suggestion(NamedTuple):
+    """`text` takes the place of the word."""
+
+    text: str
+    detail: str = ""
+
+
+class Menu:
+    """The suggestions for a word of the text, one of them chosen."""
+
+    def __init__(self, start: int, suggestions: Sequence[Suggestion]) -> None:
+        self._start = start
+        self.suggestions = suggestions
+        self.chosen = 0
+
+    def move(self, by: int) -> None:
+        self.chosen = (self.chosen + by) % len(self.suggestions)
+
+    def take(self, composer: Composer) -> None:
+        """The chosen one in place of the word, with a blank behind it, but for a folder, where one writes on."""
+        text = self.suggestions[self.chosen].text
+        composer.replace(self._start, composer.caret, text if text.endswith("/") else f"{text} ")
+
+    def lines(self, columns: int, most: int) -> list[Line]:
+        first = max(min(self.chosen - most // 2, len(self.suggestions) - most), 0)
+        shown = self.suggestions[first : first + most]
+        width = min(max((len(each.text) for each in shown), default=0) + 2, max(columns // 2, 20))
+        rows: list[Line] = []
+        for number, each in enumerate(shown, first):
+            style = "selected" if number == self.chosen else ""
+            mark = "› " if number == self.chosen else "  "
+            text = visible(each.text)
+            gap = " " * max(width - len(text), 2)
+            rows.append(fit((Span(mark, "accent"), Span(text, style), Span(gap + each.detail if each.detail else "", "dim")), columns))
+        return rows
+
+
+def menu_for(composer: Composer, commands: Mapping[str, str], files: FileIndex) -> Menu | None:
+    """The menu for where the caret is; None where there is nothing to suggest."""
+    start, word = composer.word_before_caret()
+    if start == 0 and word.startswith("/") and "\n" not in composer.text:
+        return _menu(start, [Suggestion(name, help) for name, help in matching_commands(commands, word)])
+    at = word.rfind("@")
+    if at >= 0 and (at == 0 or not word[at - 1].isalnum()):
+        return _menu(start + at, [Suggestion(f"@{path}") for path in files.find(word[at + 1 :])])
+    return None
+
+
+def _menu(start: int, suggestions: Sequence[Suggestion]) -> Menu | None:
+    return Menu(start, suggestions) if suggestions else None
+
+
+def matching_commands(commands: Mapping[str, str], word: str) -> Iterable[tuple[str, str]]:
+    """Those that begin so, then those that hold it."""
+    wanted = word[1:].casefold()
+    begin = [(name, help) for name, help in commands.items() if name[1:].startswith(wanted)]
+    inside = [(name, help) for name, help in commands.items() if wanted in name[1:] and not name[1:].startswith(wanted)]
+    return [*begin, *inside]
+
+
+class FileIndex:
+    """The files of the workspace, as git would list them. They are listed in the background; until then nothing is found."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._paths: list[str] = []
+        self._folded: list[str] = []
+        self._names: list[str] = []
+        self._listed_s = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self.on_listed = lambda: None
+
+    @property
+    def is_listed(self) -> bool:
+        return bool(self._listed_s)
+
+    def want(self) -> None:
+        """List the files if that was never done, or long ago."""
+        if (self._task is None or self._task.done()) and (not self._listed_s or time.monotonic() - self._listed_s > AGE_S):
+            self._task = asyncio.get_running_loop().create_task(self._list())
+
+    def find(self, wanted: str) -> list[str]:
+        """Paths that match, the best first: the name begins so, holds it, the path holds it, the letters come in this order."""
+        word = wanted.casefold()
+        if not word:
+            return (
+                sorted(self._paths, key=lambda path: (path.count("/"), path))[:MOST_SHOWN]
+                if len(self._paths) < 20_000
+                else self._paths[:MOST_SHOWN]
+            )
+        hits = [number for number, name in enumerate(self._names) if name.startswith(word)]
+        if len(hits) < MOST_SHOWN:
+            hits = [number for number, path in enumerate(self._folded) if word in path]
+        if len(hits) < MOST_SHOWN:
+            hits += self._loose(word, set(hits))
+        del hits[_MOST_RANKED:]
+        return [self._paths[number] for number in sorted(hits, key=lambda number: _rank(self._folded[number], word))[:MOST_SHOWN]]
+
+    def _loose(self, word: str, found: set[int]) -> list[int]:
+        until = time.monotonic() + SEARCH_S
+        hits: list[int] = []
+        for number, path in enumerate(self._folded):
+            if number % 1_000 == 0 and time.monotonic() > until:
+                break
+            if number not in found and _holds_letters(path, word):
+                hits.append(number)
+                if len(hits) >= MOST_SHOWN * 4:
+                    break
+        return hits
+
+    def set_paths(self, paths: Sequence[str]) -> None:
+        self._paths = list(paths[:MOST_FILES])
+        self._folded = [path.casefold() for path in self._paths]
+        self._names = [path.rstrip("/").rpartition("/")[2] for path in self._folded]
+        self._listed_s = time.monotonic()
+
+    async def _list(self) -> None:
+        try:
+            paths = await self._ask_ripgrep(find_ripgrep(self._root))
+        except ToolRefusal:  # it is not installed
+            paths = None
+        if paths is None:
+            paths = await asyncio.to_thread(_walk, self._root)
+        paths.sort()
+        self.set_paths([*_folders(paths), *paths])
+        self.on_listed()
+
+    async def _ask_ripgrep(self, program: str) -> list[str] | None:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program, "--files", "--hidden", "--glob", "!.git", "--null", "--no-messages",
+                cwd=self._root, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+        except OSError:
+            return None
+        out, _ = await process.communicate()
+        return [os.fsdecode(path) for path in out.split(b"\0") if path]
+
+
+def _folders(paths: Iterable[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found[folder] = None
+            folder = folder.rpartition("/")[0]
+    return sorted(f"{folder}/" for folder in found)
+
+
+def _walk(root: str) -> list[str]:
+    """Without ripgrep: everything but hidden folders."""
+    found: list[str] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in ("node_modules", "__pycache__")]
+        inside = os.path.relpath(folder, root)
+        found += [name if inside == "." else f"{inside}/{name}" for name in files]
+        if len(found) > MOST_FILES:
+            break
+    return found
+
+
+def _holds_letters(path: str, word: str) -> bool:
+    at = 0
+    for char in word:
+        at = path.find(char, at) + 1
+        if not at:
+            return False
+    return True
+
+
+def _rank(path: str, word: str) -> tuple[int, int, str]:
+    name = path.rstrip("/").rpartition("/")[2]
+    kind = 0 if name == word else 1 if name.startswith(word) else 2 if word in name else 3 if word in path else 4
+    return kind, len(path), path

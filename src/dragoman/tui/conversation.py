@@ -1,0 +1,381 @@
+"""The conversation with a live region: keys and events in, frames out. One loop runs from the greeting to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from dragoman.app.connecting import connect_model
+from dragoman.app.console import Messages
+from dragoman.app.opening import close_agent, end_tasks, new_loop, open_agent, tidy_sessions
+from dragoman.app.setup import Setup
+from dragoman.base.words import say
+from dragoman.cli.approval import Intend, Questions
+from dragoman.cli.commands import begins_with_path
+from dragoman.loop.run import Run
+from dragoman.policy.approvals import Ruling
+from dragoman.sessions.store import FileStore
+from dragoman.tui import cells
+from dragoman.tui.acting import KeyActions
+from dragoman.tui.approving import LiveApproval
+from dragoman.tui.asking import LiveDialog, Printer
+from dragoman.tui.bindings import bind_keys
+from dragoman.tui.calls import Folded
+from dragoman.tui.canvas import Canvas
+from dragoman.tui.commands import LiveCommands
+from dragoman.tui.completion import FileIndex
+from dragoman.tui.diff import find_diff
+from dragoman.tui.facts import StatusFacts
+from dragoman.tui.first import FirstFrame, hand_over
+from dragoman.tui.greeting import SpentSoFar, greet
+from dragoman.tui.history import PromptHistory
+from dragoman.tui.layout import lay_out, most_rows
+from dragoman.tui.line import EMPTY, Line, Span, line
+from dragoman.tui.listening import Listening
+from dragoman.tui.live import Frame
+from dragoman.tui.notice import LONG_S, notice_bytes
+from dragoman.tui.overlay import Viewer
+from dragoman.tui.prompt import PromptInput
+from dragoman.tui.report import RunView
+from dragoman.tui.status import status_line
+from dragoman.tui.theme import choose_theme
+from dragoman.tui.turns import Turns
+from dragoman.tui.wrap import fit
+from dragoman.values.contracts import Intent, Tool
+from dragoman.values.errors import DragomanError
+from dragoman.values.messages import ToolCall
+from dragoman.values.usage import Usage
+
+_ANY_TIME = frozenset(("/help", "/usage", "/tools", "/approval", "/approvals", "/directory", "/quit", "/exit"))
+"""Commands that work while a run is under way; the others wait for its end."""
+_LISTS = frozenset(("/model", "/resume", "/rewind", "/context", "/diff"))
+"""Commands that open a list: of them nothing stays on the screen."""
+
+
+class LiveConversation:
+    """One agent, one terminal. `run` returns the exit code once the user has left. Implements cli.commands.Talk."""
+
+    def __init__(self, setup: Setup, first: FirstFrame, *, is_to_pick: bool = False) -> None:
+        self.setup = setup
+        self.runs = 0
+        self.may_retry = False
+        self.spent = SpentSoFar()
+        self._facts = StatusFacts()
+        self._first = first
+        self._is_to_pick = is_to_pick
+        """Whether the user picks a session first."""
+        self.canvas = Canvas(first, self._compose)
+        if setup.config.color != "never":
+            self.canvas.theme = choose_theme(os.environ, setup.config.ui.theme)
+        self.screen = Printer(self.canvas)
+        self._view = RunView(self.canvas.commit, lambda: self.canvas.columns)
+        self._view.on_steered = self._show_prompt
+        self._view.attempts = setup.config.retry.attempts
+        self.store = FileStore(setup.places.sessions)
+        files = FileIndex(setup.workspace)
+        files.on_listed = self._refresh_menu
+        history = PromptHistory(setup.places.prompt_history if setup.config.sessions.keep else "")
+        self._prompt = PromptInput(first.composer, history, files, self._command_help)
+        table, self._unknown_actions = bind_keys(setup.config.ui.keys)
+        self._dialog = LiveDialog(
+            self.canvas,
+            edit=self.edit,
+            stop=lambda: self._turns.stop(),
+            is_writing=lambda: not self._prompt.composer.is_empty,
+            on_asked=lambda: self._notify(say("conversation.asks")),
+        )
+        self._questions = Questions(
+            self._dialog,
+            self._view,
+            lambda name: self.agent.tools.get(name),
+            lambda tool, args: self.agent.approvals.intend(tool, args),
+            self._approval,
+        )
+        self.loop = new_loop()
+        self._turns = Turns(self.loop, self.canvas, self._view, self._count, self._go_on)
+        self._notices: tuple[str, ...] = ()
+        self.loop.run_until_complete(self._open_agent(setup))
+        self._keys = KeyActions(self, self._prompt, self._dialog, self._turns, lambda: self._listening, table)
+        self._listening = Listening(self.loop, first.reader, self._keys.press, self.canvas, self.leave)
+        self._left: asyncio.Future[int] | None = None
+
+    @property
+    def model(self) -> str:
+        return f"{self.agent.provider.name}/{self.agent.model}"
+
+    @property
+    def usage(self) -> Usage:
+        return self.spent.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self.spent.cost_usd
+
+    @property
+    def cost_is_whole(self) -> bool:
+        return self.spent.is_whole
+
+    @property
+    def last_answer(self) -> str:
+        return self._view.last_answer
+
+    def write_prompt(self, text: str) -> None:
+        """Into the composer, to be edited and sent."""
+        self._prompt.composer.set(text)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._turns.is_busy
+
+    async def _open_agent(self, setup: Setup) -> None:
+        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user)
+        self.agent, self._notices = opened.agent, opened.notices
+        self.agent.approvals.on_ruling = self._take_ruling
+        self.setup = setup
+
+    # --- from beginning to end
+
+    def run(self) -> int:
+        hand_over()
+        try:
+            return self.loop.run_until_complete(self._talk())
+        finally:
+            self._close()
+
+    async def _talk(self) -> int:
+        self._left = self.loop.create_future()
+        self.canvas.attach(self.loop)
+        self._listening.start()
+        self._greet()
+        if self._is_to_pick:
+            self.run_command("/resume")
+        if self.setup.options.question:
+            self._submit(self.setup.options.question)
+        for event in self._first.waiting:
+            self._keys.press(event)
+        self._refresh_menu()
+        try:
+            return await self._left
+        finally:
+            self._listening.stop()
+            await self._turns.end()
+
+    def _greet(self) -> None:
+        self.runs, self.spent = greet(self, self._notices)
+        self._facts.look(self.agent)
+        for action in self._unknown_actions:
+            self.screen.message(say("conversation.unknown_action", action=action), "yellow")
+
+    def _close(self) -> None:
+        try:
+            session_id = self.agent.session_id
+            if not self.canvas.terminal.gone and session_id in self.store.ids():
+                self.screen.message(say("come_back", id=self.store.short_id(session_id)), "dim")
+        finally:
+            self.canvas.close()  # whatever goes wrong, the terminal is as it was
+        loop = self.loop
+        loop.run_until_complete(close_agent(self.agent))
+        end_tasks(loop)
+        loop.close()
+        for notice in tidy_sessions(self.setup):
+            Messages().line(say("notice", text=notice))
+
+    def leave(self, code: int) -> None:
+        if self._left is not None and not self._left.done():
+            self._left.set_result(code)
+
+    # --- the frame
+
+    def _compose(self, size: tuple[int, int]) -> Frame:
+        columns = size[0] - 1
+        asking = self._dialog.is_open
+        above = [*self._dialog.lines()] if asking else self._turns.live_lines(columns, most_rows(size[1]) - 2 - len(self._turns.waiting))
+        above += [fit((Span("⏎ ", "accent"), Span(" ".join(text.split()), "dim")), columns) for text in self._turns.waiting]
+        answering = self._dialog.composer
+        is_hidden = asking and answering is None and self._dialog.takes_keys
+        return lay_out(
+            None if is_hidden else answering or self._prompt.composer,
+            self.canvas.theme,
+            size,
+            above=above,
+            menu=[] if asking else self._prompt.menu_lines(columns, most_rows(size[1]) - 2),
+            status=self._status(columns),
+            placeholder="" if answering else say("conversation.placeholder_running" if self.is_busy else "conversation.placeholder"),
+        )
+
+    def _status(self, columns: int) -> Line:
+        if self._keys.hint:
+            return line(self._keys.hint, "warn")
+        return status_line(self._facts.now(self), columns)
+
+    # --- what is written
+
+    def open_folded(self) -> None:
+        """What is folded, the last first; before it, a paste in the composer."""
+        pastes = [
+            Folded(say("conversation.paste_title", number=number), text) for number, text in enumerate(self._prompt.composer.pastes, 1)
+        ]
+        texts = [*self._view.calls.folded, *pastes]
+        if texts:
+            self.canvas.open(Viewer(texts))
+        else:
+            self._keys.hint = say("conversation.nothing_folded")
+
+    def show_diffs(self) -> None:
+        """What edits of this conversation changed, the last first."""
+        texts = [each for each in self._view.calls.folded if each.call is not None and find_diff(each.call.display) is not None]
+        if texts:
+            self.canvas.open(Viewer(texts))
+        else:
+            self._keys.hint = say("conversation.nothing_changed")
+
+    def _refresh_menu(self) -> None:
+        self._prompt.refresh()
+        self.canvas.request()
+
+    def _command_help(self) -> Mapping[str, str]:
+        return {name: say(f"conversation.help_{name[1:]}") for name in LiveCommands(self).names if name != "/exit"}
+
+    # --- what is sent
+
+    def send(self, *, queued: bool) -> None:
+        if not self._prompt.composer.whole_text().strip():
+            return
+        text = self._prompt.take().rstrip()
+        if not self.is_busy:
+            return self._submit(text)
+        is_command = text.startswith(("/", "!")) and not text.startswith("//") and not begins_with_path(text)
+        if is_command and text.split(maxsplit=1)[0] in _ANY_TIME:
+            self.run_command(text)
+        elif queued or is_command or not self._turns.can_steer:
+            self._turns.queue(text)
+        else:
+            self._turns.steer(text.removeprefix("/") if text.startswith("//") else text)
+
+    def _submit(self, text: str) -> None:
+        if text.startswith("!") and text[1:].strip():
+            self._show_prompt(text)
+            self._turns.run_own(text[1:].strip(), self.setup.workspace)
+        elif text.startswith("//"):
+            self.ask(text[1:])
+        elif not text.startswith("/") or not self.run_command(text):
+            self.ask(text)
+
+    def run_command(self, text: str) -> bool:
+        """False if it is no command but begins with a path."""
+        commands = LiveCommands(self)
+        if not commands.knows(text) and begins_with_path(text):
+            return False
+        is_list = text.strip() in _LISTS
+        if not is_list:
+            self._show_prompt(text)
+        commands.run(text)
+        if not is_list:
+            self.canvas.commit([EMPTY])
+        return True
+
+    def _show_prompt(self, text: str) -> None:
+        self.canvas.commit(cells.prompt(text, self.canvas.columns))
+
+    # --- the model's turn
+
+    def ask(self, prompt: str | None) -> None:
+        """Begin a run. Without a prompt: retry from where the last one failed."""
+        if prompt is not None:
+            self._show_prompt(prompt)
+            self.canvas.commit([EMPTY])
+        self._turns.ask(self.agent, prompt)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._turns.start(work)
+
+    def _go_on(self, was_stopped: bool, waiting: list[str]) -> None:
+        """What waited is next. After a stop or a failure it comes back into the composer."""
+        if self._left is None or self._left.done():
+            return
+        composer = self._prompt.composer
+        if was_stopped or self.may_retry:
+            composer.set("\n".join([*waiting, *([] if composer.is_empty else [composer.whole_text()])]))
+            return
+        for text in waiting:
+            if self.is_busy:
+                self._turns.queue(text)
+            else:
+                self._submit(text)
+
+    def _count(self, run: Run) -> None:
+        result = run.result
+        self._view.end(result)
+        self.runs += 1
+        self.may_retry = result.exit_code != 0
+        self.spent = self.spent.plus(result)
+        self._facts.look(self.agent)
+        if result.duration_ms > LONG_S * 1000:
+            self._notify(say("conversation.done"))
+
+    def _take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
+        """Implements approvals.OnRuling."""
+        if ruling == "not_saved":
+            self.screen.message(say("grant_not_saved", reason=reason), "yellow")
+
+    def _approval(self, tool: Tool | None, call: ToolCall, intent: Intent, intend: Intend) -> LiveApproval:
+        def view(title: str, text: str) -> None:
+            self.canvas.open(Viewer([Folded(title, text)]))
+
+        note = self._view.calls.note_answer
+        return LiveApproval(self._dialog, tool, call, intent, intend, note=note, view=view, workspace=self.setup.workspace)
+
+    def _notify(self, text: str) -> None:
+        if written := notice_bytes(os.environ, self.setup.config.ui.notify, text):
+            self.canvas.terminal.write(written)
+
+    # --- other programs, other sessions
+
+    async def edit(self, text: str, name: str) -> str | None:
+        from dragoman.cli.editor import edit
+
+        with self._listening.lend():
+            return await edit(text, name, 1)
+
+    def edit_prompt(self) -> None:
+        """What is written, in the user's editor; also while a run works."""
+        self._editing = self.loop.create_task(self._edit_prompt())
+
+    async def _edit_prompt(self) -> None:
+        from dragoman.cli.editor import EditorFailed
+
+        composer = self._prompt.composer
+        try:
+            edited = await self.edit(composer.whole_text(), "prompt.md")
+        except EditorFailed as error:
+            self.screen.message(str(error), "red")
+            return
+        if edited is not None:
+            composer.pastes.clear()
+            composer.set(edited, fold=False)
+
+    async def open_session(self, setup: Setup) -> None:
+        """Go on with another session, or a new one. Raises DragomanError, and then this one goes on."""
+        before = self.agent
+        await self._open_agent(setup)
+        await close_agent(before)
+        self.may_retry = False
+        self._greet()
+
+    def change_model(self, name: str) -> None:
+        from dragoman.app.first_use import needs_weights
+
+        before = self.agent.provider
+        try:
+            if needs_weights(self.setup, name):
+                self.screen.message(say("conversation.pull_first", name=name), "yellow")
+                return
+            self.agent.change_model(connect_model(self.setup, self.agent.blobs, name))
+        except DragomanError as error:
+            self.screen.message(say("run_failed", message=error), "red")
+            return
+        self._facts.look(self.agent)
+        self.loop.create_task(before.aclose())
+        self.screen.message(say("model_is_now", model=self.model))

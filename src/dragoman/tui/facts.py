@@ -1,0 +1,63 @@
+"""The facts of the status line. Those that cost something to know are looked at when they may have changed, not for every frame."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from dragoman.base.places import shorten_home
+from dragoman.tui.status import Facts
+
+if TYPE_CHECKING:
+    from dragoman.context.plan import Plan
+    from dragoman.loop.agent import Agent
+    from dragoman.tui.talk import LiveTalk
+
+_HEAD_BYTES = 200
+
+
+class StatusFacts:
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._window = 0
+        self._branch: tuple[str, float] = ("", 0.0)
+
+    def look(self, agent: Agent) -> None:
+        """What the next request holds: a plan of an empty conversation is not made, so that the first frame does not wait for it."""
+        self._window = agent.provider.profile(agent.model).prompt_window
+        self._plan = agent.plan() if any(message.role == "assistant" for message in agent.history.view.messages) else None
+
+    def now(self, talk: LiveTalk) -> Facts:
+        plan = self._plan
+        workspace = talk.setup.workspace
+        return Facts(
+            mode=talk.agent.approvals.mode,
+            model=talk.model,
+            used_tokens=plan.tokens if plan else 0,
+            window_tokens=self._window,
+            cost_usd=talk.cost_usd,
+            next_usd=plan.costs.next_input_usd if plan else None,
+            cache="" if plan is None or not plan.cache.last_ms else "warm" if plan.cache.warm else "cold",
+            folder=shorten_home(workspace),
+            branch=self._branch_of(workspace),
+            is_running=talk.is_busy,
+        )
+
+    def _branch_of(self, folder: str) -> str:
+        """The branch that is checked out, read from git's own file at most every other second."""
+        name, read_s = self._branch
+        now = time.monotonic()
+        if not read_s or now - read_s > 2:
+            name = _read_branch(folder)
+            self._branch = (name, now)
+        return name
+
+
+def _read_branch(folder: str) -> str:
+    try:
+        with open(os.path.join(folder, ".git", "HEAD"), encoding="utf-8", errors="replace") as file:
+            head = file.read(_HEAD_BYTES).strip()
+    except OSError:
+        return ""
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:8]

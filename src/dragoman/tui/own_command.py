@@ -1,0 +1,86 @@
+"""`!command`: a command of the user's own, run here. Its output is shown, and the model reads it with the next prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from dragoman.base.text import strip_controls
+from dragoman.base.words import say
+from dragoman.tui.line import Line, Span, line, visible
+from dragoman.tui.wrap import fit, spread, wrap_code
+
+SHOWN_LINES = 20
+_TAIL_LINES = 3
+_MODEL_CHARS = 20_000
+_MOST_CHARS = 2_000_000
+
+# Sent to the model: in English, whatever the program's language.
+FOR_MODEL = "I ran this command myself:\n{fence}\n$ {command}\n{output}\n{fence}"
+
+
+class OwnCommand:
+    """One command while it runs, and what became of it."""
+
+    def __init__(self, command: str, folder: str, on_output: Callable[[], None]) -> None:
+        self.command = command
+        self._folder = folder
+        self._on_output = on_output
+        self._process: asyncio.subprocess.Process | None = None
+        self._began_s = time.monotonic()
+        self.output = ""
+        self.code: int | None = None
+
+    async def run(self) -> None:
+        """Until it ends or is stopped. It reads nothing from the terminal."""
+        try:
+            process = self._process = await asyncio.create_subprocess_shell(
+                self.command, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self.output, self.code = f"{error.strerror or error}", 127
+            return
+        pieces = process.stdout
+        while pieces is not None and (data := await pieces.read(1 << 16)):
+            self.output = (self.output + strip_controls(data.decode("utf-8", "replace").replace("\r\n", "\n")))[-_MOST_CHARS:]
+            self._on_output()
+        self.code = await process.wait()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+
+    # --- lines
+
+    def live_lines(self, columns: int) -> list[Line]:
+        seconds = say("conversation.seconds", seconds=int(time.monotonic() - self._began_s))
+        rows = [spread((Span("! ", "accent"), Span(visible(self.command))), line(seconds, "dim"), columns)]
+        tail = [each for each in self.output.rstrip("\n").split("\n") if each.strip()][-_TAIL_LINES:]
+        return [*rows, *(fit(line(f"  {visible(each)}", "dim"), columns) for each in tail)]
+
+    def lines(self, columns: int) -> list[Line]:
+        """When it is over: the end of its output."""
+        lines = self.output.rstrip("\n").split("\n") if self.output.strip() else []
+        rows: list[Line] = []
+        if len(lines) > SHOWN_LINES:
+            rows.append(line("  " + say("conversation.folded", count=len(lines) - SHOWN_LINES), "dim"))
+        for each in lines[-SHOWN_LINES:]:
+            rows += wrap_code(line(visible(each)), columns, (Span("  "),))
+        if self.code:
+            rows.append(line("  " + say("conversation.exit_code", code=self.code), "warn"))
+        return rows
+
+    def for_model(self) -> str:
+        output = self.output.strip("\n")
+        if len(output) > _MODEL_CHARS:
+            output = f"…{output[-_MODEL_CHARS:]}"
+        fence = "```"
+        while fence in output or fence in self.command:
+            fence += "`"
+        return FOR_MODEL.format(fence=fence, command=self.command, output=output or "(no output)")

@@ -1,0 +1,130 @@
+"""A list to pick from: what is typed filters it, Enter takes, other keys do what its foot says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from dragoman.base.graphemes import width
+from dragoman.base.words import say
+from dragoman.tui.composer import Composer
+from dragoman.tui.keys import Key, Paste
+from dragoman.tui.line import EMPTY, Line, Span, line, visible
+from dragoman.tui.wrap import fit, spread
+
+_GAP = "  "
+
+
+class PickerItem(NamedTuple):
+    """One row: what it is, and its cells. One of them gives way where there is too little room."""
+
+    key: str
+    cells: tuple[str, ...]
+    found_by: str = ""
+    """More words that find it."""
+    note: str = ""
+    """Shown under the list while it is chosen."""
+
+
+class Picker:
+    """`on_pick` gets the key of what was taken; `actions`: what other keys do with it. Both close the list, unless they return True."""
+
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[PickerItem],
+        on_pick: Callable[[str], object],
+        *,
+        keys: str = "",
+        actions: Mapping[str, Callable[[str], object]] | None = None,
+        empty: str = "",
+        yielding: int = 0,
+    ) -> None:
+        """`yielding`: the column that is cut where all of them do not fit."""
+        self._title = title
+        self._on_pick = on_pick
+        self._keys = keys or say("conversation.picker_keys")
+        self._actions = actions or {}
+        self._empty = empty
+        self._yielding = yielding
+        self._filter = Composer()
+        self._chosen = 0
+        self._page = 1
+        self.set_choices(choices)
+
+    def set_choices(self, choices: Sequence[PickerItem]) -> None:
+        self._choices = choices
+        self._words = [" ".join((*each.cells, each.found_by)).casefold() for each in choices]
+        self._find()
+
+    def _find(self) -> None:
+        words = self._filter.text.casefold().split()
+        self._found = [each for each, text in zip(self._choices, self._words, strict=True) if all(word in text for word in words)]
+        self._chosen = max(min(self._chosen, len(self._found) - 1), 0)
+
+    # --- rows
+
+    def rows(self, columns: int, rows: int) -> Sequence[Line]:
+        count = say("conversation.picker_count", count=len(self._found), all=len(self._choices))
+        head = [spread(line(self._title, "title"), line(count, "dim"), columns)]
+        head.append((Span("/ ", "accent"), Span(visible(self._filter.text)), Span(" ", "caret")))
+        note = self._found[self._chosen].note if self._found else ""
+        self._page = max(rows - len(head) - 3 - bool(note), 1)
+        top = max(min(self._chosen - self._page // 2, len(self._found) - self._page), 0)
+        shown = self._found[top : top + self._page]
+        body = self._table(shown, top, columns) or [line(self._empty or say("conversation.picker_nothing"), "dim")]
+        foot = [*([line(visible(note), "dim")] if note else []), line(self._keys, "dim")]
+        return [*head, EMPTY, *body, *([EMPTY] * (self._page - len(body))), *foot]
+
+    def _table(self, shown: Sequence[PickerItem], top: int, columns: int) -> list[Line]:
+        if not shown:
+            return []
+        texts = [[visible(cell) for cell in each.cells] for each in shown]
+        count = max(map(len, texts))
+        widths = [max((width(row[at]) for row in texts if at < len(row)), default=0) for at in range(count)]
+        room = columns - 2 - len(_GAP) * (count - 1) - sum(widths)
+        if room < 0:
+            at = min(self._yielding, count - 1)
+            widths[at] = max(widths[at] + room, 12)
+        rows: list[Line] = []
+        for number, row in enumerate(texts, top):
+            is_chosen = number == self._chosen
+            spans = [Span("› " if is_chosen else "  ", "accent")]
+            for at, cell in enumerate(row):
+                text = "".join(span.text for span in fit(line(cell), widths[at]))
+                style = "selected" if is_chosen else "" if at == 0 else "dim"
+                gap = " " * (widths[at] - width(text)) + _GAP if at < len(row) - 1 else ""
+                spans.append(Span(text + gap, style))
+            rows.append(tuple(spans))
+        return rows
+
+    # --- keys
+
+    def press(self, event: Key | Paste) -> bool:
+        if isinstance(event, Paste):
+            self._filter.insert(" ".join(event.text.split()))
+            self._find()
+            return True
+        chosen = self._found[self._chosen].key if self._found else ""
+        match event.name:
+            case "esc" | "ctrl-c":
+                return False
+            case "up" | "ctrl-p":
+                self._chosen = max(self._chosen - 1, 0)
+            case "down" | "ctrl-n":
+                self._chosen = min(self._chosen + 1, max(len(self._found) - 1, 0))
+            case "pageup":
+                self._chosen = max(self._chosen - self._page, 0)
+            case "pagedown":
+                self._chosen = min(self._chosen + self._page, max(len(self._found) - 1, 0))
+            case "enter":
+                return bool(self._on_pick(chosen)) if chosen else True
+            case name if name in self._actions:
+                return bool(self._actions[name](chosen)) if chosen else True
+            case name:
+                before = self._filter.text
+                self._filter.press(name, event.text)
+                if self._filter.text != before:
+                    self._chosen = 0
+                    self._find()
+        return True

@@ -1,0 +1,181 @@
+"""A question before a call runs: what it would do, in words that name it, and the keys that answer. Enter alone answers nothing.
+
+Two parts: what it is about (`subject`), and the question with its keys (`choices`), which stays on the screen as long as it is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from dragoman.base.text import one_line
+from dragoman.base.visible import escape_hidden
+from dragoman.base.words import say
+from dragoman.tui import diff
+from dragoman.tui.highlight import highlight
+from dragoman.tui.line import INDENT, Line, Span, columns_of, line, visible
+from dragoman.tui.wrap import CODE_MARK, fit, wrap, wrap_code
+from dragoman.values.contracts import Intent
+from dragoman.values.messages import ToolCall
+
+Kind = Literal["edit", "command", "other"]
+BETWEEN = 3
+"""Blanks between two choices."""
+_TITLE_CHARS = 200
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A call that waits for an answer."""
+
+    call: ToolCall
+    intent: Intent
+    kind: Kind = "other"
+    number: int = 1
+    """Which of the questions of this answer it is,"""
+    count: int = 1
+    """and how many there are."""
+    harm: str = ""
+    """What it may do that cannot be undone, in words."""
+    may_always: bool = True
+    """Whether `always` is offered."""
+    can_take_all: bool = False
+    """Whether one key can answer for all edits of this answer,"""
+    can_open: bool = False
+    """and one open the whole file: as far as the screen that asks can do it."""
+
+
+class KeyChoice(NamedTuple):
+    key: str
+    words: str
+
+
+def kind_of(name: str, tool_kind: str) -> Kind:
+    """By the kind that the tool declares."""
+    return "edit" if tool_kind == "edit" else "command" if tool_kind == "execute" or name == "run_shell" else "other"
+
+
+def offered(question: Question) -> list[KeyChoice]:
+    """The answers, in the order in which they are shown."""
+    always = question.may_always and not question.intent.guarded
+    choices = [KeyChoice("y", say("tui.choice_yes"))]
+    if question.can_take_all and question.count > 1:
+        choices.append(KeyChoice("Y", say("tui.choice_yes_all", count=question.count)))
+    if always:
+        covers = _covers(question)
+        choices += [KeyChoice("a", say("tui.choice_session", what=covers)), KeyChoice("s", say("tui.choice_folder", what=covers))]
+        if question.intent.prefix:
+            begins = say("tui.covers_beginning", prefix=visible(escape_hidden(question.intent.prefix, one_line=True)))
+            choices += [KeyChoice("b", say("tui.choice_session", what=begins)), KeyChoice("f", say("tui.choice_folder", what=begins))]
+    choices += [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason")), KeyChoice("e", say("tui.choice_edit"))]
+    if question.can_open:
+        choices.append(KeyChoice("v", say("tui.choice_whole")))
+    return [*choices, KeyChoice("esc", say("tui.choice_stop"))]
+
+
+def subject(question: Question, columns: int, most_rows: int = 0) -> list[Line]:
+    """What is asked about: the whole command, or the diff. `most_rows`: of a long diff no more than these."""
+    intent = question.intent
+    changes = _changes(question)
+    if changes is not None:
+        rows = [*_heading(question, changes.name, changes.size, columns), *diff.lay_out(changes, columns, most_rows)]
+    else:
+        rows = [*_heading(question, _object(question), "", columns), *_preview(question, columns)]
+    if question.harm:
+        rows += wrap(line(visible(one_line(question.harm)), "warn"), columns, (Span("  └ ", "warn"),))
+    if intent.why:
+        rows += wrap(line(visible(one_line(say("tui.asked_because", why=intent.why))), "warn"), columns, INDENT)
+    if intent.guarded:
+        rows += wrap(line(say(f"guarded_{intent.guarded}"), "warn"), columns, INDENT)
+    if intent.problem:
+        rows += wrap(line(visible(one_line(say("tui.will_fail", problem=intent.problem))), "bad"), columns, INDENT)
+    return rows
+
+
+def choices(question: Question, columns: int) -> list[Line]:
+    """The question in words, and its keys in as few rows as they take."""
+    rows = wrap(line(_words(question), "question"), columns)
+    offers = offered(question)
+    all_of_them = lay_out_choices(offers, columns)
+    if len(all_of_them) > 1:  # what says yes stands above what says no
+        at = next(number for number, choice in enumerate(offers) if choice.key == "n")
+        all_of_them = [*lay_out_choices(offers[:at], columns), *lay_out_choices(offers[at:], columns)]
+    rows += all_of_them
+    if question.kind == "command" and not question.may_always:
+        rows += wrap(line(say("tui.no_always"), "dim"), columns)
+    return rows
+
+
+def lay_out_choices(offers: Sequence[KeyChoice], columns: int) -> list[Line]:
+    """Choices are not broken, where they fit a row."""
+    rows: list[Line] = []
+    row: list[Span] = []
+    for choice in offers:
+        cell = (Span(choice.key, "key"), Span(f" {choice.words}"))
+        if columns_of(cell) > columns:
+            rows += [tuple(row)] if row else []
+            rows += wrap(cell, columns)
+            row = []
+            continue
+        if row and columns_of(row) + BETWEEN + columns_of(cell) > columns:
+            rows.append(tuple(row))
+            row = []
+        row += [Span(" " * BETWEEN)] if row else []
+        row += cell
+    return [*rows, tuple(row)] if row else rows
+
+
+def _changes(question: Question) -> diff.FileDiff | None:
+    return diff.find_diff(question.intent.preview) if question.kind == "edit" else None
+
+
+def _heading(question: Question, name: str, size: str, columns: int) -> list[Line]:
+    key = {"edit": "tui.asks_edit", "command": "tui.asks_command", "other": "tui.asks_other"}[question.kind]
+    title = say(key, what=visible(escape_hidden(one_line(name, _TITLE_CHARS), one_line=True)))
+    spans = [Span("▸ ", "accent"), Span(title.strip(), "title")]
+    if size:
+        spans.append(Span(f"  {size}", "dim"))
+    if question.count > 1:
+        spans.append(Span(f"   {say('tui.of_answer', number=question.number, all=question.count)}", "dim"))
+    return wrap(tuple(spans), columns, rest=INDENT)
+
+
+def _preview(question: Question, columns: int) -> list[Line]:
+    """Any text may come: the bar marks it, so that no part of it can look like our own."""
+    text = escape_hidden(question.intent.preview or question.call.arguments).removesuffix("\n")
+    language, inside = "shell" if question.kind == "command" else "", ""
+    rows: list[Line] = []
+    for each in text.split("\n"):
+        spans, inside = highlight(visible(each), language, inside)
+        rows += wrap_code(spans, columns, (Span("  │ ", "border"),), (Span("  │", "border"), Span(CODE_MARK.strip(), "dim")))
+    return rows
+
+
+def _object(question: Question) -> str:
+    title = question.intent.title or question.call.name
+    return "" if question.kind == "command" else title
+
+
+def _words(question: Question) -> str:
+    if question.kind == "command":
+        return say("tui.ask_command")
+    if question.kind == "edit":
+        changes = _changes(question)
+        shown = visible(one_line(changes.name if changes else question.intent.title, _TITLE_CHARS))
+        return say("tui.ask_edit", name=shown)
+    return say("tui.ask_other", name=visible(one_line(question.intent.title or question.call.name, _TITLE_CHARS)))
+
+
+def _covers(question: Question) -> str:
+    if question.kind == "edit":
+        return say("tui.covers_edits")
+    if question.kind == "command":
+        return say("tui.covers_command")
+    scope = f"{question.call.name} {question.intent.scope}".rstrip()
+    return say("tui.covers_tool", name=visible(escape_hidden(one_line(scope, _TITLE_CHARS), one_line=True)))
+
+
+def answered(key: str, columns: int) -> Line:
+    """What the user said, under what they were asked."""
+    return fit((Span("  └ ", "dim"), Span(say(f"tui.answered_{key}"), "dim")), columns)

@@ -1,0 +1,170 @@
+"""The status line, and the sign of life: from facts to one row each. Where there is less room, less is said, the least important first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from dragoman.base.text import bar, one_line
+from dragoman.base.words import say
+from dragoman.tui.cells import dollars, short_count
+from dragoman.tui.line import EMPTY, Line, Span, columns_of, line, visible
+from dragoman.tui.wrap import fit, spread
+
+WIDE = 100
+"""From so many columns on more is said."""
+BAR_COLUMNS = 10
+SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧"
+SLOW = 3
+"""A service that takes so many times longer than usual is said to be slow."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What holds for the next request."""
+
+    mode: str = "default"
+    """How calls are approved: plan, default, auto-edit."""
+    model: str = ""
+    """`deployment/model`."""
+    used_tokens: int = 0
+    window_tokens: int = 0
+    cost_usd: float | None = None
+    """Of the session so far."""
+    next_usd: float | None = None
+    """What the next request costs at least."""
+    cache: Literal["", "warm", "cold"] = ""
+    cache_s: int = 0
+    """How long it stays warm, or has been cold; 0: not known."""
+    folder: str = ""
+    branch: str = ""
+    is_running: bool = False
+
+
+class _Part(msgspec.Struct, frozen=True):
+    line: Line
+    rank: int
+    """What has the highest goes first."""
+
+
+def status_line(facts: Facts, columns: int) -> Line:
+    """`ask first ⇧⇥   sonnet-5-5   ctx █ 12% of 1M   $0.0061   cache warm   ? keys`"""
+    is_wide = columns >= WIDE
+    model = facts.model if is_wide else facts.model.rpartition("/")[2].removeprefix("claude-")
+    parts = [
+        _Part((Span(say(f"tui.mode_{facts.mode.replace('-', '_')}"), "accent"), Span(" ⇧⇥", "status")), 1),
+        _Part(line(visible(one_line(model, 60)), "status"), 0),
+        _Part(_context(facts, is_wide), 2),
+        _Part(line(dollars(facts.cost_usd), "status") if facts.cost_usd is not None else EMPTY, 3),
+        _Part(_cache(facts, is_wide), 4),
+        _Part(line(say("tui.next_costs", cost=dollars(facts.next_usd)), "status") if is_wide and facts.next_usd is not None else EMPTY, 5),
+        _Part(line(visible(one_line(" ".join(filter(None, (facts.folder, facts.branch))), 60)), "status") if is_wide else EMPTY, 6),
+    ]
+    keys = line(say("tui.keys_running") if facts.is_running else say("tui.keys_idle"), "status")
+    left = _joined([part for part in parts if part.line], columns, 2 if is_wide else 3)
+    return spread(left, keys, columns)
+
+
+def _joined(parts: Sequence[_Part], columns: int, between: int) -> Line:
+    kept = list(parts)
+    while kept and sum(columns_of(part.line) + between for part in kept) - between > columns:
+        kept.remove(max(kept, key=lambda part: part.rank))
+        if not kept:
+            return fit(min(parts, key=lambda part: part.rank).line, columns)
+    spans: list[Span] = []
+    for number, part in enumerate(kept):
+        spans += [Span(" " * between)] if number else []
+        spans += part.line
+    return tuple(spans)
+
+
+def _context(facts: Facts, is_wide: bool) -> Line:
+    if not facts.window_tokens:
+        return EMPTY
+    share = facts.used_tokens / facts.window_tokens
+    percent = f"{100 * share:.1f}" if share < 0.01 else f"{100 * share:.0f}"
+    style = "bad" if share >= 0.9 else "warn" if share >= 0.7 else "status"
+    columns = BAR_COLUMNS if is_wide else 1
+    filled = bar(share, columns)
+    drawn = filled + ("░" * (columns - len(filled)) if is_wide else "")
+    return (
+        Span(f"{say('tui.context')} ", "status"),
+        Span(f"{drawn} ", style),
+        Span(say("tui.context_of", percent=percent, window=short_count(facts.window_tokens)), style),
+    )
+
+
+def _cache(facts: Facts, is_wide: bool) -> Line:
+    if not facts.cache:
+        return EMPTY
+    time = f" {facts.cache_s // 60}:{facts.cache_s % 60:02}" if is_wide and facts.cache_s and facts.cache == "warm" else ""
+    return line(say(f"tui.cache_{facts.cache}") + time, "status" if facts.cache == "warm" else "warn")
+
+
+# --- the sign of life
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """What is going on."""
+
+    doing: Literal["waiting", "reading", "thinking", "writing", "running", "retrying", "compressing"]
+    seconds: float = 0.0
+    service: str = ""
+    usual_s: float = 0.0
+    """How long its first word usually takes; 0: not known."""
+    tokens: int = 0
+    cost_usd: float | None = None
+    first_word_s: float = 0.0
+    percent: int = 0
+    about: str = ""
+    """What the thought is about, what runs next, or why it is tried again."""
+    number: int = 0
+    count: int = 0
+    """Calls at work, and all of this answer; or the attempt, and how many there may be."""
+    wait_s: float = 0.0
+
+
+def sign_of_life(activity: Activity, columns: int, beat: int = 0, keys: str = "") -> Line:
+    """One row that changes, never a page of them. `beat` counts up: the sign moves with it. `keys`: what can be done, if it is more than
+    stopping."""
+    sign = "↻" if activity.doing == "retrying" else SIGNS[beat % len(SIGNS)]
+    style = "warn" if activity.doing == "retrying" or _is_slow(activity) else "dim"
+    left = (Span(f"{sign} ", "warn" if activity.doing == "retrying" else "accent"), Span(_doing(activity, columns >= WIDE), style))
+    if not keys:
+        keys = say("tui.esc_stops_all") if activity.doing == "running" and activity.count > 1 else say("tui.esc_stops")
+    return spread(left, line(keys, "dim"), columns)
+
+
+def _doing(activity: Activity, is_wide: bool) -> str:
+    seconds, about = int(activity.seconds), visible(one_line(activity.about, 80))
+    match activity.doing:
+        case "waiting":
+            where = visible(one_line(activity.service, 60))
+            if _is_slow(activity):
+                return say("tui.waiting_long", service=where, seconds=seconds, usual=f"{activity.usual_s:.0f}")
+            return say("tui.waiting", service=where, seconds=seconds)
+        case "reading":
+            return say("tui.reading", percent=activity.percent, seconds=seconds)
+        case "thinking":
+            return " · ".join(filter(None, (say("tui.thinking", seconds=seconds), about)))
+        case "writing":
+            first = activity.first_word_s
+            more = [
+                say("tui.tokens", count=activity.tokens) if activity.tokens else "",
+                dollars(activity.cost_usd) if activity.cost_usd is not None else "",
+                say("tui.first_word", seconds=f"{first:.1f}") if is_wide and first else "",
+            ]
+            return " · ".join(filter(None, (say("tui.writing", seconds=seconds), *more)))
+        case "running":
+            following = say("tui.next", what=about) if about else ""
+            return " · ".join(filter(None, (say("tui.running", number=str(activity.number), count=str(activity.count)), following)))
+        case "retrying":
+            words = say("tui.retrying", attempt=str(activity.number), count=str(activity.count), wait=int(activity.wait_s))
+            return " · ".join(filter(None, (about, words, say("tui.nothing_lost") if is_wide else "")))
+        case "compressing":
+            return say("tui.compressing", seconds=seconds)
+
+
+def _is_slow(activity: Activity) -> bool:
+    return activity.doing == "waiting" and 0 < activity.usual_s * SLOW < activity.seconds

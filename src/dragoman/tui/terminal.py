@@ -1,0 +1,169 @@
+"""The terminal itself: its modes, its size, writing to it without waiting for it. Whatever ends the program restores it.
+
+In raw mode every key arrives as it is pressed, Ctrl-C and Ctrl-Z too. This module imports little: it is loaded before the first frame.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import termios
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+_PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
+_SHOW_CURSOR = b"\x1b[?25h"
+MOST_WAITING = 4_096
+"""How many bytes may wait for a slow terminal before the next frame does."""
+
+
+class Terminal:
+    """Standard input and output of a conversation. Between `open` and `close` it is in raw mode."""
+
+    def __init__(self, *, synchronised: bool = False) -> None:
+        self._synchronised = synchronised
+        self._before: list[Any] | None = None
+        self._fd = _reopen(1)
+        self._backlog = b""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.on_written: Callable[[], None] | None = None
+        """Called when everything that waited is written."""
+        self.gone = False
+        self.written_bytes = 0
+
+    # --- modes
+
+    def open(self) -> None:
+        """Raises termios.error where it is no terminal."""
+        if self._before is None:
+            self._before = termios.tcgetattr(0)
+        self.enter_raw_mode()
+
+    def enter_raw_mode(self) -> None:
+        """Also when the stopped program continues."""
+        if self._before is None:
+            return
+        iflag, oflag, cflag, lflag, ispeed, ospeed, characters = self._before
+        iflag &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON | termios.ISTRIP | termios.BRKINT)
+        lflag &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
+        characters = list(characters)
+        characters[termios.VMIN], characters[termios.VTIME] = 1, 0
+        self._set([iflag, oflag, cflag, lflag, ispeed, ospeed, characters])
+        self.write_now(_PASTE_ON)
+
+    def leave_raw_mode(self) -> None:
+        """The modes from before, for the shell or another program. May be called twice, and from a signal handler."""
+        if self._before is None:
+            return
+        self.write_now(_PASTE_OFF + _SHOW_CURSOR)
+        self._set(self._before)
+
+    def close(self) -> None:
+        self.finish()
+        self.leave_raw_mode()
+        self._before = None
+        self.detach()
+
+    def _set(self, mode: list[Any]) -> None:
+        try:
+            termios.tcsetattr(0, termios.TCSANOW, mode)
+        except termios.error:
+            self.gone = True
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        try:
+            columns, rows = os.get_terminal_size(self._fd)
+        except OSError:
+            columns = rows = 0
+        return max(columns, 20) if columns else 80, max(rows, 6) if rows else 24
+
+    # --- writing
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on what the terminal does not take at once is written in the background."""
+        self._loop = loop
+
+    def detach(self) -> None:
+        self._stop_waiting()
+        self._loop = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has not taken the last frame yet: then the next one waits, and is drawn from how things stand by then."""
+        return len(self._backlog) > 0
+
+    def write_frame(self, text: str) -> None:
+        if not text:
+            return
+        self.write(f"{_BEGIN}{text}{_END}" if self._synchronised else text)
+
+    def write(self, text: str) -> None:
+        self._backlog += text.encode("utf-8", "replace")
+        self._flush()
+
+    def write_now(self, data: bytes) -> None:
+        """Without a loop, waiting at most a moment for a terminal that is behind."""
+        self._backlog += data
+        for _ in range(20):
+            if not self._backlog or self.gone:
+                return
+            self._flush_once()
+            if self._backlog:
+                _wait_writable(self._fd, 0.05)
+
+    def finish(self) -> None:
+        """Write all that waits, for a second at most."""
+        self._stop_waiting()
+        self.write_now(b"")
+
+    def drop_waiting(self) -> None:
+        """What the terminal has not taken yet is not written any more."""
+        self._backlog = b""
+
+    def _flush(self) -> None:
+        if self._backlog and not self.gone:
+            self._flush_once()
+        if self._loop is None:
+            if self._backlog:
+                self.write_now(b"")
+            return
+        if self._backlog and not self.gone:
+            self._loop.add_writer(self._fd, self._flush)
+        else:
+            self._stop_waiting()
+            if self.on_written is not None:
+                self.on_written()
+
+    def _flush_once(self) -> None:
+        try:
+            written = os.write(self._fd, self._backlog[: 1 << 16])
+        except BlockingIOError:
+            return
+        except OSError:  # the window was closed
+            self.gone = True
+            self._backlog = b""
+            return
+        self.written_bytes += written
+        self._backlog = self._backlog[written:]
+
+    def _stop_waiting(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_writer(self._fd)
+
+
+def _wait_writable(descriptor: int, seconds: float) -> None:
+    select.select((), [descriptor], (), seconds)
+
+
+def _reopen(terminal: int) -> int:
+    """The same terminal, non-blocking: the shell shares our own descriptor and does not expect that of it."""
+    try:
+        return os.open(os.ttyname(terminal), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return terminal

@@ -1,0 +1,179 @@
+"""What is under way in a conversation: a run of the agent, a command of the user's own, other work; and what waits for its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dragoman.base.words import say
+from dragoman.loop.agent import Agent
+from dragoman.loop.run import Run
+from dragoman.tui.asking import Printer
+from dragoman.tui.canvas import Canvas
+from dragoman.tui.line import EMPTY, Line
+from dragoman.tui.own_command import OwnCommand
+from dragoman.tui.report import TICK_S, RunView
+from dragoman.values.errors import DragomanError
+
+ENDING_S = 1.5
+
+
+class Turns:
+    """One thing at a time. `on_ended` gets each run when it is over, `on_free` what waited: whether it was stopped, and the texts."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        canvas: Canvas,
+        view: RunView,
+        on_ended: Callable[[Run], None],
+        on_free: Callable[[bool, list[str]], None],
+    ) -> None:
+        self._loop = loop
+        self._canvas = canvas
+        self._screen = Printer(canvas)
+        self._view = view
+        self._on_ended = on_ended
+        self._on_free = on_free
+        self._run: Run | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._command: OwnCommand | None = None
+        self._ran: list[OwnCommand] = []
+        """Commands of the user's own that the model has not been told of."""
+        self._queue: list[str] = []
+        self._ticker: asyncio.TimerHandle | None = None
+        self.is_stopping = False
+
+    @property
+    def is_busy(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    # --- what waits
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """What the run is still to be told, then what is queued."""
+        return (*(self._run.unsaid if self._run is not None else ()), *self._queue)
+
+    @property
+    def can_steer(self) -> bool:
+        return self._run is not None and self._view.is_running and not self.is_stopping
+
+    def steer(self, text: str) -> None:
+        if self._run is not None:
+            self._run.steer(text)
+
+    def queue(self, text: str) -> None:
+        self._queue.append(text)
+
+    def take_back(self) -> str:
+        """The last that waits, which does not wait any more; empty if nothing does."""
+        if self._queue:
+            return self._queue.pop()
+        unsaid = self._run.take_back() if self._run is not None else ()
+        for text in unsaid[:-1]:
+            self.steer(text)
+        return unsaid[-1] if unsaid else ""
+
+    # --- what is begun
+
+    def ask(self, agent: Agent, prompt: str | None) -> None:
+        """A run; without a prompt from where the last one failed."""
+        if prompt is not None:
+            prompt = "\n\n".join([*(each.for_model() for each in self._ran), prompt])
+            self._ran.clear()
+        self._view.begin()
+        self._begin(self._run_prompt(agent, prompt))
+
+    def run_own(self, command: str, folder: str) -> None:
+        self._begin(self._run_own(OwnCommand(command, folder, self._canvas.request)))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Something else that takes a while: what goes wrong is told."""
+        self._begin(self._told(work))
+
+    def stop(self) -> None:
+        """Cancels only once: a second cancel would interrupt the cleanup after the first."""
+        if not self.is_busy or self.is_stopping:
+            return
+        self.is_stopping = True
+        if self._command is not None:
+            self._command.stop()
+        elif self._run is not None:
+            self._run.cancel()
+        elif self._task is not None and not self._view.is_running:
+            self._task.cancel()
+
+    async def end(self) -> None:
+        """Stop what is under way and wait for it: a run answers its open calls."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        self._queue.clear()
+        self.stop()
+        if self._task is not None and not self._task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._task], timeout=ENDING_S)
+
+    def live_lines(self, columns: int, most: int) -> list[Line]:
+        lines = [*self._view.live_lines(most - 1), *(self._command.live_lines(columns) if self._command is not None else [])]
+        activity = self._view.activity(columns)
+        return [*lines, activity] if activity else lines
+
+    # --- at work
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self.is_stopping, self._run = False, None
+        self._task = self._loop.create_task(work)
+        self._task.add_done_callback(self._go_on)
+        self._loop.call_soon(self._tick)
+
+    async def _run_prompt(self, agent: Agent, prompt: str | None) -> None:
+        try:
+            run = self._run = agent.run(prompt)
+            if self.is_stopping:
+                run.cancel()
+            async with run:
+                async for event in run:
+                    self._view.take(event)
+                    self._canvas.request()
+            self._on_ended(run)
+        except DragomanError as error:
+            self._screen.message(say("run_failed", message=error), "red")
+        except Exception as error:  # a fault of our own must not end the conversation in silence
+            self._screen.message(say("run_failed", message=f"{type(error).__name__}: {error}"), "red")
+        finally:
+            self._view.is_running = False
+
+    async def _run_own(self, own: OwnCommand) -> None:
+        self._command = own
+        try:
+            await own.run()
+        finally:
+            self._command = None
+        self._ran.append(own)
+        self._view.calls.keep(f"! {own.command}", own.output)
+        self._canvas.commit([*own.lines(self._canvas.columns), EMPTY])
+
+    async def _told(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except DragomanError as error:
+            self._screen.message(say("run_failed", message=error), "red")
+
+    def _go_on(self, task: asyncio.Task[None]) -> None:
+        if task is not self._task:
+            return
+        waiting = [*(self._run.take_back() if self._run is not None else ()), *self._queue]
+        self._queue.clear()
+        self._canvas.request()
+        if waiting:
+            self._on_free(self.is_stopping, waiting)
+
+    def _tick(self) -> None:
+        """Moves the sign of life."""
+        self._ticker = None
+        if self.is_busy:
+            self._canvas.request()
+            self._ticker = self._loop.call_later(TICK_S, self._tick)

@@ -1,0 +1,133 @@
+"""What a call looks like: at work, done, refused, opened; and what becomes of its events."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.base import jsontext
+from dragoman.tui import call_cells, cells, question
+from dragoman.tui.call_cells import TAIL_LINES, CallCell, clean_output, finish
+from dragoman.tui.line import columns_of, plain
+from dragoman.values.contracts import Intent
+from dragoman.values.events import ToolCallFinished
+from dragoman.values.messages import Text, ToolCall, ToolResult
+from tui.scenes import ASK_COMMAND, ASK_EDIT, ASK_TOOL, DIFF, EDIT, SHELL, TESTS, call
+
+
+def finished(name: str, text: str, **fields: object) -> ToolCallFinished:
+    return ToolCallFinished("c1", (ToolResult("c1", name, (Text(text),), bool(fields.get("error"))),), name=name, **fields)  # type: ignore[arg-type]
+
+
+def test_a_command_that_is_done_says_its_exit_code_and_its_last_line() -> None:
+    event = finished("run_shell", jsontext.dumps({"stdout": "one\ntwo\n", "stderr": "three\n", "exitCode": 2}), display="(exit code 2)")
+    cell = finish(SHELL, event, 1.5)
+    assert (cell.state, cell.exit_code, cell.line_count) == ("done", 2, 3)
+    rows = [plain(row) for row in call_cells.folded_lines(cell, 90)]
+    assert rows[0].endswith("1.5 s  exit 2")
+    assert rows[1] == "  … 3 lines · three"
+    assert [plain(row) for row in call_cells.opened_lines(cell, 90)][-3:] == ["  one", "  two", "  three"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"), [("finished", "done"), ("refused", "refused"), ("cancelled", "cancelled"), ("not_run", "failed")]
+)
+def test_how_it_ended(outcome: str, state: str) -> None:
+    assert finish(CallCell(call("read_file", file_path="a")), finished("read_file", "x", outcome=outcome), 0).state == state
+
+
+def test_an_error_is_told_whole() -> None:
+    cell = finish(CallCell(call("read_file", file_path="a")), finished("read_file", "no", error="a does not exist; " + "list it " * 20), 0)
+    assert cell.state == "failed"
+    assert " ".join(plain(row).strip() for row in call_cells.folded_lines(cell, 40)).endswith("list it list it")
+
+
+def test_only_the_end_of_a_long_output_is_live() -> None:
+    cell = CallCell(call("run_shell", command="make"), "running", output="".join(f"line {number}\n" for number in range(5_000)))
+    rows = [plain(row) for row in call_cells.running_lines(cell, 60)]
+    assert rows[1:] == ["  ⋮ 5,000 lines", *(f"  line {number}" for number in range(5_000 - TAIL_LINES, 5_000))]
+
+
+def test_a_command_of_many_lines_is_one_title_and_opens_whole() -> None:
+    cell = CallCell(call("run_shell", command="for x in 1 2; do\n  echo $x\ndone"), "done", exit_code=0)
+    assert plain(call_cells.folded_lines(cell, 80)[0]).startswith("● $ for x in 1 2; do echo $x done")
+    assert plain(call_cells.opened_lines(cell, 80)[0]) == "● $ for x in 1 2; do ↵   echo $x ↵ done"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m text", "red text"),
+        ("10%\r50%\r100%\n", "100%\n"),
+        ("done\r\nnext\r\n", "done\nnext\n"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b(Bplain\x1b[?25l", "plain"),
+        ("", ""),
+    ],
+)
+def test_output_is_shown_as_its_reader_saw_it(text: str, shown: str) -> None:
+    assert clean_output(text) == shown
+
+
+ODD = st.text(st.characters(), max_size=40) | st.lists(
+    st.sampled_from(["\x1b[2J", "\x1b]0;", "\r", "\n", "汉", "\u202e", "a" * 50]), max_size=8
+).map("".join)
+
+
+@given(ODD, ODD, st.integers(8, 130), st.sampled_from(["waiting", "running", "done", "failed", "refused", "cancelled"]), st.booleans())
+def test_whatever_a_tool_says_every_row_fits_and_acts_on_nothing(title: str, text: str, columns: int, state: str, is_shell: bool) -> None:
+    made = call("run_shell", command=title) if is_shell else call("edit", file_path=title)
+    cell = CallCell(made, state, output=text, display=text, seconds=3, answer="yes")  # type: ignore[arg-type]
+    asked = question.Question(
+        made, Intent(title=title, preview=text, problem=title, scope=title), "command" if is_shell else "edit", harm=text
+    )
+    rows = [*call_cells.running_group([cell, SHELL], columns, "⠼"), *call_cells.folded_group([cell, TESTS], columns)]
+    rows += [*call_cells.opened_lines(cell, columns), *question.subject(asked, columns), *question.choices(asked, columns)]
+    rows += [*cells.prompt(text, columns), *cells.error(text, columns), *cells.notice(title, columns), *cells.thinking(text, columns)]
+    for row in rows:
+        assert columns_of(row) <= columns
+        assert not any(ord(char) < 32 or 127 <= ord(char) < 160 or char in "\u202e\u2028" for char in plain(row))
+
+
+# --- questions
+
+
+def test_every_key_answers_one_thing() -> None:
+    for asked in (ASK_EDIT, ASK_COMMAND, ASK_TOOL):
+        keys = [choice.key for choice in question.offered(asked)]
+        assert len(keys) == len(set(keys))
+        assert {"y", "n", "r", "e", "esc"} <= set(keys)
+
+
+def test_always_is_offered_only_where_it_holds() -> None:
+    def keys(asked: question.Question) -> set[str]:
+        return {choice.key for choice in question.offered(asked)}
+
+    assert {"a", "s"} <= keys(ASK_EDIT)
+    assert not {"a", "s"} & keys(ASK_COMMAND)
+    guarded = question.Question(EDIT.call, Intent(title="edit x", preview=DIFF, guarded="own"), "edit")
+    assert not {"a", "s"} & keys(guarded)
+    assert any("Dragoman's own files" in plain(row) for row in question.subject(guarded, 120))
+
+
+def test_a_long_diff_says_how_much_of_it_is_left_out() -> None:
+    long = "--- a/x\n+++ b/x\n@@ -1,0 +1,50 @@\n" + "".join(f"+line {number}\n" for number in range(50))
+    rows = question.subject(question.Question(EDIT.call, Intent(preview=long), "edit"), 80, most_rows=10)
+    assert len(rows) == 11
+    assert plain(rows[-1]) == "  … 41 more lines · Ctrl-O"
+
+
+def test_a_choice_is_not_broken_where_it_fits() -> None:
+    for columns in range(30, 130):
+        rows = [plain(row) for row in question.choices(ASK_EDIT, columns)]
+        for choice in question.offered(ASK_EDIT):
+            assert any(f"{choice.key} {choice.words}" in row for row in rows)
+
+
+def test_what_a_call_would_do_cannot_look_like_our_question() -> None:
+    made = ToolCall("c", "run_shell", "{}")
+    preview = "echo\nRun this command?\ny yes"
+    rows = question.subject(question.Question(made, Intent(preview=preview), "command"), 60)
+    assert [plain(row) for row in rows[1:]] == ["  │ echo", "  │ Run this command?", "  │ y yes"]

@@ -1,0 +1,434 @@
+"""The conversation with a live region, in tmux and in a bare terminal, with the loopback service."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from program import Place, calls, script, service
+from terminals import Tmux, terminal, tmux
+
+pytestmark = pytest.mark.usefixtures("with_tmux")
+
+READY = "Ask, / for commands"
+ASKS = "y yes"
+SLOW = "text: Beginning.\nwait: 30\ntext: Never said."
+
+
+def begin(pane: Tmux, prompt: str = "") -> None:
+    pane.expect(READY)
+    if prompt:
+        pane.type(prompt)
+        pane.keys("Enter")
+
+
+def test_an_edit_is_asked_about_beside_its_diff_and_leaving_tells_how_to_come_back(place: Place) -> None:
+    (place.work / "story.txt").write_text("The old text.\n")
+    edit = calls(("edit", {"file_path": "story.txt", "old_string": "old", "new_string": "new"}))
+    look = calls(("read_file", {"file_path": "story.txt"}))
+    with service(script(look, f"text: I change one word.\n{edit}", "text: Done now.")) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "change it")
+        screen = pane.expect(ASKS)
+        assert "− The old text." in screen
+        assert "+ The new text." in screen
+        pane.keys("Enter")  # alone it answers nothing
+        pane.keys("y")
+        pane.expect("Done now.")
+        pane.expect("out · $")
+        assert (place.work / "story.txt").read_text() == "The new text.\n"
+        pane.keys("C-d")
+        pane.expect("exit code 0")
+        screen = pane.expect(" icanon")
+        assert "dragoman --resume" in screen
+        assert READY not in screen, "nothing of the live region is left"
+        assert " echo " in screen
+
+
+def test_a_refusal_with_a_reason_reaches_the_model(place: Place) -> None:
+    with (
+        service(script(calls(("run_shell", {"command": "rm -rf build"})), "text: Then not.")) as serving,
+    ):
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "clean")
+            pane.expect(ASKS)
+            pane.keys("r")
+            pane.expect("Why not?")
+            pane.type("keep it")
+            pane.keys("Enter")
+            pane.expect("Then not.")
+        assert "keep it" in str(serving.requests[-1])
+
+
+@pytest.mark.parametrize("state", ["waiting", "streaming", "running", "asking"])
+def test_escape_stops_whatever_is_under_way(place: Place, state: str) -> None:
+    answer = {
+        "waiting": "wait: 30\ntext: x",
+        "streaming": SLOW,
+        "running": calls(("run_shell", {"command": "sleep 30"})),
+        "asking": calls(("run_shell", {"command": "touch made"})),
+    }[state]
+    with service(script(answer, "text: Next answer.")) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "go")
+        if state == "streaming":
+            pane.expect("Beginning.")
+        elif state == "waiting":
+            pane.expect("waiting")
+        else:
+            pane.expect(ASKS)
+        if state == "running":
+            pane.keys("y")
+            pane.expect("running 1 of 1")
+        pane.keys("Escape")
+        pane.expect("cancelled", within_s=3)
+        pane.expect(READY)
+        pane.type("and now")
+        pane.keys("Enter")
+        pane.expect("Next answer.")
+        assert not (place.work / "made").exists()
+
+
+def test_a_command_at_work_shows_its_title_and_the_end_of_its_output(place: Place) -> None:
+    command = "for n in 1 2 3 4 5 6 7 8 9; do echo line $n; done; sleep 20"
+    with service(script(calls(("run_shell", {"command": command})))) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "go")
+        pane.expect(ASKS)
+        pane.keys("y")
+        screen = pane.expect("line 9")
+        assert "● $ for n in" in screen, "its title is not pushed out of the region"
+        assert "⋮ 9 lines" in screen
+        assert "line 2\n" not in screen
+
+
+def test_enter_steers_the_run_and_tab_queues_the_next_prompt(place: Place) -> None:
+    slow = calls(("run_shell", {"command": "sleep 1.5; echo slept"}))
+    with service(script(slow, "text: Steered.", "text: From the queue.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "go")
+            pane.expect(ASKS)
+            pane.keys("y")
+            pane.expect("running 1 of 1")
+            pane.type("look left")
+            pane.keys("Enter")
+            pane.expect("⏎ look left")
+            pane.type("afterwards this")
+            pane.keys("Tab")
+            pane.expect("⏎ afterwards this")
+            pane.expect("Steered.")
+            screen = pane.expect("From the queue.")
+        assert screen.index("› look left") < screen.index("Steered.") < screen.index("› afterwards this")
+        assert "look left" in str(serving.requests[1])
+        assert "afterwards this" not in str(serving.requests[1])
+        assert "afterwards this" in str(serving.requests[2])
+
+
+def test_what_is_queued_can_be_taken_back(place: Place) -> None:
+    with service(script(SLOW)) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "go")
+        pane.expect("Beginning.")
+        pane.type("later")
+        pane.keys("Tab")
+        pane.expect("⏎ later")
+        pane.keys("Up")
+        pane.expect("› later")
+        assert "⏎ later" not in pane.screen()
+
+
+@pytest.mark.parametrize("brackets", [True, False])
+def test_a_paste_of_5000_lines_is_folded_and_sent_whole(place: Place, brackets: bool) -> None:
+    text = "\n".join(f"pasted line {number}" for number in range(5_000))
+    with service(script("text: I have read it.")) as serving:
+        place.service = serving
+        with terminal(place, size=(24, 80)) as shown:
+            shown.expect("claude-opus-5")
+            data = text.replace("\n", "\r").encode()
+            shown.send_all(b"\x1b[200~" + data + b"\x1b[201~" if brackets else data)
+            shown.expect("[paste 1: 5,000 lines]")
+            assert not serving.requests, "nothing is sent before Enter"
+            time.sleep(0.2)
+            shown.send("\r")
+            shown.expect("I have read it.")
+        assert "pasted line 0\\npasted line 1\\n" in str(serving.requests[0])
+        assert "pasted line 4999" in str(serving.requests[0])
+
+
+def test_what_is_typed_before_everything_is_loaded_is_kept(place: Place) -> None:
+    with service(script("text: Heard.")) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.send("early words")
+        shown.expect("early words")
+        shown.expect("claude-opus-5")
+        shown.send("\r")
+        shown.expect("Heard.")
+
+
+def test_enter_before_everything_is_loaded_sends_when_it_is(place: Place) -> None:
+    with service(script("text: Heard.")) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.expect("Ask, /")
+        shown.send("early words")
+        shown.expect("early words")
+        shown.send("\r")
+        shown.expect("Heard.")
+
+
+def test_a_suspended_conversation_gives_the_terminal_back_and_goes_on(place: Place) -> None:
+    after = "echo now suspended; stty -a; sleep 1; fg; echo exit code $?"
+    with service(script("text: After the pause.")) as place.service, tmux(place, size=(30, 80), after=after) as pane:
+        begin(pane)
+        pane.type("a draft")
+        pane.expect("› a draft")
+        pane.keys("C-z")
+        screen = pane.expect("now suspended")
+        assert "› a draft" not in screen, "the shell's lines do not stand among ours"
+        pane.expect(" icanon")
+        screen = pane.expect("› a draft")
+        assert screen.count("› a draft") == 1
+        pane.keys("Enter")
+        pane.expect("After the pause.")
+        pane.expect("out · $")
+        pane.keys("C-d")
+        pane.expect("exit code 0")
+
+
+def test_a_closed_window_ends_the_run_and_the_session_is_kept(place: Place) -> None:
+    with service(script(SLOW)) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.expect("claude-opus-5")
+        shown.send("go\r")
+        shown.expect("Beginning.")
+        shown.hang_up()
+        shown.process.wait(10)
+        assert shown.process.returncode == 129
+    done = place.run("sessions", "list")
+    assert "go" in done.out
+
+
+def test_a_killed_conversation_can_be_resumed(place: Place) -> None:
+    with service(script("text: First answer.", SLOW, "text: And on.")) as place.service:
+        with terminal(place, size=(24, 80)) as shown:
+            shown.expect("claude-opus-5")
+            shown.send("remember me\r")
+            shown.expect("First answer.", "out · $")
+            shown.send("second\r")
+            shown.expect("Beginning.")
+            os.kill(shown.process.pid, signal.SIGKILL)
+            shown.process.wait(10)
+        with terminal(place, "-c", size=(24, 80)) as shown:
+            shown.expect("remember me", "First answer.")
+            shown.expect("ask first")
+            shown.send("go on\r")
+            shown.expect("And on.")
+
+
+def test_ctrl_c_twice_leaves_and_once_clears(place: Place) -> None:
+    with service(script("text: x")) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.expect("claude-opus-5")
+        shown.send("words")
+        shown.expect("words")
+        shown.send("\x03")
+        shown.expect("Ask, /")
+        shown.send("\x03")
+        shown.expect("press Ctrl-C again")
+        shown.send("\x03")
+        assert shown.ended() == 0
+        assert shown.modes[3] == shown.before[3]
+
+
+def test_a_dumb_terminal_gets_the_plain_conversation(place: Place) -> None:
+    with service(script("text: x")) as place.service, terminal(place, env={"TERM": "dumb"}, size=(24, 80)) as shown:
+        shown.expect("/help lists the commands")
+        assert b"\x1b[?2004h" not in shown.raw
+
+
+def test_the_configuration_may_ask_for_the_plain_conversation(place: Place) -> None:
+    folder = place.home / "dragoman"
+    folder.mkdir()
+    (folder / "config.toml").write_text('[ui]\nmode = "plain"\n')
+    with service(script("text: x")) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.expect("/help lists the commands")
+        assert "Ask, /" not in shown.text
+
+
+def test_an_error_at_the_start_leaves_the_terminal_as_it_was(place: Place) -> None:
+    with terminal(place, model="nobody/knows-it", size=(24, 80)) as shown:
+        assert shown.ended() == 52
+        assert shown.modes[3] == shown.before[3]
+        assert "nobody" in shown.text
+
+
+def test_commands_and_files_are_completed(place: Place) -> None:
+    (place.work / "calculator.py").write_text("pass\n")
+    with service(script("text: x")) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane)
+        pane.type("/appr")
+        pane.expect("/approvals")
+        pane.keys("Escape")
+        time.sleep(0.2)  # closer together they are one key
+        pane.keys("C-u")
+        pane.type("read @calcu")
+        pane.expect("› @calculator.py")
+        pane.keys("Tab")
+        pane.expect("› read @calculator.py")
+
+
+def test_a_command_of_the_users_own_is_shown_and_told_with_the_next_prompt(place: Place) -> None:
+    with service(script("text: I see it.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "!echo from $((40 + 2))")
+            pane.expect("from 42")
+            pane.type("what was that")
+            pane.keys("Enter")
+            pane.expect("I see it.")
+        assert "from 42" in str(serving.requests[0])
+
+
+def test_what_is_folded_opens_and_the_conversation_comes_back(place: Place) -> None:
+    (place.work / "long.txt").write_text("".join(f"line {number}\n" for number in range(60)))
+    look = calls(("read_file", {"file_path": "long.txt"}))
+    with service(script(look, "text: Read it.")) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "read")
+        pane.expect("Read it.")
+        pane.expect("out · $")
+        assert "line 30" not in pane.screen()
+        pane.keys("C-o")
+        pane.expect("line 3")
+        pane.keys("End")
+        pane.expect("line 59")
+        pane.keys("q")
+        screen = pane.expect("Read it.")
+        assert "line 59" not in screen
+        assert screen.count("ask first") == 1
+
+
+def test_the_model_is_picked_in_mid_conversation(place: Place) -> None:
+    with service(script("text: Said by the first.", "text: Said by the other.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "one")
+            pane.expect("Said by the first.")
+            pane.expect("out · $")
+            pane.type("/model")
+            pane.keys("Enter")
+            pane.expect("Model for the next answer")
+            pane.type("gpt-4.1-mini")
+            pane.keys("Enter")
+            pane.expect("gpt-4.1-mini")
+            pane.type("two")
+            pane.keys("Enter")
+            pane.expect("Said by the other.")
+        assert "gpt-4.1-mini" in str(serving.requests[-1])
+
+
+def test_sessions_are_picked_forked_and_begun_anew(place: Place) -> None:
+    answers = script("text: In the first.", "text: In the second.", "text: In the first again.")
+    with service(answers) as place.service, tmux(place, size=(24, 100)) as pane:
+        begin(pane, "the first session")
+        pane.expect("In the first.")
+        pane.expect("out · $")
+        pane.type("/new")
+        pane.keys("Enter")
+        pane.expect("Dragoman 0", count=2)
+        pane.type("the second session")
+        pane.keys("Enter")
+        pane.expect("In the second.")
+        pane.expect("out · $", count=2)
+        pane.type("/resume")
+        pane.keys("Enter")
+        pane.expect("Go on with")
+        pane.type("first")
+        pane.keys("Enter")
+        pane.expect("Dragoman 0", count=3)
+        pane.type("more")
+        pane.keys("Enter")
+        pane.expect("In the first again.")
+
+
+def test_an_earlier_prompt_comes_back_with_escape_twice(place: Place) -> None:
+    with service(script("text: One.", "text: Two.", "text: Three.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "the first prompt")
+            pane.expect("One.")
+            pane.expect("out · $")
+            pane.type("the second prompt")
+            pane.keys("Enter")
+            pane.expect("Two.")
+            pane.expect("out · $", count=2)
+            pane.keys("Escape")
+            time.sleep(0.3)
+            pane.keys("Escape")
+            pane.expect("Back to before")
+            pane.keys("Enter")
+            pane.expect("› the second prompt", count=2)
+            pane.type(", changed")
+            pane.keys("Enter")
+            pane.expect("Three.")
+        told = str(serving.requests[-1])
+        assert "the second prompt, changed" in told
+        assert "Two." not in told
+
+
+def test_an_overloaded_service_is_one_line_that_changes(place: Place) -> None:
+    with service(script('error: 529 "Overloaded"', "text: After all.")) as place.service, tmux(place, size=(24, 100)) as pane:
+        begin(pane, "go")
+        pane.expect("attempt 2 of")
+        pane.expect("After all.", within_s=30)
+
+
+def test_a_question_on_the_command_line_begins_the_conversation(place: Place) -> None:
+    with service(script("text: Answered.")) as place.service, tmux(place, "what is it", size=(24, 80)) as pane:
+        screen = pane.expect("Answered.")
+        assert "› what is it" in screen
+        pane.expect(READY)
+
+
+def test_the_conversation_speaks_chinese(place: Place) -> None:
+    with service(script("text: 你好。")) as place.service, tmux(place, "--lang", "zh", size=(24, 80)) as pane:
+        pane.expect("提问")
+        pane.type("你好")
+        pane.keys("Enter")
+        pane.expect("你好。")
+
+
+def test_the_prompt_is_written_in_the_users_editor(place: Place) -> None:
+    editor = place.home / "editor"
+    editor.write_text('#!/bin/sh\necho "written in the editor" > "$1"\n')
+    editor.chmod(0o755)
+    with service(script("text: Read.")) as serving:
+        place.service = serving
+        place.more_env = {"EDITOR": str(editor)}
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane)
+            pane.keys("C-g")
+            pane.expect("› written in the editor")
+            pane.keys("Enter")
+            pane.expect("Read.")
+        assert "written in the editor" in str(serving.requests[0])
+
+
+def test_a_question_of_the_model_is_answered_in_a_line(place: Place) -> None:
+    asks = calls(("ask_user", {"question": "Which colour?", "choices": ["red", "green"]}))
+    with service(script(asks, "text: As you say.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "ask me")
+            pane.expect("A number, or your own answer")
+            pane.type("2")
+            pane.keys("Enter")
+            pane.expect("As you say.")
+        assert "green" in str(serving.requests[-1]["messages"][-1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_signal_ends_it_with_the_terminal_restored(place: Place, number: signal.Signals) -> None:
+    with service(script(SLOW)) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.expect("opus-5")
+        shown.send("go\r")
+        shown.expect("Beginning.")
+        shown.process.send_signal(number)
+        assert shown.ended(5) == 128 + number
+        assert shown.modes[3] == shown.before[3]
+        assert "dragoman --resume" in shown.text

@@ -1,0 +1,75 @@
+"""Bytes from the terminal become keys, in whatever pieces they come."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.tui.keys import Key, KeyReader, Paste
+
+SEQUENCES = {
+    b"a": Key("a", "a"), b" ": Key("space", " "), "ü".encode(): Key("ü", "ü"), "你".encode(): Key("你", "你"),
+    "😀".encode(): Key("😀", "😀"),
+    b"\r": Key("enter"), b"\n": Key("ctrl-j"), b"\t": Key("tab"), b"\x7f": Key("backspace"), b"\x03": Key("ctrl-c"), b"\x1f": Key("ctrl-_"),
+    b"\x1b[A": Key("up"), b"\x1bOA": Key("up"), b"\x1b[Z": Key("shift-tab"), b"\x1b[3~": Key("delete"), b"\x1b[1;5C": Key("ctrl-right"),
+    b"\x1b\r": Key("alt-enter"), b"\x1bb": Key("alt-b"), b"\x1b[13;2u": Key("shift-enter"), b"\x1b[27;5;13~": Key("ctrl-enter"),
+    b"\x1b[200~two\r\nlines\x1b[A\x1b[201~": Paste("two\nlines\x1b[A"),
+}  # fmt: skip
+REPORTS = (b"\x1b[?62;22c", b"\x1b]11;rgb:0000/0000/0000\x07", b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\", b"\x1b[?2026;2$y")
+
+
+@pytest.mark.parametrize(("data", "wanted"), SEQUENCES.items(), ids=repr)
+def test_every_key_has_its_name(data: bytes, wanted: Key | Paste) -> None:
+    assert KeyReader().feed(data) == [wanted]
+
+
+@given(st.lists(st.sampled_from([*SEQUENCES]), max_size=12), st.data())
+def test_any_pieces_give_the_same_keys(keys: list[bytes], data: st.DataObject) -> None:
+    keys = [key for key in keys if key != b"\r"]  # a line break inside one read is a paste
+    stream = b"".join(keys)
+    reader = KeyReader()
+    found: list[Key | Paste] = []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        found += reader.feed(stream[:size])
+        stream = stream[size:]
+    assert found == [SEQUENCES[key] for key in keys]
+    assert reader.waits_s == 0
+
+
+@given(st.lists(st.binary(max_size=40), max_size=8))
+def test_nothing_that_comes_breaks_it(pieces: list[bytes]) -> None:
+    reader = KeyReader()
+    for piece in pieces:
+        for event in reader.feed(piece):
+            assert isinstance(event, Key | Paste)
+    reader.rest()
+
+
+def test_a_lone_escape_is_known_after_a_moment() -> None:
+    reader = KeyReader()
+    assert reader.feed(b"\x1b") == []
+    assert 0 < reader.waits_s <= 0.05
+    assert reader.rest() == [Key("esc")]
+    assert reader.feed(b"\x1b\x1b") == [Key("esc")]
+    assert reader.rest() == [Key("esc")]
+
+
+def test_enter_after_a_word_in_one_read_is_enter() -> None:
+    assert KeyReader().feed(b"hi\r") == [Key("h", "h"), Key("i", "i"), Key("enter")]
+
+
+@given(st.lists(st.text("ab ü", min_size=1, max_size=8), min_size=3, max_size=30), st.integers(4, 60))
+def test_a_paste_without_brackets_is_one_paste(lines: list[str], size: int) -> None:
+    data = "\r".join(lines).encode()
+    if b"\r" not in data[: size - 1]:
+        size = data.index(b"\r") + 2
+    reader = KeyReader()
+    events = [event for start in range(0, len(data), size) for event in reader.feed(data[start : start + size])]
+    assert [*events, *reader.rest()] == [Paste("\n".join(lines))]
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_what_a_terminal_reports_is_no_key(report: bytes) -> None:
+    assert KeyReader().feed(report + b"x") == [Key("x", "x")]

@@ -1,0 +1,146 @@
+"""Completion, lists to pick from, the reader of folded texts and the history of prompts."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+from dragoman.tui.calls import Folded
+from dragoman.tui.completion import FileIndex, Menu, menu_for
+from dragoman.tui.composer import Composer
+from dragoman.tui.history import PromptHistory
+from dragoman.tui.keys import Key
+from dragoman.tui.line import plain
+from dragoman.tui.overlay import OverlayPainter, Viewer
+from dragoman.tui.picker import Picker, PickerItem
+from dragoman.tui.theme import Theme
+
+COMMANDS = {"/help": "keys and commands", "/model": "another model", "/compress": "sum up", "/context": "what the model sees"}
+
+
+def written(text: str) -> Composer:
+    composer = Composer()
+    composer.insert(text)
+    return composer
+
+
+def index(*paths: str) -> FileIndex:
+    files = FileIndex(".")
+    files.set_paths(paths)
+    return files
+
+
+def suggestions(menu: Menu | None) -> list[str]:
+    return [each.text for each in menu.suggestions] if menu is not None else []
+
+
+def test_a_slash_at_the_beginning_offers_commands() -> None:
+    assert suggestions(menu_for(written("/co"), COMMANDS, index())) == ["/compress", "/context"]
+    assert menu_for(written("say /co"), COMMANDS, index()) is None
+    assert menu_for(written("/home/x"), COMMANDS, index()) is None
+
+
+def test_an_at_sign_offers_files_the_best_first() -> None:
+    files = index("docs/calc.md", "src/calc.py", "src/calculator/main.py", "tests/test_calc.py", "misc/recalc.txt")
+    found = suggestions(menu_for(written("compare @calc"), COMMANDS, files))
+    assert found[:2] == ["@src/calc.py", "@docs/calc.md"]
+    assert set(found) == {"@docs/calc.md", "@src/calc.py", "@src/calculator/main.py", "@tests/test_calc.py", "@misc/recalc.txt"}
+    assert suggestions(menu_for(written("@tstclc"), COMMANDS, files)) == ["@tests/test_calc.py"]
+    assert menu_for(written("mail a@calc"), COMMANDS, files) is None
+
+
+def test_what_is_taken_stands_in_place_of_the_word() -> None:
+    composer = written("compare @ca")
+    menu = menu_for(composer, COMMANDS, index("src/calc.py"))
+    assert menu is not None
+    menu.take(composer)
+    assert composer.text == "compare @src/calc.py "
+
+
+def test_files_of_a_large_tree_are_found_at_once() -> None:
+    chosen = random.Random(1)
+    words = ("src", "lib", "core", "parser", "lexer", "test", "view", "model")
+    paths = [f"{chosen.choice(words)}/{chosen.choice(words)}{number % 997}/{chosen.choice(words)}_{number}.py" for number in range(200_000)]
+    files = index(*paths)
+    for word in ("p", "parser_1", "zzzz", "prsr9"):
+        began = time.process_time()
+        files.find(word)
+        assert time.process_time() - began < 0.25, f"{word}: 50 ms on a machine with nothing else to do"
+
+
+def test_a_picker_filters_and_takes() -> None:
+    taken: list[str] = []
+    picker = Picker("Go on with", [PickerItem(str(number), (f"session {number}", "2m")) for number in range(100)], taken.append)
+    for char in "42":
+        assert picker.press(Key(char, char))
+    assert any("session 42" in plain(row) for row in picker.rows(60, 20))
+    assert not picker.press(Key("enter"))
+    assert taken == ["42"]
+
+
+def test_a_picker_with_nothing_to_take_stays_open() -> None:
+    picker = Picker("Go on with", [], lambda key: None)
+    assert picker.press(Key("enter"))
+    assert not picker.press(Key("esc"))
+
+
+def test_ten_thousand_sessions_are_filtered_at_once() -> None:
+    began = time.process_time()
+    picker = Picker(
+        "x", [PickerItem(str(n), (f"session {n} about the parser", "2m", "3 messages")) for n in range(10_000)], lambda key: None
+    )
+    picker.press(Key("9", "9"))
+    picker.rows(80, 24)
+    assert time.process_time() - began < 0.5, "150 ms on a machine with nothing else to do"
+
+
+def test_the_reader_pages_and_goes_to_other_texts() -> None:
+    viewer = Viewer([Folded("first", "one"), Folded("second", "\n".join(f"line {number}" for number in range(100)))])
+    rows = [plain(row) for row in viewer.rows(60, 13)]
+    assert len(rows) == 13
+    assert "line 0" in rows
+    viewer.press(Key("pagedown"))
+    assert "line 10" in [plain(row) for row in viewer.rows(60, 13)]
+    viewer.press(Key("end"))
+    assert "line 99" in [plain(row) for row in viewer.rows(60, 13)]
+    viewer.press(Key("left"))
+    assert "one" in [plain(row) for row in viewer.rows(60, 13)]
+    assert not viewer.press(Key("q"))
+
+
+def test_only_rows_that_changed_are_painted() -> None:
+    viewer = Viewer([Folded("title", "\n".join(f"line {number}" for number in range(5)))])
+    painter = OverlayPainter()
+    assert "line 3" in painter.frame(viewer, Theme("mono"), (60, 13))
+    assert painter.frame(viewer, Theme("mono"), (60, 13)) == ""
+
+
+def test_prompts_come_back_in_the_next_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "prompts.jsonl"
+    history = PromptHistory(str(path))
+    for prompt in ("first", "two\nlines", "two\nlines", "third"):
+        history.add(prompt)
+    assert path.stat().st_mode & 0o077 == 0, "for the user alone"
+    again = PromptHistory(str(path))
+    assert again.prompts == ["first", "two\nlines", "third"]
+    assert again.earlier("draft") == "third"
+    assert again.earlier("third") == "two\nlines"
+    assert again.later() == "third"
+    assert again.later() == "draft"
+    assert again.later() is None
+    assert again.search("LINES") == (1, "two\nlines")
+    assert again.search("first", 0) is None
+
+
+def test_a_history_without_a_place_is_kept_nowhere() -> None:
+    history = PromptHistory("")
+    history.add("secret")
+    assert history.earlier("") == "secret"
+    assert PromptHistory("").prompts == []
+
+
+def test_a_damaged_history_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_bytes(b'"one"\n{broken\n\xff\xfe\n"two"\n')
+    assert PromptHistory(str(path)).prompts == ["one", "two"]
