@@ -24,7 +24,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 # A room is a package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
 GROUND = ("base", "values", "http")
 """Each stands on those before it."""
-ROOMS = {"context", "policy", "providers", "sessions", "text_tools", "tools", "typed_output"}
+ROOMS = {"context", "extensions", "policy", "providers", "sessions", "text_tools", "tools", "typed_output"}
 """Blind to each other: they meet through `values.contracts`."""
 LOOP = {"loop"}
 APP = {"app"}

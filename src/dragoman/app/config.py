@@ -27,11 +27,18 @@ MAX_FILE_BYTES = 1_000_000
 ADMIN_FILE = "/etc/dragoman/rules.toml"
 """Rules of whoever looks after the machine. They outrank the user's."""
 PROJECT_FILE = os.path.join(".dragoman", "config.toml")
-OTHERS_FILES = (
-    *(os.path.join(".claude", name) for name in ("settings.json", "settings.local.json")),
-    os.path.join(".codex", "rules"),
+EXTENSION_FILES = (
+    ".mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
+    *(os.path.join(".dragoman", name) for name in ("agents", "commands", "plugins", "skills")),
+    *(os.path.join(".agents", name) for name in ("plugins", "skills")),
+    *(os.path.join(".claude", name) for name in ("agents", "commands", "settings.json", "settings.local.json", "skills")),
+    *(os.path.join(".codex", name) for name in ("config.toml", "hooks.json", "rules", "skills")),
+    *(os.path.join(".gemini", name) for name in ("agents", "commands", "extensions", "settings.json", "skills")),
+    *(os.path.join(".opencode", name) for name in ("agent", "agents", "command", "commands", "skills")),
 )
-"""Rules that other programs read in a project (other_rules.py)."""
+"""What else is read in a trusted project, relative to each of its folders from the repository's root down to where the user is."""
 VARIABLES = {
     "DRAGOMAN_MODEL": "model",
     "DRAGOMAN_FALLBACK": "fallback",
@@ -117,8 +124,8 @@ def own_files(workspace: str, root: str, users_file: str) -> tuple[str, ...]:
 
     The user's own configuration may lie there too: it is read in any case.
     """
-    paths = [os.path.join(workspace, name) for name in (PROJECT_FILE, *OTHERS_FILES)]
-    paths += [os.path.join(folder, name) for folder in folders_between(root, workspace) for name in MEMORY_FILES]
+    paths = [os.path.join(workspace, PROJECT_FILE)]
+    paths += [os.path.join(folder, name) for folder in folders_between(root, workspace) for name in (*EXTENSION_FILES, *MEMORY_FILES)]
     return tuple(os.path.relpath(path, workspace) for path in paths if os.path.lexists(path) and not _same(path, users_file))
 
 

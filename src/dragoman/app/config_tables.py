@@ -203,6 +203,16 @@ class NetworkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...] = ()
 
 
+class SourcesTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose MCP servers, hooks, skills, commands, subagents and plugins are read; `agents`: the folder .agents."""
+
+    agents: bool = True
+    claude: bool = True
+    codex: bool = True
+    gemini: bool = True
+    opencode: bool = True
+
+
 class UiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The conversation in the terminal."""
 
@@ -237,6 +247,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: RulesTable = RulesTable()
     other_rules: OtherRulesTable = OtherRulesTable()
     network: NetworkTable = NetworkTable()
+    sources: SourcesTable = SourcesTable()
     ui: UiTable = UiTable()
     deployments: dict[str, dict[str, object]] = {}
 

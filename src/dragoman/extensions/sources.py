@@ -1,0 +1,72 @@
+"""Which folders hold what others bring: ours, and those of Claude Code, Codex, gemini-cli and opencode, the user's and the project's.
+
+A project's folders are named only where the project is trusted. Nothing is opened here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+Program = Literal["dragoman", "agents", "claude", "codex", "gemini", "opencode"]
+"""Whose files they are; `agents`: the folder `.agents`, which belongs to no program."""
+PROGRAMS: tuple[Program, ...] = ("dragoman", "agents", "claude", "codex", "gemini", "opencode")
+Tier = Literal["user", "project"]
+
+
+class ProgramFolder(msgspec.Struct, frozen=True):
+    """A folder in which a program keeps what configures it."""
+
+    program: Program
+    tier: Tier
+    path: str
+    """As `~/.claude`, or `.claude` in a project. It need not exist."""
+    project: str = ""
+    """The project's folder it lies in; empty for the user's own."""
+
+
+class Origin(msgspec.Struct, frozen=True, order=True):
+    """Where something stands that was read, to be shown to the user."""
+
+    program: Program
+    tier: Tier
+    path: str
+    line: int = 0
+    """0: the whole file."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+def user_folders(env: Mapping[str, str], own: str) -> tuple[ProgramFolder, ...]:
+    """The user's own folders, `own` being ours, in the order in which they are read: the first that has a name wins."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    paths: dict[Program, str] = {
+        "dragoman": own,
+        "agents": os.path.join(home, ".agents"),
+        "claude": env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"),
+        "codex": env.get("CODEX_HOME") or os.path.join(home, ".codex"),
+        "gemini": os.path.join(home, ".gemini"),
+        "opencode": os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode"),
+    }
+    return tuple(ProgramFolder(program, "user", path) for program, path in paths.items())
+
+
+def project_folders(projects: Sequence[str]) -> tuple[ProgramFolder, ...]:
+    """Those of trusted folders, outermost first; what lies nearer to the user's work is read first, and wins."""
+    return tuple(
+        ProgramFolder(program, "project", os.path.join(project, f".{program}"), project)
+        for project in reversed(projects)
+        for program in PROGRAMS
+    )
+
+
+def all_folders(env: Mapping[str, str], own: str, projects: Sequence[str], switched_off: Collection[str] = ()) -> tuple[ProgramFolder, ...]:
+    """The project's folders and then the user's, without those of programs that are switched off, and none twice."""
+    users = user_folders(env, own)
+    known = {os.path.realpath(folder.path) for folder in users}
+    found = [folder for folder in project_folders(projects) if os.path.realpath(folder.path) not in known]
+    return tuple(folder for folder in (*found, *users) if folder.program not in switched_off)
