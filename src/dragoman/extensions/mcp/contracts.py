@@ -1,0 +1,114 @@
+"""What the parts of the MCP client give each other: how a server is reached, what it offers, what it answered, who signs in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+Era = Literal["", "modern", "legacy"]
+"""`modern`: revision 2026-07-28 and later, where each request stands for itself. `legacy`: 2025-11-25 and before, which begin with
+`initialize`. Empty: not known yet."""
+
+
+class StdioServer(msgspec.Struct, frozen=True):
+    """A program on this machine that is spoken to over its standard input and output."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """Beside the short list of variables that every server gets."""
+    cwd: str = ""
+
+
+class HttpServer(msgspec.Struct, frozen=True):
+    """A server that is reached by HTTP."""
+
+    url: str
+    headers: dict[str, str] = {}
+    transport: Literal["http", "sse"] = "http"
+    """`sse`: the transport of 2024-11-05, with one stream for all answers."""
+
+
+class McpTool(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool as its server describes it."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    input_schema: dict[str, Any] = {}
+    output_schema: dict[str, Any] | None = None
+    annotations: dict[str, Any] = {}
+
+
+class McpPrompt(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    title: str = ""
+    description: str = ""
+    arguments: tuple[dict[str, Any], ...] = ()
+
+
+class McpResource(msgspec.Struct, frozen=True, omit_defaults=True):
+    uri: str
+    """Or a template of one, with `{names}`."""
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    mime: str = ""
+    is_template: bool = False
+
+
+class ServerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a server says of itself."""
+
+    era: Era = ""
+    version: str = ""
+    """The revision of the protocol that is spoken."""
+    name: str = ""
+    server_version: str = ""
+    instructions: str = ""
+    capabilities: dict[str, Any] = {}
+
+
+class CallResult(msgspec.Struct, frozen=True):
+    """What a tool answered: blocks as the protocol has them (text, image, audio, resource, resource_link)."""
+
+    content: tuple[dict[str, Any], ...] = ()
+    structured: Any = None
+    is_error: bool = False
+
+
+class Elicitation(msgspec.Struct, frozen=True):
+    """A question that a server has for the user, in the middle of a call."""
+
+    message: str
+    schema: dict[str, Any] | None = None
+    """A form: an object of plain values."""
+    url: str = ""
+    """A page that the user shall open instead."""
+
+
+class Elicited(msgspec.Struct, frozen=True):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+Elicit = Callable[[Elicitation], Awaitable[Elicited]]
+Progress = Callable[[float, float | None, str], None]
+"""Takes how far a call has come, of how much, and a message."""
+
+
+class Authorizer(Protocol):
+    """Signs requests to one HTTP server."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """What a request has to carry; empty where no token is at hand."""
+        ...
+
+    async def refused(self, status: int, challenges: str, sent: Mapping[str, str]) -> bool:
+        """A request that carried `sent` was refused (401, or 403 for want of a scope); `challenges` is the value of WWW-Authenticate.
+
+        Returns True if there is another token now and the request is worth repeating.
+        """
+        ...
