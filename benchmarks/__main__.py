@@ -25,6 +25,7 @@ SUBJECTS = {
     "markdown": "Markdown on the screen while it comes, beside rich and markdown-it-py",
     "sessions": "sessions on disk: list of 1,000, append, resume of 20,000 messages",
     "stores": "the store in files beside the one in SQLite: turns, opening, listing",
+    "terminals": "terminal programs in tmux: ours beside pi, Codex and Claude Code, where DRAGOMAN_PEERS names their folder",
     "text_tools": "calls read out of text: what is right, by format, and how fast (checks: make bench-text-tools)",
     "traces": "CPU for each turn of an agent with traces off, on, and with what was said",
     "tree": "the folder tree of a first message, beside git and ripgrep listing all files",

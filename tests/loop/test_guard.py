@@ -71,6 +71,13 @@ def test_text_is_noticed_however_it_is_cut(piece: int) -> None:
     assert any(guard.check_text(text[at : at + piece]) for at in range(0, len(text), piece))
 
 
+def test_tables_with_the_same_heading_are_no_loop() -> None:
+    guard = LoopGuard()
+    heading = "| file | lines | what |\n| --- | --- | --- |\n"
+    assert not any(guard.check_text(f"{heading}| {number}.py | {number} | read |\n\n") for number in range(15))
+    assert any(guard.check_text("| calc.py | 12 lines | the same row, again and again |\n") for _ in range(80))
+
+
 def test_a_table_of_dashes_is_no_loop() -> None:
     guard = LoopGuard()
     assert not any(guard.check_text("| --- | --- | --- | --- | --- |\n" + "-" * 60 + "\n") for _ in range(6))

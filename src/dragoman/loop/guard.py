@@ -100,7 +100,7 @@ class _RepeatingText:
 
     def _needed_repeats(self, window: str) -> int:
         # Horizontal rules, tables and code repeat for good reason.
-        plain = self._fenced or len(set(window)) < 8
+        plain = self._fenced or len(set(window)) < 8 or window.count("|") >= 4
         return self._repeats * 4 if plain else self._repeats
 
 
