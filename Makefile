@@ -65,6 +65,9 @@ check-fast: $(DEV) ## The same without the tests
 types: $(DEV) ## Check the examples and typed use of the whole API with mypy and pyright, and that both refuse what is wrong
 	$(BIN)/python -m checks.types
 
+screens: $(DEV) ## Drive the conversation in tmux and write what stands on the screen into docs/images
+	$(BIN)/python -m checks.screens
+
 # Programs that tests drive. Without them those tests are skipped, on a build machine they fail.
 PARTS := bash tmux zsh fish bubblewrap
 PROGRAM_OF_bubblewrap := bwrap
