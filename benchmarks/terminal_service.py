@@ -1,4 +1,4 @@
-"""A model on loopback that streams one long answer, in the three protocols that terminal programs speak to it.
+"""A model on loopback that streams one long answer, in the four protocols that terminal programs speak to it.
 
 It checks nothing, so that any program can use it: `dragoman.testing` has services that do.
 """
@@ -24,6 +24,8 @@ class Answers:
         self.pause_s = 0.0
         self.marked = 0
         """How many answers were asked for that end with a mark; requests for titles and the like get none."""
+        self.first: tuple[float, int, int] | None = None
+        """When the first request with tools came, how many tools it had, and how many bytes they are."""
 
 
 @contextmanager
@@ -65,13 +67,21 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(_responses(pieces))
         elif path.endswith("/chat/completions"):
             self._stream(_chat(pieces))
+        elif path.endswith(":streamGenerateContent"):
+            self._stream(_gemini(pieces))
+        elif path.endswith(":generateContent"):
+            self._send_json(_gemini_chunk("".join(pieces), ends=True))
         else:
             self._send_json({})
 
     def _pieces(self, body: dict[str, Any]) -> list[str]:
-        if not body.get("tools"):  # a title, a topic, a classifier
+        tools = body.get("tools")
+        if not tools:  # a title, a topic, a classifier
             return ["ok"]
         self.answers.marked += 1
+        if self.answers.first is None:
+            names = [each for group in tools for each in (group.get("functionDeclarations") or group.get("tools") or [group])]
+            self.answers.first = (time.monotonic(), len(names), len(json.dumps(tools)))
         return [*self.answers.pieces, f"\n\nend{self.answers.marked}mark"]
 
     def _send_json(self, value: Any) -> None:
@@ -153,3 +163,14 @@ def _anthropic(pieces: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     ended = {"stop_reason": "end_turn", "stop_sequence": None}
     yield "message_delta", {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 2_000}}
     yield "message_stop", {"type": "message_stop"}
+
+
+def _gemini(pieces: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, piece in enumerate(pieces, 1):
+        yield "", _gemini_chunk(piece, ends=number == len(pieces))
+
+
+def _gemini_chunk(text: str, *, ends: bool) -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0, **({"finishReason": "STOP"} if ends else {})}
+    usage = {"promptTokenCount": 1_000, "candidatesTokenCount": 2_000, "totalTokenCount": 3_000}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-3.8-flash"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import getpass
 import os
 import re
@@ -17,11 +18,12 @@ import pytest
 from dragoman.base.words import speak_for_program
 from dragoman.providers import stored_keys
 from dragoman.testing.network import no_network
+from prepared import end_prepared
 
 ROOT = Path(__file__).resolve().parent.parent
 
 hypothesis.settings.register_profile(
-    "default", max_examples=60, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    "default", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
 hypothesis.settings.register_profile("long", hypothesis.settings.get_profile("default"), max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -63,8 +65,15 @@ def own_temporary_folder(request: pytest.FixtureRequest, tmp_path_factory: pytes
             patch.setenv(name, folder)
         patch.setattr(tempfile, "tempdir", folder)
         yield
+    end_prepared()
     if not request.session.testsfailed:
         shutil.rmtree(tmp_path_factory.getbasetemp(), ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """All that was loaded stays until the end: a test that collects garbage need not go through it again, which takes a second."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

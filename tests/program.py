@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dragoman as dm
+from prepared import Forked, can_be_forked, run_prepared
 
 PROTOCOLS = {
     "gemini": "gemini/gemini-3.8-flash",
@@ -117,6 +118,8 @@ class Place:
         self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: str | bytes | None = None, timeout_s: float = 30
     ) -> Done:
         data = stdin.encode() if isinstance(stdin, str) else stdin
+        if can_be_forked(self.more_env | dict(env or {})):
+            return Done(*run_prepared(arguments, self.env | dict(env or {}), str(self.work), data, timeout_s))
         with self.start(*arguments, env=env, stdin=subprocess.DEVNULL if data is None else subprocess.PIPE) as process:
             try:
                 out, err = process.communicate(data, timeout_s)
@@ -124,6 +127,14 @@ class Place:
                 process.kill()
                 raise
         return Done(process.returncode, out, err)
+
+    def start_on(self, terminal: int, *arguments: str, env: Mapping[str, str]) -> Forked | subprocess.Popen[bytes]:
+        """The program under way on a terminal that is not its controlling one. The descriptor is closed."""
+        if can_be_forked(env):
+            return Forked(arguments, self.env | dict(env), str(self.work), [terminal] * 3)
+        process = self.start(*arguments, env=env, stdin=terminal, stdout=terminal, stderr=terminal)
+        os.close(terminal)
+        return process
 
     def ask(self, prompt: str = "hi", *arguments: str, model: str = "anthropic/claude-opus-5", **options: Any) -> Done:
         return self.run("-m", model, *arguments, "-p", prompt, **options)

@@ -127,6 +127,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "run_shell": {"command": "touch b.txt"},
     "shell_output": {"id": "bg1", "stop": True},
     "todo": {"items": []},
+    "task": {"agent": "explore", "description": "look", "prompt": "Look."},
 }
 
 

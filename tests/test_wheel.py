@@ -34,6 +34,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         "local",
         "httpx",
         "keyring",
+        "mcp",
         "otel",
     }
 

@@ -9,6 +9,7 @@ from dragoman.values.errors import ConnectionFailed as ConnectionFailed
 from dragoman.values.errors import ContextOverflow as ContextOverflow
 from dragoman.values.errors import DragomanError as DragomanError
 from dragoman.values.errors import Forbidden as Forbidden
+from dragoman.values.errors import HookStopped as HookStopped
 from dragoman.values.errors import InputError as InputError
 from dragoman.values.errors import InUse as InUse
 from dragoman.values.errors import LoopDetected as LoopDetected

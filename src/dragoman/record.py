@@ -9,6 +9,7 @@ from dragoman.values.record import FieldRefused as FieldRefused
 from dragoman.values.record import FileChange as FileChange
 from dragoman.values.record import FilesChanged as FilesChanged
 from dragoman.values.record import FilesRestored as FilesRestored
+from dragoman.values.record import Kept as Kept
 from dragoman.values.record import ModelChanged as ModelChanged
 from dragoman.values.record import NotCompressed as NotCompressed
 from dragoman.values.record import Pruned as Pruned

@@ -65,10 +65,7 @@ def shown(place: Place, columns: int, arguments: tuple[str, ...]) -> str:
     """What the program writes into a terminal of that width."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    process = place.start(
-        *arguments, env={"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, stdin=slave, stdout=slave, stderr=slave
-    )
-    os.close(slave)
+    process = place.start_on(slave, *arguments, env={"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
     pieces: list[bytes] = []
     while True:
         try:

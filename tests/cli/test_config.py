@@ -17,8 +17,8 @@ from dragoman.app.config_tables import AnswersTable, Config, ConfigSource, Loade
 from dragoman.app.options import Options
 from dragoman.app.settings import limits_of, settings_of
 from dragoman.app.setup import Setup, catalog_of
-from dragoman.app.toml_lines import line_of
 from dragoman.base.places import find_places
+from dragoman.base.toml_lines import line_of
 from dragoman.loop.options import AnswerPolicy, Limits, LoopLimits
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.errors import ConfigError
@@ -137,7 +137,10 @@ SAMPLES = ["1", "0.5", "5000", '"x"', "true", "[]", '"plan"', '"auto"', '"en"', 
 def a_value(key: str, home: Path) -> str:
     """Some valid value for any key, as TOML."""
     tables = {
+        "mcp.servers": '{x = {command = "y"}}',
         "deployments": '{corp = {protocol = "openai_chat", base_url = "http://127.0.0.1"}}',
+        "hooks": '{Stop = [{command = "true"}]}',
+        "ui.keys": '{"ctrl-e" = "editor"}',
         "text_tools.mapping": '{x = {y = "z"}}',
         "text_tools.model_mapping": '{m = {x = {y = "z"}}}',
     }

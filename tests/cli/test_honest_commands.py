@@ -129,6 +129,10 @@ CASES = {
     "delete": Case("sessions delete {id} --yes", changes=True),
     "prune": Case("context prune {id}", changes=True),
     "prune again": Case("context prune {id}", changes=False, prepare=lambda desk: desk.place.run("context", "prune", desk.short)),
+    "keep": Case("context keep 6 {id}", changes=True),
+    "drop": Case("context drop 6 {id}", changes=True),
+    "drop again": Case("context drop 6 {id}", changes=False, prepare=lambda desk: desk.place.run("context", "drop", "6", desk.short)),
+    "undo a choice": Case("context undo 6 {id}", changes=True, prepare=lambda desk: desk.place.run("context", "drop", "6", desk.short)),
     "compress": Case("context compress {id}", changes=True, prepare=lambda desk: desk.serve(SNAPSHOT)),
     "compress without a summary": Case(
         "context compress {id}", changes=True, prepare=lambda desk: desk.serve("text: I would rather not."), code=57

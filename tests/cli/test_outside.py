@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from program import Place
+from program import Place, calls, script, service
 from providers.test_outside import PACKAGE, POINTS
 
 
@@ -44,3 +44,42 @@ def test_a_tool_that_cannot_be_loaded_leaves_no_session_locked(place: Place, pac
     done = place.run("--resume", "--config", "c.toml", "-p", "Again", env=packages)
     assert (done.code, "tools.load" in done.err) == (52, True), done
     assert place.run("--resume", "-p", "Again", env=packages).code == 0
+
+
+HOOKS = """
+import pathlib
+from dragoman.hooks import Hooks
+
+def note(call):
+    pathlib.Path("noted").write_text(call.name)
+
+noting = Hooks(before_call=note)
+def made():
+    return [noting]
+odd = 3
+"""
+
+
+@pytest.mark.parametrize("name", ["harbour", "harbour_hooks:noting", "harbour_hooks:made"])
+def test_hooks_of_a_package_are_called(name: str, place: Place, packages: dict[str, str]) -> None:
+    put_hooks(packages)
+    (place.work / "c.toml").write_text(f'[plugins]\nhooks = ["{name}"]')
+    with service(script(calls(("list_directory", {"path": "."})), "text: ok")) as place.service:
+        done = place.ask("hi", "--config", "c.toml", env=packages)
+    assert (done.code, done.out) == (0, "ok\n"), done
+    assert (place.work / "noted").read_text() == "list_directory"
+
+
+@pytest.mark.parametrize("name", ["nobody", "harbour_hooks:odd", "harbour_hooks:nothing"])
+def test_what_is_no_hook_is_an_ordinary_mistake(name: str, place: Place, packages: dict[str, str]) -> None:
+    put_hooks(packages)
+    (place.work / "c.toml").write_text(f'[plugins]\nhooks = ["{name}"]')
+    done = place.run("-m", "echo/loud", "--config", "c.toml", "-p", "Ahoy", env=packages)
+    assert (done.code, "plugins.hooks" in done.err) == (52, True), done
+
+
+def put_hooks(packages: dict[str, str]) -> None:
+    folder = Path(packages["PYTHONPATH"])
+    (folder / "harbour_hooks.py").write_text(HOOKS)
+    with open(folder / "harbour_tools-1.0.dist-info" / "entry_points.txt", "a") as points:
+        points.write("\n[dragoman.hooks]\nharbour = harbour_hooks:noting\n")

@@ -382,3 +382,43 @@ def test_the_oldest_results_go_first_the_last_batch_never_and_no_more_than_neede
     if wanted and found.raw_tokens < wanted:
         rest = shrink(history.view, 10**9)
         assert not rest.call_ids, "as far as it goes"
+
+
+# --- skills ----------------------------------------------------------------------------------------------------------------------------
+
+
+def skilled(text: str = "Write haiku.") -> History:
+    history = History(now_ms=lambda: 1_700_000_000_000)
+    history.configure("model", "Be brief.")
+    history.say(user("begin"))
+    for number, (name, content) in enumerate([("activate_skill", f'<skill name="poet">\n{text}\n</skill>'), ("look", "x" * 9_000)]):
+        call = ToolCall(f"s{number}", name)
+        history.answer(Response(Message("assistant", (call,)), FinishReason.TOOL_CALLS))
+        history.start_tool(call)
+        history.finish_tool(ToolResult(call.id, name, (Text(content),)))
+    history.answer(Response(assistant("done"), FinishReason.STOP))
+    history.say(user('<skill name="painter">\nPaint.\n</skill>\n\na ship'))
+    history.answer(Response(assistant("painted"), FinishReason.STOP))
+    return history
+
+
+def test_a_summary_keeps_what_activated_skills_say_each_once() -> None:
+    history = skilled()
+    verbatim = verbatim_through(history.entries, history.entries[-1].seq)
+    assert verbatim.skills == ('<skill name="poet">\nWrite haiku.\n</skill>', '<skill name="painter">\nPaint.\n</skill>')
+    assert verbatim.prompts == ("begin", "a ship")
+    summary = summary_message("It went well.", verbatim).text
+    assert summary.count("Write haiku.") == summary.count("Paint.") == 1
+    early = verbatim_through(history.entries, history.entries[1].seq)
+    assert early.skills == (), "what stays in view is not told twice"
+
+
+def test_however_long_skills_are_there_is_a_bound() -> None:
+    history = skilled("word " * 100_000)
+    summary = summary_message("x", verbatim_through(history.entries, history.entries[-1].seq), 1_000)
+    assert len(summary.text) < 20_000
+
+
+def test_skills_are_never_shrunk() -> None:
+    view = skilled("long " * 3_000).view
+    assert shrink(view, 1e9).call_ids == ()

@@ -13,9 +13,13 @@ import pytest
 
 from program import Place
 
+LONG = bool(os.environ.get("DRAGOMAN_LONG"))
 CONFIG = """
 [deployments.local]
 default_model = "smollm2"
+
+[settings]
+max_output_tokens = 24
 """
 
 
@@ -75,7 +79,6 @@ def test_a_real_server_is_found_and_answers(place: Place, served: str) -> None:
 
 def test_the_next_process_does_not_read_its_instructions_again(place: Place) -> None:
     kept = place.home / "dragoman" / "cache" / "prompts"
-    (place.home / "dragoman" / "config.toml").write_text(f"{CONFIG}\n[settings]\nmax_output_tokens = 24\n")
     asking = ["--output-format", "json", "-p", "Say hello."]
     place.run(*asking, env=SLOWLY, timeout_s=120)
     [state] = kept.iterdir()
@@ -84,6 +87,8 @@ def test_the_next_process_does_not_read_its_instructions_again(place: Place) -> 
     assert [path.name for path in kept.iterdir()] == [state.name]
     assert state.read_bytes() == written
     assert again.json["stats"]["tokens"]["cache_read"] > 100
+    if not LONG:
+        return
     state.write_bytes(b"not a state")
     assert place.run(*asking, env=SLOWLY, timeout_s=120).json["stats"]["tokens"]["output"] > 0
     assert state.read_bytes() == written, "it is made anew"

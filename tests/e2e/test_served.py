@@ -63,7 +63,7 @@ def model(request: pytest.FixtureRequest) -> Connection:
 
 
 def asked(model: Connection, prompt: str, *, tools: tuple[ToolSpec, ...] = (), **settings: Any) -> Request:
-    given = Settings(**{"max_output_tokens": 48, "temperature": 0.0, **settings})
+    given = Settings(**{"max_output_tokens": 32, "temperature": 0.0, **settings})
     return Request(model.model, (user(prompt),), "Be brief.", tools, given)
 
 
@@ -99,7 +99,7 @@ def test_what_it_took_is_told(model: Connection) -> None:
     events = asyncio.run(events_of(model, asked(model, "Say hello.")))
     usage = last(events).response.usage
     assert 10 < usage.input_tokens < 100
-    assert 0 < usage.output_tokens <= 48
+    assert 0 < usage.output_tokens <= 32
     assert any(isinstance(event, UsageUpdated) for event in events)
 
 
@@ -112,7 +112,7 @@ def test_an_answer_is_bound_to_a_schema(protocol: str, request: pytest.FixtureRe
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_no_call_is_made_that_does_not_fit_and_none_is_unreadable_under_constraint(model: Connection, temperature: float) -> None:
-    request = asked(model, "What is in notes.txt?", tools=(READ, LIST), temperature=temperature, max_output_tokens=200)
+    request = asked(model, "What is in notes.txt?", tools=(READ, LIST), temperature=temperature, max_output_tokens=60)
     response = last(asyncio.run(events_of(TextTools(model), constrain_request(request)))).response
     for call in response.message.calls:
         assert problems({tool.name: tool.schema for tool in (READ, LIST)}[call.name], call.args) == []
@@ -141,7 +141,7 @@ def test_a_run_holds_whatever_the_model_says(model: Connection, tmp_path: Path) 
     (tmp_path / "notes.txt").write_text("The meeting is on Thursday.\n")
 
     async def run() -> Agent:
-        agent = make_agent(model, workspace=tmp_path, builtin=("read_file",), describe=False, settings=Settings(max_output_tokens=120))
+        agent = make_agent(model, workspace=tmp_path, builtin=("read_file",), describe=False, settings=Settings(max_output_tokens=60))
         async with agent:
             try:
                 await agent.run("Read notes.txt. On which day is the meeting?")

@@ -125,10 +125,10 @@ def test_half_a_surrogate_pair_does_not_reach_the_message() -> None:
 
 
 def test_a_long_page_is_cut_and_quickly() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     for body in (b"<" * 250_000, b"<script" * 30_000, b"a " * 100_000, b"[" * 200_000):
         assert len(error(502, body).message) < 700
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: json.dumps({"error": text}).encode()), st.integers(400, 599))

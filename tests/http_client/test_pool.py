@@ -313,7 +313,7 @@ class PoolMachine(RuleBasedStateMachine):
         raise AssertionError("somebody hangs")
 
 
-PoolMachine.TestCase.settings = settings(max_examples=10 * settings().max_examples, stateful_step_count=40)
+PoolMachine.TestCase.settings = settings(max_examples=3 * settings().max_examples, stateful_step_count=40)
 TestPool = PoolMachine.TestCase
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from agents import make_agent
 from dragoman.loop.options import Sandboxing
+from dragoman.policy.rules import deny
 from dragoman.testing import ScriptedProvider
 from dragoman.values.contracts import Allow, Intent
 from dragoman.values.errors import InputError
@@ -51,6 +52,28 @@ def test_commands_run_in_a_sandbox_only_where_one_was_asked_for(tmp_path: Path) 
     result, intent = run_command(inside, f"touch {outside}/a; touch here")
     assert (result["exitCode"], intent.sandboxed) == (0, False)
     assert (outside / "a").exists()
+
+
+def test_which_level_holds_is_known_from_the_first_command_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        provider = ScriptedProvider('call: run_shell {"command": "true"}\n---\ntext: Good.')
+        async with make_agent(provider, workspace=tmp_path, builtin=["run_shell"], describe=False, sandbox=True) as agent:
+            assert agent.approvals.known_sandbox is None, "nothing was started to find out"
+            await agent.run("go")
+            known = agent.approvals.known_sandbox
+            assert known is not None
+            assert known.words in agent.approvals.sandbox
+
+    asyncio.run(main())
+
+
+def test_a_file_that_a_rule_keeps_from_being_read_is_hidden_from_commands(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("PASSPHRASE")
+    result, intent = run_command(tmp_path, "cat .env; echo end", sandbox=True, rules=[deny("read_file .env")])
+    if not intent.sandboxed:
+        pytest.skip("no sandbox works here")
+    assert "end" in result["stdout"]
+    assert "PASSPHRASE" not in json.dumps(result)
 
 
 def test_options_of_the_sandbox_are_checked() -> None:

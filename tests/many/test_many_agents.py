@@ -21,7 +21,7 @@ from dragoman.http.transport import HttpTransport
 from dragoman.values.contracts import Transport
 from many.crowd import Crowd, Seen, connected, service, sockets
 
-REQUESTS = int(os.environ.get("DRAGOMAN_REQUESTS", "2000"))
+REQUESTS = int(os.environ.get("DRAGOMAN_REQUESTS", "800"))
 """Read here: tests run without variables of ours."""
 SEED = int(os.environ.get("DRAGOMAN_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 AGENTS = 50

@@ -22,6 +22,7 @@ from dragoman.values.messages import ToolCall
 
 OURS = (".config/dragoman/config.toml", ".config/dragoman/rules/new.toml", ".local/share/dragoman/grants.jsonl")
 OURS += (".local/share/dragoman/sessions/x/old.jsonl", ".cache/dragoman/weights/a.gguf", ".local/share/dragoman/keys.json")
+OURS += (".local/share/dragoman/mcp_tokens.json",)
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ def start(home: Path) -> Start:
     return lambda **options: make_agent(ScriptedProvider("text: ok"), **{"workspace": home, "approval": "auto-edit"} | options)
 
 
-@pytest.mark.parametrize("name", OURS[:-1])
+@pytest.mark.parametrize("name", OURS[:-2])
 def test_in_auto_edit_a_model_is_asked_about_our_files_and_refused_where_nobody_is(start: Start, name: str) -> None:
     write = {"file_path": name, "content": "tools.discover = 'x'"}
     assert isinstance(decide(start(), "write_file", **write), Deny)

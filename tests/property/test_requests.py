@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import hypothesis
 import msgspec
 import pytest
 from hypothesis import given
@@ -25,8 +26,12 @@ settings = st.builds(
     max_output_tokens=st.none() | st.just(4000),
 )
 
+few = hypothesis.settings(max_examples=max(1, hypothesis.settings().max_examples // 2))
+"""For what is tried with every service: together they are many."""
+
 
 @pytest.mark.parametrize("where", ALL)
+@few
 @given(messages=damaged, settings=settings, tools=st.sampled_from([TOOLS, ()]))
 def test_after_repair_every_request_is_valid(
     where: str, messages: tuple[Message, ...], settings: Settings, tools: tuple[ToolSpec, ...]
@@ -39,6 +44,7 @@ def test_after_repair_every_request_is_valid(
 
 
 @pytest.mark.parametrize("where", ALL)
+@few
 @given(messages=lived(), settings=settings)
 def test_a_lived_conversation_is_valid_as_it_is(where: str, messages: tuple[Message, ...], settings: Settings) -> None:
     provider = connection(where, blobs=BLOBS)
@@ -49,6 +55,7 @@ def test_a_lived_conversation_is_valid_as_it_is(where: str, messages: tuple[Mess
 
 
 @pytest.mark.parametrize("where", ALL)
+@few
 @given(messages=damaged | lived())
 def test_cold_bytes_are_warm_bytes(where: str, messages: tuple[Message, ...]) -> None:
     warm = connection(where, blobs=BLOBS)
@@ -59,6 +66,7 @@ def test_cold_bytes_are_warm_bytes(where: str, messages: tuple[Message, ...]) ->
 
 
 @pytest.mark.parametrize("where", ALL)
+@few
 @given(messages=lived())
 def test_a_request_is_a_prefix_of_the_next_and_renders_only_what_is_new(where: str, messages: tuple[Message, ...]) -> None:
     provider = connection(where, blobs=BLOBS)
@@ -72,6 +80,7 @@ def test_a_request_is_a_prefix_of_the_next_and_renders_only_what_is_new(where: s
 
 
 @pytest.mark.parametrize("where", MAIN)
+@few
 @given(messages=damaged)
 def test_no_text_call_or_result_is_lost(where: str, messages: tuple[Message, ...]) -> None:
     provider = connection(where, blobs=BLOBS)

@@ -21,6 +21,7 @@ from dragoman.values.record import (
     Compressed,
     Configured,
     Entry,
+    Kept,
     ModelChanged,
     Pruned,
     Rewound,
@@ -71,10 +72,14 @@ class Session:
     def _decide(self) -> None:
         history, draw = self.history, self.data.draw
         limit = draw(st.sampled_from([0, history.view.window]))
-        match draw(st.sampled_from(["nothing", "prune", "compress", "switch", "switch"])):
+        match draw(st.sampled_from(["nothing", "prune", "keep", "compress", "switch", "switch"])):
             case "prune":
                 known = [outcome.result.call_id for outcome in history.view.outcomes]
                 history.prune(draw(st.lists(st.sampled_from(known), unique=True)) if known else [], 7, window=limit)
+            case "keep":
+                known = [outcome.result.call_id for outcome in history.view.outcomes]
+                chosen = draw(st.lists(st.sampled_from(known), unique=True)) if known else []
+                history.append(Kept(*history.stamp(), tuple(chosen), draw(st.booleans())))
             case "compress":
                 items = history.view.items
                 through = draw(st.sampled_from([item for item in items if item.message.results] or items))
@@ -135,7 +140,7 @@ def test_the_prefix_of_each_model_survives_what_others_do(where: str, data: st.D
         view.feed(entry)
         if isinstance(entry, Pruned | Compressed):
             sent = {model: body for model, body in sent.items() if not holds(entry.window, WINDOWS[model])}
-        elif isinstance(entry, Rewound | AnswerRejected):
+        elif isinstance(entry, Rewound | AnswerRejected | Kept):
             sent.clear()
         elif isinstance(entry, Said | ToolFinished | ModelChanged) and view.messages and view.messages[-1].role == "user":
             if view.open_calls:

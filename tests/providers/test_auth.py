@@ -20,10 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.http.fetched_tokens import REMEMBERED
 from dragoman.providers.auth import Auth, KeyAuth, NoAuth, with_env_headers
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import auth_for, connect
-from dragoman.providers.fetched_auth import REMEMBERED, CommandAuth, InjectedAuth
+from dragoman.providers.fetched_auth import CommandAuth, InjectedAuth
 from dragoman.providers.google_auth import VertexAuth
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.script import Script

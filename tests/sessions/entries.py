@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from dragoman.values.messages import Text, ToolResult, assistant, user
-from dragoman.values.record import AnswerRejected, Entry, Pruned, Rewound, Said, Started, Titled, ToolFinished, ToolStarted, Unknown
+from dragoman.values.record import AnswerRejected, Entry, Kept, Pruned, Rewound, Said, Started, Titled, ToolFinished, ToolStarted, Unknown
 
 SESSION = "20261115-120102-1a2b3c4d"
 texts = st.text() | st.sampled_from(["你好，世界", "عربي", "👩‍👩‍👧‍👦", "a\u2028b\u0085c\r\nd", '","crc":"00000000"}\n{"seq":1', "\0"])
@@ -55,6 +55,7 @@ def sessions(draw: st.DrawFn, max_size: int = 8) -> tuple[Entry, ...]:
                         AnswerRejected(seq, seq, 1, text),
                         ToolStarted(seq, seq, text, text, text),
                         Pruned(seq, seq, (text, text), 3, text),
+                        Kept(seq, seq, (text,), False, 3),
                         Rewound(seq, seq, 1),
                         Titled(seq, seq, text),
                         Unknown(seq, seq, f'{{"kind":"of_tomorrow","seq":{seq},"timestamp_ms":{seq},"new":[1, 2.50,{{"a" : "ü"}}]}}'),

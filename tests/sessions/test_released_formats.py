@@ -20,6 +20,8 @@ FORMAT_1_REFUSED = FORMAT_1.with_name("format-1-refused.jsonl")
 """And after one about a setting that a service refused."""
 FORMAT_1_PENDING = FORMAT_1.with_name("format-1-pending.jsonl")
 """And after those about calls that wait."""
+FORMAT_1_KEPT = FORMAT_1.with_name("format-1-kept.jsonl")
+"""And after one about results that a person keeps."""
 
 
 def test_format_1_loads_whole() -> None:
@@ -33,7 +35,9 @@ def test_format_1_loads_whole() -> None:
     assert not latest.damage
     pending = read_log(FORMAT_1_PENDING)
     assert not pending.damage
-    kinds = {type(entry) for entry in (*loaded.entries, *later.entries, *latest.entries, *pending.entries)}
+    kept = read_log(FORMAT_1_KEPT)
+    assert not kept.damage
+    kinds = {type(entry) for entry in (*loaded.entries, *later.entries, *latest.entries, *pending.entries, *kept.entries)}
     assert kinds == set(typing.get_args(Entry)), "they hold an entry of every kind"
 
 
@@ -58,7 +62,9 @@ def test_what_is_not_understood_is_told() -> None:
     assert notice.startswith("entries of a kind this version does not know")
 
 
-@pytest.mark.parametrize("path", [FORMAT_1, FORMAT_1_CONTEXT, FORMAT_1_REFUSED, FORMAT_1_PENDING], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [FORMAT_1, FORMAT_1_CONTEXT, FORMAT_1_REFUSED, FORMAT_1_PENDING, FORMAT_1_KEPT], ids=lambda path: path.stem
+)
 def test_it_goes_back_byte_for_byte(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     assert [encode_line(decode_line(line)) for line in lines] == lines

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.tools import search
+from dragoman.tools import ripgrep, search
 from dragoman.tools.search import Glob
 from dragoman.tools.workspace import Workspace
 from dragoman.values.contracts import ToolOutput
@@ -124,7 +124,7 @@ def test_a_search_that_takes_too_long_tells_what_it_has(root: Path, tmp_path: Pa
     slow.write_text(f"#!/bin/sh\nprintf '{root}/a.txt\\0'\nsleep 1000\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(search.run_ripgrep, "__defaults__", (0.3,))
+    monkeypatch.setattr(ripgrep, "TIMEOUT_S", 0.3)
     lines = found(root, "*.txt")
     assert lines[0] == "a.txt"
     assert "took too long" in lines[1]

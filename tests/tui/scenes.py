@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.tui import call_cells, cells, question, status
 from dragoman.tui.call_cells import CallCell
 from dragoman.tui.line import EMPTY, Line, line
@@ -247,6 +248,27 @@ def statuses(columns: int) -> list[Line]:
     ]
 
 
+def subagents(columns: int) -> list[Line]:
+    """Three at work, and how they look when they have ended."""
+    east, west = (
+        {"agent": "explore", "description": f"find what {each} reads the configuration", "prompt": "…"} for each in ("east", "west")
+    )
+    cells = [
+        CallCell(call("task", **east), "running", seconds=12.3, progress="grep load_config src", inner="5 calls · 18,240 tokens"),
+        CallCell(call("task", **west), "running", seconds=3.2, progress=say("subagents.waits")),
+        CallCell(call("task", **(west | {"agent": "general"}))),
+    ]
+    answered = msgspec.structs.replace(cells[0], state="done", progress="", display="src/app/config.py:41 reads it, once.")
+    failed = msgspec.structs.replace(cells[1], state="failed", progress="", display="explore failed: RateLimited: too many requests")
+    return [
+        *call_cells.running_group(cells, columns, "⠼"),
+        EMPTY,
+        *call_cells.running_lines(cells[0], columns, "⠼"),
+        EMPTY,
+        *call_cells.folded_group([answered, failed, msgspec.structs.replace(cells[2], state="cancelled")], columns),
+    ]
+
+
 SCENES: dict[str, Callable[[int], list[Line]]] = {
     "80-1 idle": idle,
     "80-2 streaming": streaming,
@@ -262,4 +284,5 @@ SCENES: dict[str, Callable[[int], list[Line]]] = {
     "an answer": answer,
     "a long prompt, sources": long_prompt,
     "status lines": statuses,
+    "subagents": subagents,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -18,8 +19,8 @@ ASKS = "y yes"
 SLOW = "text: Beginning.\nwait: 30\ntext: Never said."
 
 
-def begin(pane: Tmux, prompt: str = "") -> None:
-    pane.expect(READY)
+def begin(pane: Tmux, prompt: str = "", ready: str = READY) -> None:
+    pane.expect(ready)
     if prompt:
         pane.type(prompt)
         pane.keys("Enter")
@@ -103,7 +104,8 @@ def test_a_command_at_work_shows_its_title_and_the_end_of_its_output(place: Plac
 
 
 def test_enter_steers_the_run_and_tab_queues_the_next_prompt(place: Place) -> None:
-    slow = calls(("run_shell", {"command": "sleep 1.5; echo slept"}))
+    os.mkfifo(place.work / "pipe")  # the command lasts until something is written there
+    slow = calls(("run_shell", {"command": "cat pipe"}))
     with service(script(slow, "text: Steered.", "text: From the queue.")) as serving:
         place.service = serving
         with tmux(place, size=(24, 80)) as pane:
@@ -115,6 +117,7 @@ def test_enter_steers_the_run_and_tab_queues_the_next_prompt(place: Place) -> No
             pane.type("afterwards this")
             pane.keys("Tab")
             pane.expect("⏎ afterwards this")
+            (place.work / "pipe").write_text("read\n")
             pane.expect("Steered.")
             screen = pane.expect("From the queue.")
         assert screen.index("› look left") < screen.index("Steered.") < screen.index("› afterwards this")
@@ -429,3 +432,188 @@ def test_a_signal_ends_it_with_the_terminal_restored(place: Place, number: signa
         assert shown.ended(5) == 128 + number
         assert shown.modes[3] == shown.before[3]
         assert "dragoman --resume" in shown.text
+
+
+# --- what the model sees, sessions, lists
+
+
+def test_a_result_is_let_go_brought_back_and_kept_in_the_list_of_what_the_model_sees(place: Place) -> None:
+    (place.work / "story.txt").write_text("The old text.\n" * 30)
+    look = calls(("read_file", {"file_path": "story.txt"}))
+    with service(script(look, "text: Read it.")) as place.service, tmux(place, size=(30, 100)) as pane:
+        begin(pane, "look")
+        pane.expect("out · $")
+        pane.type("/context")
+        pane.keys("Enter")
+        pane.expect("Next request:")
+        pane.type("old")
+        pane.expect("fewer")
+        pane.keys("C-x")
+        pane.expect("let go, was")
+        pane.keys("C-x")
+        pane.expect("fewer")
+        pane.keys("C-k")
+        pane.expect("kept")
+        pane.keys("Enter")
+        pane.expect("lines 1–")
+        pane.keys("q")
+        pane.expect("Next request:")
+        pane.keys("Escape")
+        pane.expect(READY)
+        pane.keys("C-d")
+        pane.expect("exit code 0")
+    shown = place.run("context", "--json").json
+    [kept] = [item for item in shown["items"] if item["kind"] == "result"]
+    assert kept["held"]
+    assert kept["state"] == "kept"
+
+
+def test_a_session_is_named_and_deleted_in_the_list_and_one_of_another_program_goes_on(place: Place) -> None:
+    for prompt in ("first thing", "second thing"):
+        with service("text: An answer.") as place.service:
+            place.ask(prompt)
+    folder = place.home / ".codex" / "sessions" / "2026" / "11" / "10"
+    folder.mkdir(parents=True)
+    head = {"timestamp": "2026-11-10T10:00:00Z", "type": "session_meta", "payload": {"id": "0199", "cwd": str(place.work)}}
+    items = [
+        {"type": "message", "role": role, "content": [{"type": f"{kind}_text", "text": text}]}
+        for role, kind, text in (("user", "input", "Begun elsewhere"), ("assistant", "output", "Said elsewhere."))
+    ]
+    lines = [head, *({"timestamp": "2026-11-10T10:00:01Z", "type": "response_item", "payload": item} for item in items)]
+    (folder / "rollout-2026-11-10T10-00-00-0199.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with service("text: Goes on here.") as place.service, tmux(place, size=(30, 120)) as pane:
+        begin(pane, "/resume")
+        pane.expect("second thing")
+        pane.type("first")
+        pane.keys("C-t")
+        pane.expect("title: first thing")
+        pane.type(" renamed")
+        pane.keys("Enter")
+        pane.expect("first thing renamed")
+        pane.keys("C-x")
+        pane.expect("again deletes")
+        pane.keys("C-x")
+        pane.expect("deleted")
+        pane.keys("C-u")
+        pane.keys("Tab", "Tab")
+        pane.expect("Begun elsewhere")
+        pane.keys("Enter")
+        pane.expect("Said elsewhere.")
+        pane.type("go on")
+        pane.keys("Enter")
+        pane.expect("Goes on here.")
+    listed = place.run("sessions", "list").out
+    assert "first thing" not in listed
+    assert "second thing" in listed
+    assert "Begun elsewhere" in listed
+
+
+def test_escape_stops_the_run_when_the_model_asks(place: Place) -> None:
+    asked = calls(("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]}))
+    with service(script(asked, "text: Next answer.")) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "go")
+        pane.expect("Which colour?")
+        pane.keys("Escape")
+        pane.expect("cancelled")
+        pane.expect(READY)
+
+
+def test_what_was_looked_at_stands_on_one_line_and_the_list_of_tasks_above_the_prompt(place: Place) -> None:
+    for name in ("a.txt", "b.txt"):
+        (place.work / name).write_text("x\n")
+    reads = calls(("read_file", {"file_path": "a.txt"}), ("read_file", {"file_path": "b.txt"}))
+    steps = [{"content": "look around", "status": "completed"}, {"content": "mend it", "status": "in_progress"}]
+    work = calls(("run_shell", {"command": "sleep 3; echo slept"}))
+    with (
+        service(script(reads, calls(("todo", {"items": steps})), work, "text: Done.")) as place.service,
+        tmux(place, size=(24, 80)) as pane,
+    ):
+        begin(pane, "go")
+        pane.expect("running 1 of 1")
+        screen = pane.expect("▸ mend it")
+        assert "● read_file a.txt, b.txt" in screen
+        assert "1 of 2 done" in screen
+        pane.expect("Done.")
+
+
+def test_vim_keys_edit_the_prompt(place: Place) -> None:
+    config = place.home / "dragoman" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("ui.vim = true\n")
+    with service("text: Understood.") as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane)
+            pane.type("fix the parser")
+            pane.keys("Escape")
+            pane.expect("NORMAL")
+            pane.type("bcwlexer")
+            pane.keys("Enter")
+            pane.expect("Understood.")
+        assert "fix the lexer" in str(serving.requests[-1])
+
+
+def test_an_image_that_is_named_is_sent(place: Place) -> None:
+    (place.work / "pic.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    with service("text: Seen.") as serving:
+        place.service = serving
+        with tmux(place, size=(24, 100)) as pane:
+            begin(pane)
+            pane.type("what is ")
+            pane.paste(str(place.work / "pic.png"))
+            pane.expect("@pic.png")
+            pane.keys("Enter")
+            pane.expect("1 image is sent")
+            pane.expect("Seen.")
+        assert "image/png" in str(serving.requests[-1])
+
+
+def test_thinking_is_set_in_the_conversation(place: Place) -> None:
+    with service(script("text: One.", "text: Two.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "/effort high")
+            pane.expect("thinking: high")
+            pane.type("go")
+            pane.keys("Enter")
+            pane.expect("One.")
+        assert "high" in str(serving.requests[-1].get("output_config", serving.requests[-1].get("thinking")))
+
+
+def test_it_starts_without_any_argument(place: Place) -> None:
+    config = place.home / "dragoman" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('model = "anthropic/claude-opus-5"\n')
+    with service("text: Hello.") as place.service, terminal(place, model="") as shown:
+        shown.expect(READY)
+        shown.send("\x04")
+        assert shown.ended() == 0
+
+
+def test_the_first_start_asks_about_trust_with_one_key_and_keeps_what_was_typed(place: Place) -> None:
+    (place.work / "AGENTS.md").write_text("Obey the folder.")
+    with service("text: Hello.") as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            pane.expect("Trust this folder?")
+            pane.keys("Enter")
+            pane.keys("?")
+            pane.expect("speaks to your model")
+            pane.keys("y")
+            pane.expect("└ trusted")
+            begin(pane, "hi")
+            screen = pane.expect("Hello.")
+            assert screen.count("Trust this folder?") == 0, "the question itself was live, and is gone"
+            assert screen.count("AGENTS.md") == 1
+        assert "Obey the folder." in str(serving.requests)
+
+
+@pytest.mark.parametrize(("key", "code"), [("C-c", 130), ("C-d", 0)])
+def test_leaving_at_the_question_of_trust_is_no_answer(place: Place, key: str, code: int) -> None:
+    (place.work / "AGENTS.md").write_text("Obey the folder.")
+    with service("text: Hello.") as place.service, tmux(place, size=(24, 80)) as pane:
+        pane.expect("Trust this folder?")
+        pane.keys(key)
+        pane.expect(f"exit code {code}")
+        pane.expect(" icanon")
+    assert not (place.home / "dragoman" / "data" / "trust.jsonl").exists()

@@ -15,6 +15,7 @@ from dragoman.values.record import (
     Configured,
     Entry,
     FieldRefused,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -54,6 +55,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(
         ToolFinished, numbers, numbers, results, st.sampled_from(["finished", "failed", "cancelled", "refused", "not_run", "unknown"])
     ),
+    st.builds(Kept, numbers, numbers, st.lists(valid_text, max_size=3).map(tuple), st.booleans(), numbers),
     st.builds(Pruned, numbers, numbers, st.lists(valid_text, max_size=3).map(tuple), numbers, valid_text, numbers),
     st.builds(
         Compressed, numbers, numbers, numbers, st.just(assistant("summary")), numbers, numbers, numbers, valid_text, st.none() | usages

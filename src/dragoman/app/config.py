@@ -54,6 +54,8 @@ FOR_PROJECTS = (
     *("settings", "retry", "answers", "loop_guard", "text_tools", "context"),
     *("tools.disabled", "tools.max_output_chars", "tools.shell_timeout_s"),
     *("rules.ask", "rules.deny", "rules.rule"),
+    "mcp.servers",  # each needs a yes of the user's
+    "hooks",  # each needs a yes of the user's
 )
 """What a trusted project's file may set; a key that is not here it may not. Never: where requests go and with which key or header, the
 environment, files read from elsewhere, commands that run without asking, what is stored, deleted or downloaded for the user, what may be
@@ -238,7 +240,7 @@ def _converted(values: dict[str, Any], file: ConfigFile) -> Config:
 
 
 def _at(file: ConfigFile, path: Sequence[str], message: str) -> str:
-    from dragoman.app.toml_lines import line_of
+    from dragoman.base.toml_lines import line_of
 
     line = line_of(file.text, path)
     return say("config_in", where=f"{file.path}:{line}" if line else file.path, problem=message)
@@ -265,7 +267,7 @@ def _overlay(base: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key, value in values.items():
-        if prefix in ("deployments.", "text_tools.mapping.", "text_tools.model_mapping."):
+        if prefix in ("deployments.", "mcp.servers.", "text_tools.mapping.", "text_tools.model_mapping."):
             yield f"{prefix}{key}"
             yield prefix.removesuffix(".")
         elif isinstance(value, Mapping):

@@ -85,7 +85,7 @@ def _choices(table: type[msgspec.Struct], path: list[str]) -> tuple[str, ...]:
 
 def place_row_error(error: Exception, name: str, files: Sequence[ConfigFile]) -> str:
     """The error in a `[deployments.NAME]` table, with its file and line. Only the user's file may have one."""
-    from dragoman.app.toml_lines import line_of
+    from dragoman.base.toml_lines import line_of
 
     file = files[0]
     message = sentence_of(error)

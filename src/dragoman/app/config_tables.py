@@ -213,12 +213,38 @@ class SourcesTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     opencode: bool = True
 
 
+class PluginsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What installed Python packages bring, beside tools and models."""
+
+    hooks: tuple[str, ...] = ()
+    """Names of entry points in `dragoman.hooks`, or `module:name`."""
+
+
+class McpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """MCP servers, by name."""
+
+    servers: dict[str, Any] = {}
+    """Read by extensions/mcp/configured.py, which names what is wrong and goes on."""
+
+
+class HookTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One command at an event, or several with the same matcher. What it means: extensions/hooks/definitions.py."""
+
+    matcher: str = ""
+    command: str = ""
+    args: tuple[str, ...] | None = None
+    timeout: Annotated[float, Meta(gt=0, le=3_600)] | None = None
+    hooks: tuple[dict[str, object], ...] = ()
+
+
 class UiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The conversation in the terminal."""
 
     mode: Literal["auto", "plain"] = "auto"
     theme: Literal["auto", "dark", "light", "16", "mono"] = "auto"
     notify: Literal["auto", "bell", "off"] = "auto"
+    vim: bool = False
+    title: bool = True
     keys: dict[str, str] = {}
     """Key → action (tui/bindings.py)."""
 
@@ -248,6 +274,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     other_rules: OtherRulesTable = OtherRulesTable()
     network: NetworkTable = NetworkTable()
     sources: SourcesTable = SourcesTable()
+    plugins: PluginsTable = PluginsTable()
+    mcp: McpTable = McpTable()
+    hooks: dict[str, tuple[HookTable, ...]] = {}
     ui: UiTable = UiTable()
     deployments: dict[str, dict[str, object]] = {}
 

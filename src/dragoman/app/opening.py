@@ -6,19 +6,20 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from dragoman.app.choice import choose_model
 from dragoman.app.connecting import connect_model
 from dragoman.app.settings import context_of, limits_of, sandboxing_of, settings_of, text_options_of, web_of
-from dragoman.app.setup import Setup, catalog_of, is_from_package, require_directory
+from dragoman.app.setup import Setup, catalog_of, is_from_package, may_have_hooks, require_directory
 from dragoman.base.text import closest
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
-from dragoman.loop.memory import load_memory
+from dragoman.loop.memory import folders_between, load_memory
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
+from dragoman.loop.tasks import give_tasks
 from dragoman.policy.grants import Grants
 from dragoman.providers.catalog import secret_variables
 from dragoman.sessions.projects import project_name
@@ -27,6 +28,10 @@ from dragoman.tools.process import child_environment, pass_variables
 from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
+
+if TYPE_CHECKING:
+    from dragoman.app.command_hooks import CommandHooks
+    from dragoman.values.hooks import Hooks
 
 MAX_SYSTEM_BYTES = 100_000
 CLOSING_S = 1.0
@@ -39,10 +44,14 @@ class Opened(msgspec.Struct, frozen=True):
     """To show to the user before the first run."""
 
 
-async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None) -> Opened:
-    """An agent that is ready to run, including the tools that the user's own command declares. Raises DragomanError."""
+async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None, waits: bool = True) -> Opened:
+    """An agent that is ready to run, including the tools that the user's own command declares. Raises DragomanError.
+
+    `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt."""
     config = setup.config
     memory, notices = read_memory(setup)
+    hooks = _hooks(setup)
+    memory = [*memory, *_plugin_memory(setup)]
     agent = Agent(
         _connector(setup),
         system=_system(setup),
@@ -76,11 +85,22 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         limits=limits_of(config),
         context=context_of(config),
         fallback=_fallback(setup),
+        hooks=(*_outside_hooks(setup), *((hooks.points(),) if hooks is not None else ())),
     )
+    if hooks is not None:
+        hooks.bind(agent)
+        notices += hooks.notices
     try:
         _load_tools(agent, setup)
+        notices += _offer_skills(agent, setup)
         await _discover_tools(agent, setup)
+        if _has_servers(agent, setup):
+            from dragoman.app.mcp import add_servers
+
+            notices += await add_servers(agent, setup, ask_user, waits=waits)
+        notices += _give_tasks(agent, setup)
         _disable_tools(agent, setup)
+        _exclude_tools(agent, setup)
     except BaseException:
         await close_agent(agent)  # its session must not stay locked
         raise
@@ -90,8 +110,9 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
 
 
 async def close_agent(agent: Agent) -> None:
-    """Takes at most a second; anything that hangs is abandoned."""
+    """Takes at most a second, and what hooks at the end may take; anything that hangs is abandoned."""
     try:
+        await agent.close_hooks()
         async with asyncio.timeout(CLOSING_S):
             await agent.aclose()
     except TimeoutError:
@@ -156,6 +177,14 @@ def tidy_sessions(setup: Setup) -> tuple[str, ...]:
 
 
 # --- the parts of an agent
+
+
+def _hooks(setup: Setup) -> CommandHooks | None:
+    if not may_have_hooks(setup):
+        return None
+    from dragoman.app.command_hooks import open_hooks
+
+    return open_hooks(setup)
 
 
 def _grants(setup: Setup) -> Grants:
@@ -238,6 +267,53 @@ def _load_tools(agent: Agent, setup: Setup) -> None:
             raise ConfigError(say("tools_not_loaded", source=setup.loaded.source("tools.load").name, reason=error)) from error
 
 
+def _outside_hooks(setup: Setup) -> Sequence[Hooks]:
+    if not setup.config.plugins.hooks:
+        return ()
+    from dragoman.app.outside_hooks import load_hooks
+
+    return load_hooks(setup)
+
+
+def _plugin_memory(setup: Setup) -> Sequence[tuple[str, str]]:
+    """What extensions of gemini-cli have the model told."""
+    if not may_have(setup, "extensions"):
+        return ()
+    from dragoman.app.skills import memory_of_plugins
+
+    return memory_of_plugins(setup)
+
+
+def _exclude_tools(agent: Agent, setup: Setup) -> None:
+    """Take away the tools that extensions of gemini-cli exclude."""
+    if not may_have(setup, "extensions"):
+        return
+    from dragoman.app.skills import excluded_tools
+
+    for name in excluded_tools(setup):
+        _disable_tool(agent, name)
+
+
+def _offer_skills(agent: Agent, setup: Setup) -> list[str]:
+    if not may_have(setup, "skills", "plugins", "extensions"):
+        return []
+    from dragoman.app.skills import offer_skills
+
+    return offer_skills(agent, setup)
+
+
+def may_have(setup: Setup, *names: str) -> bool:
+    """Whether a folder of one of these names lies where what others bring is looked for. Nothing is loaded for those who have none."""
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    roots = [home, *(folders_between(setup.trust.root or setup.workspace, setup.workspace) if setup.trust.is_trusted else ())]
+    programs = (".agents", ".claude", ".codex", ".dragoman", ".gemini", ".opencode")
+    folders = [os.path.join(root, program) for root in roots for program in programs]
+    elsewhere = (setup.env.get(name, "") for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"))
+    opencode = os.path.join(setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode")
+    folders += [setup.places.config, opencode, *filter(None, elsewhere)]
+    return any(os.path.isdir(os.path.join(folder, name)) for folder in folders for name in names)
+
+
 async def _discover_tools(agent: Agent, setup: Setup) -> None:
     """Add the tools that the user's own command declares, if one is configured."""
     table = setup.config.tools
@@ -250,23 +326,77 @@ async def _discover_tools(agent: Agent, setup: Setup) -> None:
         agent.tools.register(tool)
 
 
+def _has_servers(agent: Agent, setup: Setup) -> bool:
+    """Whether some file may configure MCP servers, or the session has tools of some. No file is opened."""
+    return has_server_files(setup) or any(spec.name.startswith("mcp__") or spec.name == "search_tools" for spec in agent.history.view.tools)
+
+
+def has_server_files(setup: Setup) -> bool:
+    if setup.config.mcp.servers:
+        return True
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    files = (
+        os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or home, ".claude.json"),
+        os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "config.toml"),
+        os.path.join(home, ".gemini", "settings.json"),
+        *(os.path.join(config, "opencode", name) for name in ("opencode.json", "opencode.jsonc")),
+    )
+    return any(map(os.path.lexists, files)) or (setup.trust.is_trusted and any(name.endswith(_SERVER_FILES) for name in setup.trust.files))
+
+
+_SERVER_FILES = (
+    ".mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
+    os.path.join(".codex", "config.toml"),
+    os.path.join(".gemini", "settings.json"),
+)
+
+
+def _give_tasks(agent: Agent, setup: Setup) -> Sequence[str]:
+    """Let the model call subagents. Where none are defined, nothing is loaded to find that out."""
+    if not any(map(os.path.isdir, _agent_folders(setup))):
+        give_tasks(agent._harness)
+        return ()
+    from dragoman.app.subagents import find_subagents
+
+    agents, notices = find_subagents(setup, agent.provider.name)
+    give_tasks(agent._harness, agents)
+    return notices
+
+
+def _agent_folders(setup: Setup) -> list[str]:
+    """Where definitions of subagents may be."""
+    home, names = setup.env.get("HOME") or os.path.expanduser("~"), ("agents", "agent")
+    config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    users = [setup.places.config, setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), os.path.join(home, ".gemini")]
+    paths = [os.path.join(folder, name) for folder in (*users, os.path.join(config, "opencode")) for name in names]
+    in_project = setup.trust.files if setup.trust.is_trusted else ()
+    return paths + [os.path.join(setup.workspace, file) for file in in_project if os.path.basename(file) in names]
+
+
 def _disable_tools(agent: Agent, setup: Setup) -> None:
     known = agent.tools.names
     for name in setup.config.tools.disabled:
         if name in known:
-            removed = agent.tools.remove(name)
-            if isinstance(removed, RunShell):
-                agent.tools.remove("shell_output")
-            elif isinstance(removed, ShellOutput) and isinstance(shell := agent.tools.get("run_shell"), RunShell):
-                shell.leave_out_background()
+            _disable_tool(agent, name)
         elif name != "ask_user":  # which exists only if there is a user to ask
             raise ConfigError(say("unknown_tool", source=setup.loaded.source("tools.disabled").name, name=name, known=", ".join(known)))
+
+
+def _disable_tool(agent: Agent, name: str) -> None:
+    removed = agent.tools.remove(name)
+    if isinstance(removed, RunShell):
+        agent.tools.remove("shell_output")
+    elif isinstance(removed, ShellOutput) and isinstance(shell := agent.tools.get("run_shell"), RunShell):
+        shell.leave_out_background()
 
 
 def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
     """The user's memory files, those of the folder if it is trusted, and notices about files that were not used."""
     trust = setup.trust
-    memory = load_memory(setup.workspace, setup.places.config, trusted=trust.is_trusted, root=trust.root, secret=(setup.places.keys_file,))
+    memory = load_memory(setup.workspace, setup.places.config, trusted=trust.is_trusted, root=trust.root, secret=setup.places.secret_files)
     notices: list[str] = []
     for problem in memory.problems:
         reason = problem.detail or say(f"not_used_{problem.kind}")

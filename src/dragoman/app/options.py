@@ -6,7 +6,24 @@ from typing import Literal
 
 import msgspec
 
-Command = Literal["run", "models", "config", "doctor", "sessions", "context", "approvals", "trust", "auth", "serve-local", "completions"]
+Command = Literal[
+    "run",
+    "models",
+    "config",
+    "doctor",
+    "sessions",
+    "context",
+    "approvals",
+    "trust",
+    "hooks",
+    "auth",
+    "mcp",
+    "agents",
+    "skills",
+    "plugins",
+    "serve-local",
+    "completions",
+]
 """`run` is the main command: `dragoman` without a subcommand."""
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -35,6 +52,8 @@ class Options(msgspec.Struct, frozen=True):
     lang: str = ""
     trust: bool = False
     revoke: bool = False
+    worktree: str | None = None
+    """Work in a git worktree of this name; empty: of a new one."""
     yes: bool = False
     text_tools: bool = False
     debug: bool = False
@@ -52,5 +71,9 @@ class Options(msgspec.Struct, frozen=True):
     request: str | None = None
     focus: str = ""
     port: int | None = None
+    env: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    transport: str = ""
+    scope: str = ""
     help: bool = False
     version: bool = False

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog
 
 
+_HOOK_FILES = ("settings.json", "settings.local.json", "hooks.json")
+"""Where other programs define hooks."""
+
+
 class Choice(msgspec.Struct, frozen=True):
     """The model, and why it was chosen."""
 
@@ -94,6 +98,31 @@ def _with_other_rules(setup: Setup) -> Setup:
     found = find_other_rules(setup.config.other_rules, setup.env, setup.workspace, setup.trust)
     loaded = msgspec.structs.replace(setup.loaded, rules=(*setup.loaded.rules, *found.rules))
     return msgspec.structs.replace(setup, loaded=loaded, notices=(*setup.notices, *found.notices))
+
+
+def may_have_hooks(setup: Setup) -> bool:
+    """Whether a file names hooks that may be read. Cheap: mostly there is none, and nothing is loaded for it."""
+    if setup.config.hooks:
+        return True
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    named = [
+        os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json"),
+        os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "hooks.json"),
+        os.path.join(home, ".gemini", "settings.json"),
+    ]
+    if setup.trust.is_trusted:
+        named += [os.path.join(setup.workspace, name) for name in setup.trust.files if name.endswith(_HOOK_FILES)]
+    return any(map(_names_hooks, named))
+
+
+def _names_hooks(path: str) -> bool:
+    try:
+        if not os.path.isfile(path):
+            return os.path.lexists(path)  # what is wrong with it is said by whoever reads it
+        with open(path, "rb") as file:
+            return b'"hooks"' in file.read(1_000_001)
+    except OSError:
+        return True
 
 
 def catalog_of(setup: Setup) -> Catalog:

@@ -47,16 +47,27 @@ def find_trust(options: Options, env: Mapping[str, str], places: Places, workspa
     """What the user has said about a folder, on the command line or earlier. What cannot be read trusts nothing."""
     real = os.path.realpath(workspace)
     home = home_of(env)
-    offered = folder_to_ask(real, home)
+    main = _main_of(real)  # a worktree is trusted as its repository is
+    offered = folder_to_ask(main or real, home)
     if options.trust:
         return _folder_trust("trusted", offered, real, places.config_file, "flag")
     decisions = read_or_nothing(places)
-    state, by = judge_folder(real, decisions)
+    state, by = judge_folder(main or real, decisions)
     if not by and offered in decisions:  # a no to the repository, and this is a folder in it
         state, by = judge_folder(offered, decisions)
     if by and not is_too_wide(by, home):
         return _folder_trust(state, by, real, places.config_file, "saved")
     return _folder_trust("too_wide" if is_too_wide(offered, home) else "unasked", offered, real, places.config_file)
+
+
+def _main_of(real: str) -> str:
+    """The main tree, if this is a worktree that `--worktree` made; else empty, and nothing is loaded to find that out."""
+    root = repository_root(real)
+    if not root or not os.path.isfile(os.path.join(root, ".git")):
+        return ""
+    from dragoman.app.worktrees import main_of
+
+    return main_of(root)
 
 
 def _folder_trust(

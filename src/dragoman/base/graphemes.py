@@ -38,7 +38,10 @@ _CONJOINED = ((0x0900, 0x09FF), (0x0A80, 0x0B7F), (0x0C00, 0x0C7F), (0x0D00, 0x0
 
 _WIDE = "\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff60"
 # Letters and signs that are one character each, whatever stands beside them in such a text.
-_SIMPLE = "[ -~\xa0-\xac\xae-\u02ff\u0391-\u03a1\u03a3-\u03c9\u0400-\u0481\u048a-\u052f\u2010-\u2027\u2030-\u205e\u2190-\u2193\u2500-\u25a0"
+_SIMPLE = (
+    "[ -~\xa0-\xac\xae-\u02ff\u0391-\u03a1\u03a3-\u03c9\u0400-\u0481\u048a-\u052f"
+    "\u2010-\u2027\u2030-\u205e\u2190-\u2193\u21e5\u21e7\u22ee\u2303\u23ce\u2500-\u25a0\u25b8\u25cf\u2713\u2717\u2800-\u28ff"
+)
 
 
 def next_boundary(text: str, index: int, floor: int = 0) -> int:

@@ -34,9 +34,24 @@ class Places(NamedTuple):
         return os.path.join(self.data, "trust.jsonl")
 
     @property
+    def hooks_file(self) -> str:
+        """Hooks of projects that the user has agreed to, or said no to."""
+        return os.path.join(self.data, "hooks.jsonl")
+
+    @property
     def keys_file(self) -> str:
         """Keys stored by `dragoman auth add`. Not beside the configuration, which people publish with their dotfiles."""
         return os.path.join(self.data, "keys.json")
+
+    @property
+    def mcp_tokens_file(self) -> str:
+        """Tokens and registrations from signing in to MCP servers."""
+        return os.path.join(self.data, "mcp_tokens.json")
+
+    @property
+    def secret_files(self) -> tuple[str, ...]:
+        """Files whose content nobody but us may read, wherever they lie."""
+        return self.keys_file, self.mcp_tokens_file
 
     @property
     def prompt_history(self) -> str:
@@ -72,7 +87,7 @@ class Places(NamedTuple):
     def named_files(self) -> tuple[str, ...]:
         """Every file and folder above by its own path: each may be a link to somewhere else."""
         return (
-            *(self.config_file, self.memory_file, self.grants_file, self.trust_file, self.keys_file),
+            *(self.config_file, self.memory_file, self.grants_file, self.trust_file, self.hooks_file, *self.secret_files),
             *(self.sessions, self.weights, self.prompts),
         )
 

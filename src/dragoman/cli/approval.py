@@ -236,6 +236,8 @@ class CallApproval:
         screen, intent = self._screen, self._intent
         title = say("asks_for", title=escape_hidden(intent.title or self._call.name, one_line=True))
         screen.line(fit(title, screen.columns - 1), "bold")  # its beginning: the whole is below
+        if intent.asker:
+            screen.message(say("subagents.asks", agent=escape_hidden(intent.asker, one_line=True)), "cyan")
         self._show_preview(whole=False)
         self._show_reading()
         if intent.why:

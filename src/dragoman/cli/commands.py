@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Protocol, get_args
+from typing import TYPE_CHECKING, Protocol, get_args
 
 from dragoman.app.setup import Setup
 from dragoman.base.text import closest, one_line
-from dragoman.base.words import say
+from dragoman.base.words import chosen_language, say
 from dragoman.cli.help_texts import help_for
 from dragoman.cli.screen import Style
 from dragoman.cli.terminal_report import spent_words
@@ -17,11 +17,15 @@ from dragoman.policy.judge import Mode
 from dragoman.values.errors import InputError, SandboxError
 from dragoman.values.usage import Usage
 
+if TYPE_CHECKING:
+    from dragoman.app.slash_commands import Invocation
+
 
 def begins_with_path(line: str) -> bool:
-    """Whether the first word is an absolute path: it has a second slash, or something of that name is there."""
+    """Whether the first word is an absolute path: it has a second slash, or something of that name is there. Or it is a prompt of an MCP
+    server, which goes to the model too."""
     word = line.split(maxsplit=1)[0]
-    return "/" in word[1:] or os.path.lexists(word)
+    return "/" in word[1:] or word.startswith("/mcp__") or os.path.lexists(word)
 
 
 class Printing(Protocol):
@@ -57,7 +61,7 @@ class Talk(Protocol):
     @property
     def cost_is_whole(self) -> bool: ...
 
-    def ask(self, prompt: str | None) -> None: ...
+    def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None: ...
 
     def change_model(self, name: str) -> None: ...
 
@@ -79,7 +83,11 @@ class SlashCommands:
             "/directory": self._directory,
             "/clear": self._clear,
             "/tools": self._tools,
+            "/skills": self._skills,
+            "/hooks": self._hooks,
             "/usage": self._usage,
+            "/mcp": self._mcp,
+            "/agents": self._agents,
             "/ps": self._ps,
             "/stop": self._stop,
             "/quit": self._quit,
@@ -92,6 +100,15 @@ class SlashCommands:
 
     def knows(self, line: str) -> bool:
         return line.split(maxsplit=1)[0] in self._commands
+
+    def find_in_files(self, line: str) -> Invocation | None:
+        """A command in a file, or a skill. What is built in has its name for itself."""
+        from dragoman.app.slash_commands import FileCommands
+
+        commands = FileCommands(self._conversation.setup, self.names)
+        for notice in commands.notices_about(line):
+            self._say(notice, "yellow")
+        return commands.find(line)
 
     def run(self, line: str) -> None:
         name, _, rest = line.strip().partition(" ")
@@ -106,7 +123,14 @@ class SlashCommands:
         self._say(say("unknown_command", name=name[:60], hint=say("did_you_mean", name=near[0]) if near else ""), "yellow")
 
     def _help(self, rest: str) -> None:
-        self._conversation.screen.page(help_for("terminal").rstrip("\n"))
+        self._conversation.screen.page(help_for("terminal", chosen_language()).rstrip("\n"))
+        self._list_file_commands()
+
+    def _list_file_commands(self) -> None:
+        from dragoman.cli.skills_command import file_command_lines
+
+        for line in file_command_lines(self._conversation.setup, self.names):
+            self._conversation.screen.line(line)
 
     def _model(self, rest: str) -> None:
         if not rest:
@@ -189,6 +213,23 @@ class SlashCommands:
             text = summary if spec.read_only else say("asking_tool", text=summary)
             screen.page(f"  {spec.name:{width}}  {text}")
 
+    def _skills(self, rest: str) -> None:
+        from dragoman.cli.skills_command import skill_lines
+
+        for line in skill_lines(self._conversation.setup):
+            self._conversation.screen.line(line)
+
+    def _hooks(self, rest: str) -> None:
+        from dragoman.cli.hooks_command import for_conversation
+
+        try:
+            said = for_conversation(self._conversation.setup, rest.split())
+        except InputError as error:
+            self._say(str(error), "yellow")
+            return
+        for line in said.splitlines():
+            self._conversation.screen.line(line)
+
     def _usage(self, rest: str) -> None:
         conversation = self._conversation
         self._say(
@@ -198,6 +239,24 @@ class SlashCommands:
                 spent=spent_words(conversation.usage, conversation.cost_usd, estimated=not conversation.cost_is_whole),
             )
         )
+
+    def _mcp(self, rest: str) -> None:
+        from dragoman.cli.mcp_slash import run_slash
+
+        conversation = self._conversation
+        try:
+            said = run_slash(conversation.setup, conversation.agent, rest.split())
+        except InputError as error:
+            self._say(str(error), "yellow")
+            return
+        for line in said:
+            conversation.screen.line(line)
+
+    def _agents(self, rest: str) -> None:
+        from dragoman.cli.agents_command import for_conversation
+
+        for line in for_conversation(self._conversation.agent):
+            self._conversation.screen.line(line)
 
     def _ps(self, rest: str) -> None:
         commands = self._conversation.agent.background_commands

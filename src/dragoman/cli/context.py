@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def run_context(options: Options) -> str | tuple[str, int]:
     """Run the action that the words name, and return what is printed, with the exit code where it may be other than 0."""
-    name, session_id = _parse_words(options)
+    name, entry, session_id = _parse_words(options)
     action = ACTIONS[name]
     refuse_options(options, action, _command_name(name), "context_not_with")
 
@@ -34,16 +34,23 @@ def run_context(options: Options) -> str | tuple[str, int]:
     store = FileStore(setup.places.sessions)
     if session_id in ("", "latest") and not store.list(setup.workspace):
         raise InputError(say("context_no_session"))
-    return action.run(ContextCommand(setup, store, store.find(session_id, setup.workspace), catalog_of(setup)))
+    return action.run(ContextCommand(setup, store, store.find(session_id, setup.workspace), catalog_of(setup), entry))
 
 
-def _parse_words(options: Options) -> tuple[str, str]:
-    """The action and the session. They cannot be confused: session ids are hexadecimal."""
+def _parse_words(options: Options) -> tuple[str, int, str]:
+    """The action, the entry it is about where it needs one, and the session. They cannot be confused: session ids are hexadecimal."""
     words = list(options.words)
     name = words.pop(0) if words and words[0] in ACTIONS else "show"
+    entry = _parse_entry(name, words.pop(0) if words else "") if ACTIONS[name].operand else 0
     if len(words) > 1:
         raise InputError(say("context_too_many", command=_command_name(name), word=one_line(words[1], 60)))
-    return name, words[0] if words else "latest"
+    return name, entry, words[0] if words else "latest"
+
+
+def _parse_entry(action: str, word: str) -> int:
+    if not (word.isascii() and word.isdecimal()) or len(word) > 9:
+        raise InputError(say("context_needs_entry", command=_command_name(action), word=one_line(word, 60)))
+    return int(word)
 
 
 def _command_name(action: str) -> str:
@@ -108,9 +115,30 @@ def _prune(command: ContextCommand) -> str:
     return prune(command)
 
 
+def _keep(command: ContextCommand) -> str:
+    from dragoman.cli.context_change import choose
+
+    return choose(command, "keep")
+
+
+def _drop(command: ContextCommand) -> str:
+    from dragoman.cli.context_change import choose
+
+    return choose(command, "drop")
+
+
+def _undo(command: ContextCommand) -> str:
+    from dragoman.cli.context_change import choose
+
+    return choose(command, "undo")
+
+
 ACTIONS: dict[str, Action[ContextCommand]] = {
     "show": Action(_show, options=("all", "at", "request")),
     "simulate": Action(_simulate, options=("at", "all")),
     "compress": Action(_compress, options=("focus",)),
     "prune": Action(_prune),
+    "keep": Action(_keep, operand="ENTRY"),
+    "drop": Action(_drop, operand="ENTRY"),
+    "undo": Action(_undo, operand="ENTRY"),
 }

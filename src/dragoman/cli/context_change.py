@@ -1,10 +1,10 @@
-"""`dragoman context compress` and `prune`: take the session's lock, append an entry, and close it."""
+"""`dragoman context compress`, `prune`, `keep`, `drop` and `undo`: take the session's lock, append an entry, and close it."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -80,6 +80,28 @@ def prune(command: ContextCommand) -> str:
         say("context_pruned_now", results=pruned, before=before, after=after) if pruned else say("context_pruned_nothing", before=before)
     )
     return f"{words} {_session_words(command, grown=pruned > 0)}\n"
+
+
+Choice = Literal["keep", "drop", "undo"]
+
+
+def choose(command: ContextCommand, choice: Choice) -> str:
+    """About one result: let it go, keep it, or take that back. Needs no service and no key."""
+    from dragoman.cli.context_command import upkeep_of
+    from dragoman.loop import choosing
+
+    acts = {"keep": choosing.keep, "drop": choosing.let_go, "undo": choosing.undo_choice}
+    with open_to_append(command.store, command.summary.path) as session:
+        history = History(session.journal, entries=session.loaded.entries)
+        upkeep = upkeep_of(command, history)
+        before, count = upkeep.size.tokens, len(history.entries)
+        acts[choice](upkeep, history, command.entry)
+        after, grown = upkeep.size.tokens, len(history.entries) > count
+    if command.as_json:
+        done = {"entry": command.entry, "original_tokens": before, "new_tokens": after}
+        return jsontext.dumps(_about(command) | done) + "\n"
+    words = say(f"context_chosen_{choice}", entry=command.entry, before=before, after=after)
+    return f"{words} {_session_words(command, grown=grown)}\n"
 
 
 # --- which session

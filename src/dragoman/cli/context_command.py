@@ -33,6 +33,8 @@ class ContextCommand(NamedTuple):
     summary: Summary
     """Of the session named on the command line."""
     catalog: Catalog
+    entry: int = 0
+    """The number of the entry that `keep`, `drop` and `undo` are about."""
 
     @property
     def options(self) -> Options:

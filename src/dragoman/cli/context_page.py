@@ -76,9 +76,13 @@ def _bars(page: Page, plan: Plan, window_is_known: bool) -> None:
 def _label(total: Total) -> str:
     if total.kind == "result":
         return say("context_results_of", name=total.name, count=total.items)
+    if total.kind == "tools" and total.name:
+        return say("context_tools_of", name=total.name, count=total.items)
     kind = say(f"context_kind_{total.kind}")
     return (
-        say("context_counted", kind=kind, count=total.items) if total.kind not in ("system", "environment", "summary", "unseen") else kind
+        say("context_counted", kind=kind, count=total.items)
+        if total.kind not in ("system", "environment", "skills", "summary", "unseen")
+        else kind
     )
 
 
@@ -166,10 +170,18 @@ def _state(row: _Row) -> str:
     if item.goes:
         return say("context_goes")
     if not item.reason:
-        return say("context_state_dropped") if item.state == "dropped" else ""
+        return say("context_state_dropped") if item.state == "dropped" else marks_of(item)
     detail = say("context_detail", text=fit(item.detail, 40)) if item.detail else ""
     words = say(f"context_state_{item.reason}", by=item.by_seq, whole=f"{row.whole_tokens:,}", detail=detail)
     return words + _only_for(item.window)
+
+
+def marks_of(item: PlanItem) -> str:
+    """That a person wants it kept, and what became of its file."""
+    marks = [say("context_held")] if item.held else []
+    if item.since and item.state in ("kept", "pruned"):
+        marks.append(say(f"context_since_{item.since}"))
+    return ", ".join(marks)
 
 
 # --- facts

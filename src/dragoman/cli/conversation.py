@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.app.connecting import connect_model
@@ -21,14 +22,18 @@ from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
 from dragoman.cli.terminal_report import TerminalReport
 from dragoman.cli.terminal_signals import EXIT_INTERRUPTED, Signals
+from dragoman.loop.agent import Agent
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
 from dragoman.values.contracts import Intent
 from dragoman.values.errors import DragomanError
-from dragoman.values.messages import ToolCall
+from dragoman.values.messages import Content, ToolCall
 from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
+
+if TYPE_CHECKING:
+    from dragoman.app.slash_commands import Invocation
 
 EXIT_HUNG_UP = 129
 RECALLED_LINES = 60
@@ -62,6 +67,7 @@ class Conversation:
         self.agent.approvals.on_ruling = self._take_ruling
         self._prompt = LinePrompt(screen)
         self._run: Run | None = None
+        self._starting: asyncio.Future[Run] | None = None
         self._is_stopping = False
         self._exit_code: int | None = None
 
@@ -157,8 +163,12 @@ class Conversation:
         from dragoman.cli.commands import SlashCommands, begins_with_path
 
         commands = SlashCommands(self)
-        if not commands.knows(line) and begins_with_path(line):
-            return False
+        if not commands.knows(line):
+            if (invocation := commands.find_in_files(line)) is not None:
+                self.ask(line, invocation)
+                return True
+            if begins_with_path(line):
+                return False
         commands.run(line)
         return True
 
@@ -172,10 +182,10 @@ class Conversation:
 
     # --- the model's turn
 
-    def ask(self, prompt: str | None) -> None:
-        """One run. Without a prompt: retry from where the last one failed."""
+    def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None:
+        """One run. Without a prompt: retry from where the last one failed. With an invocation: what that stands for."""
         try:
-            self._loop.run_until_complete(self._run_prompt(prompt))
+            self._loop.run_until_complete(self._run_prompt(prompt, invocation))
         except DragomanError as error:
             self.screen.message(say("run_failed", message=error), "red")
         self.screen.finish()
@@ -185,9 +195,9 @@ class Conversation:
         if code not in (0, EXIT_INTERRUPTED):
             self.leave(code)
 
-    async def _run_prompt(self, prompt: str | None) -> None:
+    async def _run_prompt(self, prompt: str | None, invocation: Invocation | None) -> None:
         loop = asyncio.get_running_loop()
-        run = self._run = self.agent.run(prompt)
+        self._run = None if invocation else self.agent.run(await expanded(self.agent, prompt, self.screen.message))
         self._is_stopping = False
         self._report.begin(loop)
         for page in filter(None, (self.screen, self._copy)):
@@ -196,13 +206,30 @@ class Conversation:
         self._keyboard.open(loop)
         self._signals.attach(loop, self._stop)
         try:
+            run = self._run or await self._begin(invocation)
+            if run is None:
+                return
             async with run:
                 async for event in run:
                     self._report.take(event)
         finally:
             self._keyboard.close()
             self._signals.detach()
+            if invocation is not None:
+                invocation.finish(self.agent)
         self._count_usage(run)
+
+    async def _begin(self, invocation: Invocation | None) -> Run | None:
+        """A run with the prompt that a command in a file stands for. None: the user stopped it before there was one."""
+        assert invocation is not None
+        self._starting = asyncio.ensure_future(invocation.start(self.agent, lambda text: self.screen.message(text, "dim")))
+        try:
+            self._run = await self._starting
+        except asyncio.CancelledError:
+            return None
+        finally:
+            self._starting = None
+        return self._run
 
     def _count_usage(self, run: Run) -> None:
         result = run.result
@@ -222,6 +249,8 @@ class Conversation:
 
     def _stop(self) -> None:
         """Cancels only once: a second cancel would interrupt the cleanup after the first."""
+        if self._starting is not None:
+            self._starting.cancel()
         if self._run is not None and not self._is_stopping:
             self._is_stopping = True
             self.screen.drop_queued()
@@ -263,6 +292,16 @@ class Conversation:
         session_id = self.agent.session_id
         if session_id in self._store.ids() and not self.screen.gone:
             self.screen.message(say("come_back", id=self._store.short_id(session_id)), "dim")
+
+
+async def expanded(agent: Agent, prompt: str | None, tell: Callable[[str], None]) -> str | list[Content] | None:
+    """With what it names of MCP servers."""
+    servers = agent.beside.get("mcp")
+    if prompt is None or servers is None or not servers.names_something(prompt):
+        return prompt
+    from dragoman.app.mcp_prompts import expand
+
+    return await expand(servers, prompt, agent.blobs, tell)
 
 
 async def _close_in_time(closing: Any) -> None:

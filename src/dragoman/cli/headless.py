@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.loop.agent import Agent
     from dragoman.loop.run import Run
     from dragoman.policy.approvals import Ruling
-    from dragoman.values.messages import ToolCall
+    from dragoman.values.messages import Content, ToolCall
 
 EXIT_READER_GONE = 141
 """128 + SIGPIPE: the reader of the output is gone, so the run was ended."""
@@ -90,7 +90,7 @@ class Headless:
         self._out.attach(loop)
         try:
             agent = self._agent = await self._open(loop, setup)
-            run = self._run = agent.run(prompt)
+            run = self._run = await self._begin(agent, setup, prompt)
             self._out.on_gone = run.cancel
             self.interrupts.attach(loop, self._cancel)
             self._report.begin(agent, prompt)
@@ -106,6 +106,30 @@ class Headless:
         for line in self._rulings.lines(agent.approvals.mode) if self._rulings is not None else ():
             self._report.tell(line)
         return self._outcome_of(agent, run)
+
+    async def _begin(self, agent: Agent, setup: Setup, prompt: str) -> Run:
+        """The run, with the prompt that a command in a file or a skill stands for, where the prompt is one. What is no command is asked."""
+        given = self._options.prompt or ""
+        if not given.startswith("/") or given.startswith("//"):
+            return agent.run(await self._expanded(agent, prompt))
+        from dragoman.app.slash_commands import FileCommands
+
+        commands = FileCommands(setup)
+        for notice in commands.notices_about(given):
+            self._notice(notice)
+        invocation = commands.find(given)
+        if invocation is None:
+            return agent.run(await self._expanded(agent, prompt))
+        return await invocation.start(agent, self._notice, prompt[: len(prompt) - len(given)])
+
+    async def _expanded(self, agent: Agent, prompt: str) -> str | list[Content]:
+        """With what it names of MCP servers."""
+        servers = agent.beside.get("mcp")
+        if servers is None or not servers.names_something(prompt):
+            return prompt
+        from dragoman.app.mcp_prompts import expand
+
+        return await expand(servers, prompt, agent.blobs, self._notice)
 
     async def _open(self, loop: asyncio.AbstractEventLoop, setup: Setup) -> Agent:
         """While the user's command that declares tools runs, Ctrl-C ends it."""

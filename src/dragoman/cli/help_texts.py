@@ -10,7 +10,8 @@ usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
        dragoman COMMAND [options]             auth, models, config, doctor, sessions, context, approvals,
-                                              trust, serve-local, completions; see COMMAND --help
+                                              trust, hooks, mcp, agents, skills, plugins, serve-local,
+                                              completions; see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
@@ -39,6 +40,8 @@ usage: dragoman [options]                     a conversation in the terminal
       --lang en|zh         the program's language
       --no-color           no colours; so does NO_COLOR=1
       --debug              log to standard error; keys are left out
+      --worktree [NAME]    work in a git worktree of its own, beside the repository; it is removed if
+                           nothing was changed in it
   -c, --continue           continue the latest session in this folder, with its model, unless you give -m
       --resume [ID]        continue the session with this id (see dragoman sessions); without an ID you
                            pick one, and with -p it is the latest in this folder
@@ -55,7 +58,8 @@ exit codes
    44  no sandbox                    58  refused or filtered
    52  wrong configuration           59  cut at the output limit
    53  --max-turns reached           60  a budget is used up
-   61  no answer of the type asked  130  Ctrl-C (SIGTERM 143, SIGHUP 129, reader gone 141)
+   61  no answer of the type asked   62  a hook refused the prompt or ended the run
+  130  Ctrl-C (SIGTERM 143, SIGHUP 129, reader gone 141)
 
 environment
   keys       GEMINI_API_KEY, GOOGLE_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY; dragoman models lists
@@ -138,12 +142,17 @@ ENGLISH_HELP["terminal"] = """\
                    list the directories the model may work in, or add one
 /clear             start afresh: the model forgets what was said; the session's file keeps it
 /tools             list the tools the model can use
+/skills            list the skills that there are; /NAME activates one
+/hooks             list the hooks; /hooks approve [ID]: agree to those of this project
+/mcp               list the MCP servers and their state; /mcp approve NAME: say yes to one
+/agents            list the subagents the model can call
 /usage             tokens and cost so far
 /ps                list commands that run in the background; /stop ID ends one
 /quit              leave; so do Ctrl-D, and Ctrl-C twice
 
 A line that ends with a backslash continues on the next; pasted lines stay together. //text sends /text to the
-model; a path is sent as it is.
+model; a path is sent as it is. Commands that lie in files and skills are listed below; a built-in command comes
+before a file of the same name.
 Ctrl-C or Esc stops a run. Up and Down recall earlier prompts.
 """
 
@@ -196,6 +205,66 @@ ID is the id that list shows, or the beginning of it.
   -h, --help               this text
 """
 
+ENGLISH_HELP["mcp"] = """\
+usage: dragoman mcp [list]                    the MCP servers there are, with file and line, and their state
+       dragoman mcp get NAME                  what one offers: its tools, prompts and resources
+       dragoman mcp add NAME -- COMMAND …     add a program to your config.toml, and try it once
+       dragoman mcp add NAME URL              the same for a server that is reached by HTTP
+       dragoman mcp remove NAME               take it out again
+       dragoman mcp test NAME                 start or reach it once, and ask what it offers
+       dragoman mcp approve NAME              say yes to a server that a project configures
+       dragoman mcp login NAME                sign in to a server in the browser; logout NAME: sign out
+
+Servers are read from your config.toml and a trusted project's .dragoman/config.toml, and from the files of
+Claude Code, gemini-cli, Codex and opencode. One that a project configures is used after you said yes to it;
+a conversation asks, with -p it is left out. It is asked for again where its command, arguments, environment,
+address or tools change. No server is started before the model calls one of its tools. They run outside the
+sandbox. docs/mcp.md has it all.
+
+      --env NAME=VALUE     with add: a variable for the program; ${X} in it is filled in at its start
+      --header NAME:VALUE  with add: a header for the URL; ${X} in it is filled in
+      --transport T        with add: http (default) or sse, the oldest one
+      --scope S            with add: user (default), or project for the folder's .dragoman/config.toml
+      --trust              trust this folder for this start
+      --json               the same as JSON
+"""
+
+ENGLISH_HELP["hooks"] = """\
+usage: dragoman hooks [list]                  which commands run at which events, and where each is defined
+       dragoman hooks approve [ID ...]        agree to hooks of this project: all, or those named
+       dragoman hooks revoke [ID ...]         take that back: it is asked about again
+       dragoman hooks test EVENT [TOOL]       run what fits an event, with made-up input, and show its answer
+
+Hooks are commands of yours at fixed points of a run: before a prompt is sent, before and after a tool
+is used, at the end of an answer. They are read from [hooks] of your configuration, and from the
+settings of Claude Code, Codex and gemini-cli. They run outside the sandbox and unasked, so those of a
+project run only in a folder you trust, and only after you have agreed to each; a yes holds until the
+command, or a file of the project that it names, changes. A conversation asks once; with -p this command
+says it.
+
+      --json               the same as --output-format json
+      --output-format F    text (default) or json
+      --trust              trust this folder for this start
+  -C, --directory DIR      the folder whose hooks are meant
+      --config FILE        use FILE instead of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+ENGLISH_HELP["agents"] = """\
+usage: dragoman agents [list] [options]       the subagents the model can call, and where they are defined
+
+Subagents are Markdown files in .dragoman/agents, .claude/agents, .gemini/agents and .opencode/agents, yours
+and those of a project you trust. docs/subagents.md says what stands in them.
+
+      --json               the same for a program; so does --output-format json
+      --output-format F    text (default) or json
+      --config FILE        use FILE instead of your config.toml
+  -C, --directory DIR      use the project in DIR
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
 ENGLISH_HELP["trust"] = """\
 usage: dragoman trust [FOLDER]                trust a folder: its own files may configure Dragoman
        dragoman trust --revoke [FOLDER]       take it back, or take back a no: it is asked about again
@@ -210,6 +279,34 @@ everybody may write to are never trusted as a whole. What is saved: dragoman app
       --revoke             forget what was said about the folder
       --output-format F    text (default) or json
   -C, --directory DIR      paths are relative to DIR
+      --config FILE        use FILE instead of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+ENGLISH_HELP["skills"] = """\
+usage: dragoman skills [list]                 the skills that there are here, and where each lies
+       dragoman skills show NAME              what the model is told when it is activated
+
+Skills are folders with a SKILL.md: in .agents/skills, .claude/skills, .codex/skills, .dragoman/skills,
+.gemini/skills and .opencode/skills, of a trusted project and under your home folder, and in plugins. The
+model is told their names and descriptions, and activates one when a task fits; /NAME does it too.
+
+      --output-format F    text (default) or json; --json is the same as json
+  -C, --directory DIR      those of DIR
+      --config FILE        use FILE instead of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+ENGLISH_HELP["plugins"] = """\
+usage: dragoman plugins [list]                the plugins that are installed, and what each brings
+
+Plugins of Claude Code, extensions of gemini-cli, and folders in .agents/plugins and .dragoman/plugins
+with a plugin.json (Agent Plugins 1.0). Of what they bring, skills and commands are named PLUGIN:NAME.
+
+      --output-format F    text (default) or json; --json is the same as json
+  -C, --directory DIR      those of DIR
       --config FILE        use FILE instead of your config.toml
       --lang en|zh, --no-color, --debug
   -h, --help               this text
@@ -274,6 +371,9 @@ usage: dragoman context [SESSION]                what the next request contains,
        dragoman context simulate [SESSION]       what other ways of pruning would have cost
        dragoman context compress [SESSION]       summarise the older messages now
        dragoman context prune [SESSION]          remove all outdated results now
+       dragoman context drop ENTRY [SESSION]     remove one result; ENTRY is its number in the table
+       dragoman context keep ENTRY [SESSION]     keep one result, whatever is outdated
+       dragoman context undo ENTRY [SESSION]     take that back
 
 SESSION is latest (the default), or an id from dragoman sessions.
 Looking changes nothing, and needs no key.
@@ -293,15 +393,27 @@ Looking changes nothing, and needs no key.
 """
 
 
-def help_for(command: str) -> str:
+def help_for(command: str, language: str = "en") -> str:
     """The text with one line for each row and each paragraph: whoever shows it breaks them to the width there is."""
+    texts = ENGLISH_HELP
+    if language == "zh":
+        from dragoman.cli.help_chinese import CHINESE_HELP
+
+        texts = CHINESE_HELP
     lines: list[str] = []
-    for line in ENGLISH_HELP[command].split("\n"):
+    for line in texts[command].split("\n"):
         if lines and _continues(lines[-1], line):
-            lines[-1] = f"{lines[-1]} {line.strip()}"
+            lines[-1] = _joined(lines[-1], line.strip())
         else:
             lines.append(line)
     return "\n".join(lines)
+
+
+def _joined(before: str, after: str) -> str:
+    """With a blank between; between Chinese characters, and beside their punctuation, there is none."""
+    last, first = ord(before[-1]), ord(after[0])
+    is_one = (last > 0x2FFF and first > 0x2FFF) or before[-1] in "、，。；：（" or after[0] in "、，。；：）（"
+    return f"{before}{after}" if is_one else f"{before} {after}"
 
 
 def _continues(line: str, following: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import assert_never
@@ -26,7 +27,8 @@ def run(argv: Sequence[str]) -> int:
         from dragoman.base.wrapping import USUAL_COLUMNS, columns_of, lay_out
         from dragoman.cli.help_texts import help_for
 
-        return _print(lay_out(help_for(options.command), columns_of(sys.stdout) or USUAL_COLUMNS))
+        language = options.lang or os.environ.get("DRAGOMAN_LANG", "")  # the configuration is not read for it
+        return _print(lay_out(help_for(options.command, language), columns_of(sys.stdout) or USUAL_COLUMNS))
     if options.version:
         from dragoman import __version__
 
@@ -77,10 +79,30 @@ def _run_command(options: Options) -> int:
             from dragoman.cli.trust_command import run_trust
 
             return _report(options, run_trust(options))
+        case "hooks":
+            from dragoman.cli.hooks_command import run_hooks
+
+            return _report(options, run_hooks(options))
         case "auth":
             from dragoman.cli.auth_command import run_auth
 
             return _report(options, run_auth(options))
+        case "skills":
+            from dragoman.cli.skills_command import run_skills
+
+            return _report(options, run_skills(options))
+        case "plugins":
+            from dragoman.cli.skills_command import run_plugins
+
+            return _report(options, run_plugins(options))
+        case "mcp":
+            from dragoman.cli.mcp_command import run_mcp
+
+            return _report(options, run_mcp(options))
+        case "agents":
+            from dragoman.cli.agents_command import run_agents
+
+            return _report(options, run_agents(options))
         case "completions":
             from dragoman.cli.completions import run_completions
 
@@ -101,6 +123,10 @@ def _resume_options(options: Options) -> Options:
 
 def _run_agent(options: Options) -> int:
     """A conversation if there is a terminal and no prompt, otherwise one answer."""
+    if options.worktree is not None:
+        from dragoman.cli.worktree import run_in_worktree
+
+        return run_in_worktree(options, _run_agent)
     from dragoman.cli.prompt import stdin_is_terminal
 
     if options.question and not stdin_is_terminal():

@@ -84,12 +84,7 @@ def import_file(command: SessionsCommand) -> str:
     """Import a session into this folder. What could not be imported is reported on standard error."""
     from dragoman.cli.sessions_command import print_notices
 
-    path = os.path.join(command.workspace, command.operand)
-    blobs = command.store.blobs_beside(command.store.path_of(command.store.new_id(), command.workspace))
-    imported = _read(path, blobs, command.store)
-    kept = command.store.add(command.workspace, _move_to_workspace(imported.entries, command.workspace))
-    if not blobs.retry():
-        raise InputError(say("session_not_saved", path=blobs.directory, reason=blobs.fault))
+    kept, imported = import_into(command.store, command.workspace, os.path.join(command.workspace, command.operand))
     print_notices((*imported.notices, *(say("import_not_carried", what=each) for each in imported.not_carried)))
     if changed := sum(len(entry.files) for entry in imported.entries if isinstance(entry, FilesChanged)):
         print_notices((say("import_not_undone", count=changed),))
@@ -97,6 +92,16 @@ def import_file(command: SessionsCommand) -> str:
     entries, short = len(imported.entries), command.store.short_id(found.session_id)
     words = say("imported", session=command.name(found), entries=entries, source=imported.source, path=kept, id=short)
     return f"{words}\n"
+
+
+def import_into(store: FileStore, workspace: str, path: str) -> tuple[str, ImportedSession]:
+    """Import the session in a file into this folder. Returns the path of the new session, and what was read."""
+    blobs = store.blobs_beside(store.path_of(store.new_id(), workspace))
+    imported = _read(path, blobs, store)
+    kept = store.add(workspace, _move_to_workspace(imported.entries, workspace))
+    if not blobs.retry():
+        raise InputError(say("session_not_saved", path=blobs.directory, reason=blobs.fault))
+    return kept, imported
 
 
 def _read(path: str, blobs: BlobStore, store: FileStore) -> ImportedSession:

@@ -77,7 +77,14 @@ def _show(command: SessionsCommand) -> str:
 
     found = command.find()
     transcript, short = read_transcript(command.read(found.path).entries), command.store.short_id(found.session_id)
-    return jsontext.dumps({"id": short} | as_json(transcript)) + "\n" if command.as_json else as_text(transcript)
+    called = [each for each in command.store.list() if each.parent == found.session_id]
+    ids = command.store.short_ids([each.session_id for each in called] + [transcript.parent] * bool(transcript.parent))
+    if command.as_json:
+        subagents = [{"id": ids[each.session_id], "session_id": each.session_id, "title": each.title} for each in reversed(called)]
+        return jsontext.dumps({"id": short} | as_json(transcript) | {"subagents": subagents}) + "\n"
+    by = [say("subagents.called_by", id=ids[transcript.parent])] if transcript.parent else []
+    links = [say("subagents.session_link", id=ids[each.session_id], title=one_line(each.title, 100)) for each in reversed(called)]
+    return as_text(transcript) + "".join(f"{line}\n" for line in (*by, *links))
 
 
 # --- changing

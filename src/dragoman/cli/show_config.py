@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.app.approvals import approvals_for, approvals_words
 from dragoman.app.config_tables import ConfigFile, ConfigSource, keys, value_of
 from dragoman.app.keys import services_with_keys
+from dragoman.app.opening import has_server_files
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, catalog_of, set_up
+from dragoman.app.setup import Setup, catalog_of, may_have_hooks, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import clip, strip_controls
 from dragoman.base.visible import escape_hidden
@@ -19,6 +20,10 @@ from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of
 from dragoman.providers.redact import SECRET_HEADERS, redact
 from dragoman.values.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.app.mcp_rows import ServerRow
+    from dragoman.extensions.hooks.definitions import Hook
 
 _MAX_VALUE_CHARS = 60
 _BESIDE_VALUE_COLUMNS = 13
@@ -28,10 +33,10 @@ _BESIDE_VALUE_COLUMNS = 13
 def show_config(options: Options) -> str:
     setup = set_up(options)
     catalog_of(setup)  # raises ConfigError if one of the user's deployments is invalid
-    return _as_json(setup) if options.output_format == "json" else _as_text(setup)
+    return _as_json(setup) if options.output_format == "json" else config_text(setup)
 
 
-def _as_text(setup: Setup) -> str:
+def config_text(setup: Setup) -> str:
     lines = [say("config_files")]
     lines += [f"  {say(f'config_{file.kind}_file'):<16} {strip_controls(file.path)} ({_state_words(file)})" for file in setup.loaded.files]
     places = setup.places
@@ -48,10 +53,24 @@ def _as_text(setup: Setup) -> str:
     keys = [f"{key.service} ({key.source.words})" for key in services_with_keys(setup) if key.source is not None]
     lines += ["", say("config_keys", keys=", ".join(keys) or "-")]
     lines += ["", say("config_approvals", words=approvals_words(setup))]
+    rows, problems = _servers(setup)
+    if rows or problems:
+        lines += ["", f"{say('mcp_servers.config_heading')}:", *(f"  {row.line}" for row in rows), *(f"  {each}" for each in problems)]
     if setup.loaded.rules:
         lines += ["", say("config_rules")]
         lines += [escape_hidden(f"  {rule.decision:<5}  {rule.text}  ({rule.origin})", one_line=True) for rule in setup.loaded.rules]
+    if hooks := _hooks(setup):
+        lines += ["", say("hooks_config_title")]
+        lines += [escape_hidden(f"  {hook.named}  {hook.matcher or '*'}  {hook.line}  ({hook.origin})", one_line=True) for hook in hooks]
     return "\n".join(lines) + "\n"
+
+
+def _hooks(setup: Setup) -> tuple[Hook, ...]:
+    if not may_have_hooks(setup):
+        return ()
+    from dragoman.app.finding_hooks import find_hooks
+
+    return find_hooks(setup).hooks
 
 
 def _as_json(setup: Setup) -> str:
@@ -68,13 +87,25 @@ def _as_json(setup: Setup) -> str:
                 "places": places,
                 "notices": list(setup.notices),
                 "rules": [msgspec.to_builtins(rule) for rule in setup.loaded.rules],
+                "hooks": [{**msgspec.to_builtins(hook), "id": hook.id} for hook in _hooks(setup)],
                 "search": _who_searches(setup),
                 "keys": {key.service: msgspec.to_builtins(key.source) for key in services_with_keys(setup) if key.source is not None},
+                "mcp_servers": [row.to_json() for row in _servers(setup)[0]],
                 "approvals": {"saved": len(approvals_for(setup.places, setup.workspace))},
             }
         )
         + "\n"
     )
+
+
+def _servers(setup: Setup) -> tuple[list[ServerRow], tuple[str, ...]]:
+    """MCP servers, and what is wrong with some."""
+    if not has_server_files(setup):
+        return [], ()
+    from dragoman.app.mcp_rows import rows_of
+
+    rows, found = rows_of(setup)
+    return rows, found.problems
 
 
 def _who_searches(setup: Setup) -> str:
@@ -89,7 +120,7 @@ def _who_searches(setup: Setup) -> str:
 
 def _values(setup: Setup) -> list[tuple[str, Any]]:
     """Keys and values; the user's deployments as one value each, without secrets."""
-    values = [(key, value_of(setup.config, key)) for key in keys() if key != "deployments"]
+    values = [(key, value_of(setup.config, key)) for key in keys() if key not in ("deployments", "hooks", "mcp.servers")]
     rows = [(f"deployments.{name}", _without_secrets(row)) for name, row in setup.config.deployments.items()]
     return values + rows
 

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from dragoman.app.connecting import choose_first_model
+from dragoman.app.opening import has_server_files
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, set_up
+from dragoman.app.setup import Setup, may_have_hooks, set_up
 from dragoman.base.words import say
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen
@@ -24,6 +25,11 @@ def converse(options: Options) -> int:
     """Talk until the user leaves, and return the exit code. Raises DragomanError if it cannot start."""
     try:
         setup = set_up(options, ask_trust=_ask_trust)
+        if setup.trust.is_trusted and has_server_files(setup):
+            from dragoman.cli.mcp_question import ask_about_servers
+
+            ask_about_servers(setup)
+        _ask_hooks(setup)
     except EOFError:  # the user left at the question
         return 0
     if setup.config.ui.mode == "plain" or not _can_be_live(options):
@@ -34,12 +40,28 @@ def converse(options: Options) -> int:
 
 
 def _ask_trust(trust: FolderTrust) -> Answer:
-    """On a terminal in its usual mode: the first frame of a conversation makes room for the question."""
+    """Under the first frame of a conversation where there is one; else line by line, on a terminal in its usual mode."""
+    if (first := sys.modules.get("dragoman.tui.first")) is not None and first.shown is not None:
+        from dragoman.tui.trust_frame import ask_in_frame
+
+        return ask_in_frame(first.shown, trust)
     from dragoman.cli.trust_question import ask_trust
 
+    return ask_trust(trust)
+
+
+def _ask_hooks(setup: Setup) -> None:
+    """Ask once about hooks that the project brings. Raises EOFError if the user leaves."""
+    if not setup.trust.is_trusted or not may_have_hooks(setup):
+        return
+    from dragoman.cli.hooks_question import ask_hooks
+
+    ask_hooks(setup, _make_room)
+
+
+def _make_room() -> None:
     if (first := sys.modules.get("dragoman.tui.first")) is not None:
         first.take_back()
-    return ask_trust(trust)
 
 
 def _can_be_live(options: Options) -> bool:

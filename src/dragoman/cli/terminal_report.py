@@ -48,6 +48,7 @@ from dragoman.values.messages import ToolResult
 if TYPE_CHECKING:
     import asyncio
 
+    from dragoman.cli.inner_work import InnerWork
     from dragoman.loop.result import Result
     from dragoman.tools.citations import Source
     from dragoman.values.messages import Citation, ToolCall
@@ -71,6 +72,8 @@ class TerminalReport:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._held: list[TurnEvent] | None = None
         self._calls: dict[str, ToolCall] = {}
+        self._inner: dict[str, InnerWork] = {}
+        """Of the calls that are subagents."""
         self._answer: list[str] = []
         self._thought = ""
         self._sources: list[Citation] = []
@@ -93,6 +96,8 @@ class TerminalReport:
             self._show_thought(event)
         elif isinstance(event, PromptRead):
             self._screen.transient_line(call_lines.prompt_progress(event))
+        elif isinstance(event, SubagentEvent):
+            self._show_inner(event)
         else:
             self._finish_transient()
             self._show_event(event)
@@ -162,7 +167,7 @@ class TerminalReport:
                 pass
             case ContextOverflowed():
                 pass  # the error that ends the run reports it
-            case SubagentEvent() | HandedOver():
+            case HandedOver() | SubagentEvent():
                 pass  # the line of the call tells it
 
     def _finish_transient(self) -> None:
@@ -205,6 +210,8 @@ class TerminalReport:
         lines = ((event.error or event.display) if failed else event.display).strip().splitlines() or [""]
         ending = lines[-1] if lines[-1].startswith(ODD_ENDINGS) else ""
         words = one_line(lines[0] if lines[0] == ending else f"{lines[0]} {ending}", 300)
+        if (work := self._inner.pop(event.call_id, None)) is not None:
+            words = " · ".join(filter(None, (words, work.counts)))
         if failed:
             outcome, style = say("call_failed", why=words), "red"
         elif ending:
@@ -213,6 +220,19 @@ class TerminalReport:
             outcome, style = say("call_done", what=words), ""
         text = say("call_ended", title=call_lines.title(call), outcome=outcome)
         self._screen.line(text if style else fit(text, self._screen.columns - 1), style)
+
+    def _show_inner(self, event: SubagentEvent) -> None:
+        """What a subagent does: on a line that the next one replaces."""
+        call = self._calls.get(event.call_id)
+        if call is None:
+            return
+        from dragoman.cli.inner_work import InnerWork
+
+        work = self._inner.setdefault(event.call_id, InnerWork())
+        if work.take(event.event):
+            self._finish_transient()
+            words = " · ".join(filter(None, (work.now, work.counts)))
+            self._screen.transient_line(say("call_running", title=call_lines.title(call), output=words))
 
     # --- answers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -20,24 +20,30 @@ _ANSWERS: dict[str, Answer] = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
 
 def ask_trust(trust: FolderTrust) -> Answer:
     """Implements trust.AskTrust. Ctrl-C ends the program; Ctrl-D raises EOFError. Neither is an answer, so nothing is remembered."""
+    intro = say("trust_intro", folder=escape_hidden(trust.folder, one_line=True), names=trust_names(trust))
+    return "yes" if ask_yes_or_no([intro], say("trust_question"), say("trust_why")) else "no"
+
+
+def ask_yes_or_no(intro: Sequence[str], question: str, why: str = "") -> bool | None:
+    """None where there is no terminal: the conversation cannot be opened either, and says why. `?` shows `why`."""
     screen = _terminal()
     if screen is None:
-        return "no"  # the conversation cannot be opened either, and says why
+        return None
     with _interrupts():
-        _show(screen, say("trust_intro", folder=escape_hidden(trust.folder, one_line=True), names=trust_names(trust)))
+        for line in intro:
+            _show(screen, line)
         _drop_typed()
         while True:
-            _write(screen, screen_text(say("trust_question"), screen) + " ")
+            _write(screen, screen_text(question, screen) + " ")
             said = _read_line()
             if not said:
                 _write(screen, "\n")
                 raise EOFError
             answer = said.strip().lower()
             if answer in _ANSWERS:
-                return _ANSWERS[answer]
-            if answer == "?":
-                for line in say("trust_why").split("\n"):
-                    _show(screen, line)
+                return _ANSWERS[answer] == "yes"
+            for line in why.split("\n") if answer == "?" and why else ():
+                _show(screen, line)
 
 
 def screen_text(text: str, screen: TextIO) -> str:

@@ -23,6 +23,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -221,6 +222,8 @@ class Cache:
                 self._change(entry, lost="environment")  # it stands before everything that was sent
             case Pruned():
                 self._prune(entry)
+            case Kept():
+                self._restore(entry)
             case Compressed():
                 self._compress(entry)
             case NotCompressed(tokens=tokens):
@@ -279,14 +282,26 @@ class Cache:
         changes: dict[str, object] = {"pruned": self._state.pruned.change(entry.window, lambda tokens: tokens + max(entry.saved_tokens, 0))}
         if not holds(entry.window, self._state.window):
             return self._change(entry, **changes)
-        found = [self._made_by[call_id] for call_id in entry.call_ids if call_id in self._made_by]
-        if self._changed is not None and self._state.lost == "pruned":
-            found.append(self._changed)
-        self._changed = min(found, key=lambda made: made[0].seq, default=None)
+        self._break_at(entry.call_ids)
         self._premiums += entry.premium_tokens
         if entry.reason == PRESSURE:
             changes["pressed_tokens"] = NO_TOKENS
         self._change(entry, lost=self._state.lost or "pruned", **changes)
+
+    def _restore(self, entry: Kept) -> None:
+        """Results that come back change what was sent from their place on, as those that go do."""
+        if not entry.restored_tokens:
+            return
+        pruned = self._state.pruned.change(0, lambda tokens: max(tokens - entry.restored_tokens, 0))
+        self._break_at(entry.call_ids)
+        self._change(entry, lost=self._state.lost or "pruned", pruned=pruned)
+
+    def _break_at(self, call_ids: Iterable[str]) -> None:
+        """What was sent differs from the first of these results on."""
+        found = [self._made_by[call_id] for call_id in call_ids if call_id in self._made_by]
+        if self._changed is not None and self._state.lost == "pruned":
+            found.append(self._changed)
+        self._changed = min(found, key=lambda made: made[0].seq, default=None)
 
     def _rewind(self, entry: Rewound, to_seq: int) -> None:
         position = bisect_right(self._seqs, min(to_seq, entry.seq - 1))

@@ -15,8 +15,9 @@ from dragoman.context.shown import Item, can_be_replaced
 from dragoman.context.tokens import message_tokens, part_tokens, text_tokens
 from dragoman.context.view import View
 from dragoman.values.messages import Blob, FileRef, Message, Request, Text, user
+from dragoman.values.notes import ACTIVATE_SKILL, SKILL_BEGINS, SKILL_ENDS
 from dragoman.values.parts import part_to_string
-from dragoman.values.record import Entry, Rewound, Said
+from dragoman.values.record import Entry, Rewound, Said, ToolFinished
 
 SUMMARY_BEGINS = "[A summary, and not a new message from the person.]"
 """How the summary message begins."""
@@ -26,6 +27,7 @@ _HEAD = (
     "the person's own words below say so."
 )
 _WORDS = "The person's own words up to here, oldest first. They hold unless taken back later:"
+_SKILLS = "Skills that were activated. They still hold:"
 _CHANGES = "What has changed in the surroundings since the conversation began:"
 
 PROMPT_SHARE = 1 / 8
@@ -113,21 +115,35 @@ class Verbatim(msgspec.Struct, frozen=True):
     prompts: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     """What the model was told about changes to its surroundings."""
+    skills: tuple[str, ...] = ()
+    """What activated skills say, each once."""
 
 
 def verbatim_through(entries: Sequence[Entry], through_seq: int) -> Verbatim:
     """Taken from the record itself, not from the last summary, so that nothing is lost however often it is summarised."""
     prompts: list[str] = []
     changes: list[str] = []
+    skills: dict[str, str] = {}
     for entry in current_entries(entries):
+        if isinstance(entry, ToolFinished) and entry.result.name == ACTIVATE_SKILL and entry.seq <= through_seq:
+            take_skill("\n".join(part.text for part in entry.result.content if isinstance(part, Text)), skills)
         if not isinstance(entry, Said) or entry.message.role != "user" or entry.seq > through_seq:
             continue
         text = verbatim_text(entry.message)
         if entry.about == "changed":
             changes.append(text)
         elif text.strip() and not entry.about:
-            prompts.append(text)
-    return Verbatim(tuple(prompts), tuple(changes))
+            prompts.append(take_skill(text, skills))
+    return Verbatim(tuple(prompts), tuple(changes), tuple(skills.values()))
+
+
+def take_skill(text: str, skills: dict[str, str]) -> str:
+    """Add the skill that a text begins with, by the line that names it. Returns what follows it, or the text if there is none."""
+    if not text.startswith(SKILL_BEGINS) or (end := text.find(SKILL_ENDS)) < 0:
+        return text
+    end += len(SKILL_ENDS)
+    skills[text.partition("\n")[0]] = text[:end]
+    return text[end:].strip() or text.partition("\n")[0]
 
 
 def verbatim_text(message: Message) -> str:
@@ -147,6 +163,9 @@ def summary_message(snapshot: str, verbatim: Verbatim, max_prompt_tokens: float 
     if verbatim.changes:
         kept = [text for is_said, text in fit_texts(verbatim.changes, max_prompt_tokens / 2) if is_said]
         pieces += [_CHANGES, *kept]
+    if verbatim.skills:
+        room = max(int(max_prompt_tokens * CHARS_PER_TOKEN / len(verbatim.skills)), LONG_PROMPT_CHARS)
+        pieces += [_SKILLS, *(clip(text, room) for text in verbatim.skills)]
     return user("\n\n".join(pieces))
 
 
@@ -206,16 +225,21 @@ class Shrinkage(msgspec.Struct, frozen=True):
 
 
 def shrink(view: View, raw_tokens: float) -> Shrinkage:
-    """Which results to remove, of any tool, to save this much: the oldest first, never the last batch. May save less."""
+    """Which results to remove, of any tool, to save this much: the oldest first, those a person wants kept after all others, never the
+    last batch. May save less."""
     call_ids: list[str] = []
     saved = 0.0
     last = view.outcomes[-1].seq if view.outcomes else 0
     placeholder = text_tokens(view.placeholder)
-    for outcome in view.outcomes:
-        if saved >= raw_tokens or outcome.seq == last:
+    for outcome in sorted(view.outcomes, key=lambda each: each.result.call_id in view.held) if view.held else view.outcomes:
+        if saved >= raw_tokens:
             break
+        if outcome.seq == last:
+            continue
         result = outcome.result
         gain = sum(map(part_tokens, result.content)) - placeholder
+        if result.name == ACTIVATE_SKILL and not result.is_error:
+            continue
         if result.call_id not in view.pruned and can_be_replaced(result, view.placeholder) and gain > 0:
             call_ids.append(result.call_id)
             saved += gain

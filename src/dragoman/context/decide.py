@@ -125,6 +125,7 @@ class Decider:
             if (fact := facts[position]).length > shortest
             and fact.raw_tokens > placeholder_tokens  # a few Latin letters are fewer tokens than a Chinese placeholder
             and fact.result.call_id not in pruned
+            and fact.result.call_id not in view.held
             and outcomes[position].seq < read_up_to  # except with `request`, nothing goes that the model never saw
         ]
 

@@ -27,6 +27,8 @@ _HOLDS = "What ", " holds:"
 _EMPTY = "What ", " holds: nothing."
 _NEW, _GONE = ("New in ", ":"), ("No longer in ", ":")
 _SAYS, _SAID = ("--- What ", " says ---"), ("--- End of ", " ---")
+_SKILLS = "Skills that you can activate with activate_skill, when what I ask for fits their description:"
+_NEW_SKILLS, _GONE_SKILLS = "Skills that are new or have another description:", "Skills that are no longer there:"
 _FORGET = "Set aside what ", " said: it is no longer part of my setup."
 
 _Around = tuple[str, str]
@@ -44,6 +46,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """By directory: its contents. A directory that cannot be read is missing."""
     memory: tuple[tuple[str, str], ...] = ()
     """Memory files: the path and text of each."""
+    skills: tuple[tuple[str, str], ...] = ()
+    """Those that can be activated: the name and description of each."""
 
 
 def environment_text(facts: Surroundings) -> str:
@@ -56,6 +60,7 @@ def environment_text(facts: Surroundings) -> str:
         _directories(facts.directories),
         *(_tree(directory, tree) for directory, tree in facts.trees.items()),
         *(_memory(path, text) for path, text in facts.memory if text.strip()),
+        _skills(_SKILLS, facts.skills),
         REMINDER,
         READY,
     )
@@ -93,6 +98,8 @@ def _changes(before: _Known, now: _Known) -> Iterator[str]:
     for path in before.memory:
         if path not in now.memory:
             yield _within(_FORGET, path)
+    yield _skills(_NEW_SKILLS, [(name, text) for name, text in now.skills.items() if before.skills.get(name) != text])
+    yield _skills(_GONE_SKILLS, [(name, "") for name in before.skills if name not in now.skills])
 
 
 def _tree_changes(directory: str, before: Tree | None, now: Tree) -> Iterator[str]:
@@ -116,6 +123,7 @@ class _Known:
         self.directories: tuple[str, ...] = ()
         self.trees: dict[str, Tree] = {}
         self.memory: dict[str, str] = {}
+        self.skills: dict[str, str] = {}
         for text in texts:
             self._read(text.split("\n"))
 
@@ -147,12 +155,22 @@ class _Known:
             self._take_directories([each.removeprefix(_ITEM) for each in below])
         elif (path := _between(_FORGET, line)) is not None:
             self.memory.pop(path, None)
+        elif line in (_SKILLS, _NEW_SKILLS, _GONE_SKILLS):
+            self._take_skills(line, below)
         else:
             self._take_tree(line, below)
 
     def _take_directories(self, directories: Sequence[str]) -> None:
         self.directories = tuple(directories)
         self.trees = {directory: tree for directory, tree in self.trees.items() if directory in directories}
+
+    def _take_skills(self, line: str, below: Sequence[str]) -> None:
+        for each in below:
+            name, _, text = each.strip().partition(": ")
+            if line == _GONE_SKILLS:
+                self.skills.pop(name, None)
+            else:
+                self.skills[name] = text
 
     def _take_tree(self, line: str, below: Sequence[str]) -> None:
         if (directory := _between(_EMPTY, line)) is not None:
@@ -172,6 +190,23 @@ def told_places(texts: Iterable[str]) -> tuple[tuple[str, ...], str]:
     """The directories and the temporary directory that these messages name."""
     known = _Known(texts)
     return known.directories, known.temporary
+
+
+def told_skills(texts: Iterable[str]) -> Mapping[str, str]:
+    """The skills that these messages name, with their descriptions."""
+    return _Known(texts).skills
+
+
+def skills_in(text: str) -> str:
+    """The part of one of these messages that names skills; empty if none does."""
+    lines = text.split("\n")
+    at = next((at for at, line in enumerate(lines) if line in (_SKILLS, _NEW_SKILLS)), None)
+    if at is None:
+        return ""
+    end = at + 1
+    while end < len(lines) and lines[end].startswith("  "):
+        end += 1
+    return "\n".join(lines[at:end])
 
 
 def generic_text(text: str) -> str:
@@ -227,6 +262,12 @@ def _memory(path: str, text: str) -> str:
     # A file must not be able to fake its own end, or the beginning of another.
     lines = (f" {line}" if line.startswith((_SAYS[0], _SAID[0])) else line for line in text.strip().split("\n"))
     return "\n".join([_within(_SAYS, path), *lines, _within(_SAID, path)])
+
+
+def _skills(heading: str, skills: Sequence[tuple[str, str]]) -> str:
+    if not skills:
+        return ""
+    return "\n".join([heading, *(f"  {_line(name)}: {_line(text)}" if text else f"  {_line(name)}" for name, text in skills)])
 
 
 def _join(*fragments: str) -> str:

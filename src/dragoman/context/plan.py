@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
 from typing import TYPE_CHECKING, assert_never, get_args
 
 import msgspec
@@ -20,6 +19,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -188,17 +188,24 @@ def plan_of(
 
 
 def _totals(items: Sequence[PlanItem]) -> tuple[Total, ...]:
-    """The kinds in the order of a request; tools by the size of their results."""
+    """The kinds in the order of a request; tools by the size of their results, and their definitions by MCP server."""
     found: dict[tuple[Kind, str], list[PlanItem]] = {}
     for item in items:
         if item.state in ("kept", "pruned"):
-            found.setdefault((item.kind, item.name if item.kind == "result" else ""), []).append(item)
+            found.setdefault((item.kind, _name_of(item)), []).append(item)
     order = get_args(Kind)
     totals = [
         Total(kind, name, len(each), sum(item.tokens for item in each), sum(item.whole_tokens for item in each))
         for (kind, name), each in found.items()
     ]
     return tuple(sorted(totals, key=lambda total: (order.index(total.kind), -total.tokens, total.name)))
+
+
+def _name_of(item: PlanItem) -> str:
+    """Under what it is counted."""
+    if item.kind == "tools" and item.name.startswith("mcp__"):
+        return item.name.split("__")[1]
+    return item.name if item.kind == "result" else ""
 
 
 def _estimate(view: View) -> Estimate:
@@ -222,7 +229,9 @@ def _cache_plan(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rate
     # A pruned result breaks the prefix at its position, not earlier.
     alive = now_ms - last.timestamp_ms <= cache.life_ms(rates) if broken == "pruned" else cache.is_warm(now_ms, rates)
     expected = min(usage.input_tokens, total) if alive else 0
-    changed = next((place for place, item in enumerate(items) if item.goes or (item.state == "pruned" and item.by_seq > last.seq)), -1)
+    changed = next(
+        (place for place, item in enumerate(items) if item.goes or (item.state in ("pruned", "kept") and item.by_seq > last.seq)), -1
+    )
     if changed >= 0:
         lost = cache.facts.falls_back or (cache.facts.falls_back is None and rates.falls_back)
         before = [item.tokens for item in items[:changed] if not lost or item.kind in ("system", "tools")]
@@ -238,6 +247,8 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
             case Pruned(saved_tokens=saved, premium_tokens=premium):
                 prunings.append(Pruning(entry.seq, entry.timestamp_ms, len(entry.call_ids), saved, premium, entry.reason, entry.window))
                 gone = gone.change(entry.window, lambda tokens, saved=saved: tokens + saved)
+            case Kept(restored_tokens=restored):
+                gone = gone.change(0, lambda tokens, restored=restored: max(tokens - restored, 0))
             case Compressed():
                 gone = gone.change(entry.window, lambda tokens: 0)  # they would be in the summary by now
             case Configured() | ModelChanged():
@@ -302,6 +313,7 @@ def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
                 | FilesChanged()
                 | FilesRestored()
                 | Pruned()
+                | Kept()
                 | Rewound()
                 | Titled()
                 | FieldRefused()
@@ -316,3 +328,10 @@ def _next(decision: Decision | None) -> Next:
     if decision is None:
         return Next()
     return Next(len(decision.prune), decision.saved_tokens, decision.premium_tokens, decision.reason, decision.compress)
+
+
+def median(numbers: Sequence[float]) -> float:
+    """Python's module of that name takes a hundredth of a second to load."""
+    ordered = sorted(numbers)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.base.text import clip
+from dragoman.context.environment import skills_in
 from dragoman.context.plan_path import Path
 from dragoman.context.tokens import RESULT_TOKENS, message_tokens, part_tokens, text_tokens, tools_tokens
 from dragoman.context.view import View
@@ -24,6 +25,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -39,13 +41,18 @@ from dragoman.values.record import (
     Unknown,
 )
 
-Kind = Literal["system", "tools", "environment", "memory", "summary", "prompt", "note", "thinking", "answer", "call", "result", "unseen"]
+Kind = Literal[
+    "system", "tools", "environment", "memory", "skills", "summary", "prompt", "note", "thinking", "answer", "call", "result", "unseen"
+]
 """`unseen`: tokens the service counts that nothing in the record explains. `note`: the program's own messages to the model during a run."""
 State = Literal["kept", "pruned", "summarised", "dropped", "waiting"]
 """`waiting`: results reach the model when all calls of an answer have one."""
 Reason = Literal["", "outdated", "summarised", "rejected", "rewound", "unmatched", "interrupted", "waiting", "open", "window"]
 """`unmatched`: a result without an open call. `interrupted`: its call never ended (and the model was told so); `open`: it may still end.
 `window`: a summary for models with a smaller window."""
+
+Since = Literal["", "read", "edited"]
+"""What became of the file a result shows: it was read again, or edited. Either way this is not its newest content."""
 
 ABOUT_CHARS = 200
 
@@ -66,7 +73,7 @@ class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """How it begins, in one line."""
     reason: Reason = ""
     by_seq: int = 0
-    """The entry that pruned, summarised or dropped it."""
+    """The entry that pruned, summarised or dropped it, or that brought it back."""
     detail: str = ""
     """The reason that entry gives."""
     call_id: str = ""
@@ -74,6 +81,9 @@ class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """It would be pruned before the next request."""
     window: int = 0
     """The entry `by_seq` holds for models with a window up to this one only; 0: for all."""
+    held: bool = False
+    """A person wants it kept: no rule prunes it."""
+    since: Since = ""
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -92,6 +102,8 @@ class _Piece(msgspec.Struct, frozen=True):
     by_seq: int = 0
     detail: str = ""
     window: int = 0
+    held: bool = False
+    since: Since = ""
 
 
 _Place = tuple[int, int, int]
@@ -133,6 +145,8 @@ def _item(piece: _Piece, tokens: int, whole_tokens: int, leaves: bool) -> PlanIt
         piece.call_id,
         leaves,
         piece.window,
+        piece.held,
+        piece.since,
     )
 
 
@@ -169,16 +183,20 @@ def _request_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
             else:
                 original = originals.get((item.seq, piece.call_id))
                 by = path.pruned_by(piece.call_id, item.seq) if piece.call_id in view.pruned else None
-                yield (item.seq, _RESULTS, place), _with_outcome(piece, batch.get(piece.call_id), original, by)
+                yield (item.seq, _RESULTS, place), _with_outcome(piece, batch.get(piece.call_id), original, by, path, view.held)
 
 
-def _with_outcome(piece: _Piece, finished: ToolFinished | None, original: ToolResult | None, by: Pruned | None) -> _Piece:
+def _with_outcome(
+    piece: _Piece, finished: ToolFinished | None, original: ToolResult | None, by: Pruned | None, path: Path, held: Collection[str]
+) -> _Piece:
     """A result with its outcome, and whether it was replaced."""
     if finished is None:
         return replace(piece, reason="interrupted")
     piece = replace(piece, seq=finished.seq, timestamp_ms=finished.timestamp_ms)
+    piece = replace(piece, since=path.since(finished), held=piece.call_id in held)
     if by is None or original is None:
-        return piece
+        back = path.kept.get(piece.call_id)
+        return replace(piece, by_seq=back.seq) if back is not None and back.restored_tokens and back.seq > finished.seq else piece
     marks = replace(piece, state="pruned", reason="outdated", by_seq=by.seq, detail=by.reason, window=by.window)
     return replace(marks, whole=part_tokens(original), about=_about(_text_of(original)))
 
@@ -219,6 +237,7 @@ def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
                 | FilesChanged()
                 | FilesRestored()
                 | Pruned()
+                | Kept()
                 | Compressed()
                 | NotCompressed()
                 | Spent()
@@ -330,7 +349,11 @@ def _user_groups(message: Message, spoken: Sequence[Part], about: About) -> Iter
         return
     memory = list(_memory_in(text))
     of_memory = [text_tokens(said) for _, said in memory]
-    yield "environment", size - sum(of_memory), _about(text), "", ""
+    skills = skills_in(text)
+    of_skills = text_tokens(skills) if skills else 0
+    yield "environment", size - sum(of_memory) - of_skills, _about(text), "", ""
+    if skills:
+        yield "skills", of_skills, _about(skills.partition("\n")[2]), "", ""
     for (name, said), each in zip(memory, of_memory, strict=True):
         yield "memory", each, _about(said), name, ""
 

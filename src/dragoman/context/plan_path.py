@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Literal, assert_never
 
 from dragoman.context.shown import holds
 from dragoman.values.record import (
@@ -14,6 +14,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -54,6 +55,11 @@ class Path:
         self.compressions: list[Compressed] = []
         self.configured: Configured | None = None
         self._prunings: dict[str, list[Pruned]] = {}
+        self.kept: dict[str, Kept] = {}
+        """By call id: what a person chose last about its result."""
+        self._seen_last: dict[str, int] = {}
+        self._written_last: dict[str, int] = {}
+        """By path: the last result that shows it, and the last entry that changed it."""
         self._open_seq = -1
         for entry in entries:
             if entry.seq not in self.rewound_by:
@@ -62,6 +68,16 @@ class Path:
     def pruned_by(self, call_id: str, after_seq: int) -> Pruned | None:
         """Ids may be reused once the old ones are out of view: the first pruning after the result is the one."""
         return next((entry for entry in self._prunings.get(call_id, ()) if entry.seq > after_seq), None)
+
+    def since(self, finished: ToolFinished) -> Literal["", "read", "edited"]:
+        """Whether a file that a result shows was read again or edited after it."""
+        found: Literal["", "read", "edited"] = ""
+        for path in finished.saw:
+            if self._seen_last.get(path, 0) > finished.seq:
+                return "read"
+            if self._written_last.get(path, 0) > finished.seq:
+                found = "edited"
+        return found
 
     def summarised_by(self, seq: int, since: int) -> Compressed | None:
         """The summary that replaced a message: `seq` is the message's place, `since` the entry it came with."""
@@ -75,6 +91,8 @@ class Path:
                     self.open = dict.fromkeys(call.id for call in entry.message.calls)
                     self._open_seq = entry.seq
             case ToolFinished(result=result):
+                self._seen_last |= dict.fromkeys(entry.saw, entry.seq)
+                self._written_last |= dict.fromkeys(entry.wrote, entry.seq)
                 if result.call_id in self.open and self.open[result.call_id] is None:
                     self.open[result.call_id] = entry
                     if None not in self.open.values():
@@ -91,8 +109,14 @@ class Path:
             case Pruned(call_ids=call_ids):
                 for call_id in call_ids:
                     self._prunings.setdefault(call_id, []).append(entry)
+            case Kept(call_ids=call_ids):
+                for call_id in call_ids:
+                    self._prunings.pop(call_id, None)
+                    self.kept[call_id] = entry
             case Compressed():
                 self.compressions.append(entry)
+            case FilesChanged(files=files):
+                self._written_last |= dict.fromkeys((each.path for each in files), entry.seq)
             case Configured():
                 self.configured = entry
             case (
@@ -100,7 +124,6 @@ class Path:
                 | ToolStarted()
                 | ToolPostponed()
                 | ToolDecided()
-                | FilesChanged()
                 | FilesRestored()
                 | NotCompressed()
                 | Spent()

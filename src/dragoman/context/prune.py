@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dragoman.base import jsontext
 from dragoman.context.settings import PruneRule
+from dragoman.values.notes import ACTIVATE_SKILL
 
 THE_RULE = PruneRule()
 ANY_TOOL = "*"
@@ -42,6 +43,8 @@ class Kind(NamedTuple):
 
 def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule) -> Kind:
     """A given name decides; content is examined only if there is none. Content: text, or an already parsed object."""
+    if tool == ACTIVATE_SKILL:  # what it says holds as long as the conversation
+        return Kind(False, is_error)
     if isinstance(tool, str) and tool:
         names = _names(rule.tools)
         may_go, command = ANY_TOOL in names or tool.casefold() in names, None

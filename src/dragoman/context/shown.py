@@ -83,6 +83,20 @@ class Shown:
             items.append(item)
         return Shown(items, [*self.outcomes], pruned)
 
+    def restore(self, call_ids: frozenset[str]) -> Shown:
+        """With these results whole again. Messages that hold none that had been replaced stay the same objects."""
+        whole = {outcome.result.call_id: outcome.result for outcome in self.outcomes if outcome.result.call_id in call_ids & self.pruned}
+        if not whole:
+            return self
+        items: list[Item] = []
+        for item in self.items:
+            parts = tuple(whole.get(part.call_id, part) if isinstance(part, ToolResult) else part for part in item.message.parts)
+            if any(map(is_not, parts, item.message.parts)):
+                message = Message(item.message.role, parts)
+                item = msgspec.structs.replace(item, message=message, raw_tokens=message_tokens(message))
+            items.append(item)
+        return Shown(items, [*self.outcomes], self.pruned - whole.keys())
+
 
 def _prune_message(message: Message, call_ids: frozenset[str], placeholder: str, pruned: set[str]) -> Message:
     if not any(isinstance(part, ToolResult) and part.call_id in call_ids for part in message.parts):

@@ -27,6 +27,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -68,6 +69,8 @@ class View:
         self._shown = ByWindow.of(Shown([], [], set()))
         self.shown = self._shown.at(0)
         """What the current model sees."""
+        self.held: frozenset[str] = frozenset()
+        """Call ids of the results that a person wants kept."""
         self.raw_static = 0
         """System and tools."""
         self.refused: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -172,6 +175,9 @@ class View:
             case Pruned(call_ids=call_ids):
                 pruned = frozenset(call_ids)
                 self._change(entry.window, lambda shown: shown.prune(pruned, self.placeholder))
+            case Kept(call_ids=call_ids):
+                self.held = self.held | {*call_ids} if entry.held else self.held - {*call_ids}
+                self._change(0, lambda shown: shown.restore(frozenset(call_ids)))
             case Compressed():
                 self._change(entry.window, lambda shown: shown.compress(entry))
             case FieldRefused(deployment=deployment, model=model, field=field):

@@ -125,7 +125,10 @@ class Agent(BetweenRuns, Generic[D, T]):
         self._wanted = _wanted(output)
         self._session = self._harness.session
         self._background: Background | None = None
+        self._has_closed_hooks = False
         self._background_lock = threading.Lock()
+        self.beside: dict[str, Any] = {}
+        """What a program has put beside it, by name, such as MCP servers. What has an `aclose` is closed with it."""
 
     # --- asking it
 
@@ -352,11 +355,20 @@ class Agent(BetweenRuns, Generic[D, T]):
         if (worker := self._session.work.current) is not None:
             worker.cancel()
             await worker.finished()
+        for each in [each for each in self.beside.values() if hasattr(each, "aclose")]:
+            await each.aclose()
+        await self.close_hooks()
         await self._harness.stop_connecting()
         await self._session.aclose()
         if self._harness.commands is not None:
             self._harness.commands.close()
         await self._harness.models.aclose()
+
+    async def close_hooks(self) -> None:
+        """Call the hooks for the end, once: `aclose` does."""
+        if self._harness.hooks is not None and not self._has_closed_hooks:
+            self._has_closed_hooks = True
+            await self._harness.hooks.close()
 
     def close(self) -> None:
         """`aclose` for code that is not async; it also ends the thread of `run_sync`."""

@@ -145,6 +145,7 @@ def assemble_like(template: Harness, session: Session, caller: Harness | None) -
         fallback=template.fallback,
     )
     harness.take_tools_of(template)
+    harness.unchosen |= template.unchosen
     harness.template, harness.kept_model = template, model if is_callers else None
     harness.deps = template.deps if template.deps is not None or caller is None else caller.deps
     harness.hooks = template.hooks.fresh() if template.hooks is not None else None

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.loop.agent import Agent, Named
 from dragoman.loop.options import tool_options
+from dragoman.loop.tasks import give_tasks
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -35,11 +36,14 @@ def coding_agent(model: Named, **options: Any) -> Agent[Any, Any]:
         with coding_agent("gemini/gemini-3.8-flash") as agent:
             print(agent.run_sync("What does this repository do?").text)
 
-    All built-in tools are there beside your own, unless `ToolOptions.builtin` names some. It works in the current folder, or the one given
-    as `workspace`, and tells the model of it. Reads run; writes and commands are put before a person, and where nobody can be asked, they
-    are refused and the model is told so.
+    All built-in tools are there beside your own, and `task`, which calls subagents, unless `ToolOptions.builtin` names some. It works in
+    the current folder, or the one given as `workspace`, and tells the model of it. Reads run; writes and commands are put before a person,
+    and where nobody can be asked, they are refused and the model is told so.
     """
     tools = tool_options(options.pop("tools", ()))
     if not tools.builtin:
         tools = msgspec.structs.replace(tools, builtin=True)
-    return Agent(model, tools=tools, **options)
+    agent: Agent[Any, Any] = Agent(model, tools=tools, **options)
+    if tools.builtin is True:
+        give_tasks(agent._harness)
+    return agent

@@ -18,6 +18,8 @@ from dragoman.values.contracts import Launch, Launched
 
 if TYPE_CHECKING:
     from dragoman.policy.approvals import Approvals
+    from dragoman.policy.rules import Rule
+    from dragoman.policy.sandbox.detection import Detected
     from dragoman.policy.sandbox.sandbox import Sandbox
 
 
@@ -32,12 +34,14 @@ class CommandStarter(Launch):
         own: Sequence[str] = (),
         readable: Sequence[str] = (),
         environment: Sequence[str] = (),
+        rules: Sequence[Rule] = (),
         approvals: Callable[[], Approvals | None] = lambda: None,
     ) -> None:
         """`own`: files that commands must not change, wherever they lie. `readable`: long results. `environment`: variables that
-        commands get besides those the sandbox lets through. `approvals`: who decides which hosts commands in the sandbox reach; None: they
-        reach none."""
+        commands get besides those the sandbox lets through. `rules`: what they keep from being read is hidden. `approvals`: who
+        decides which hosts commands in the sandbox reach; None: they reach none."""
         self._environment = tuple(environment)
+        self._rules = tuple(rules)
         self._folders = tuple(folders)
         self._sandboxing = sandbox if isinstance(sandbox, Sandboxing) else Sandboxing(level="auto" if sandbox else "off")
         self._own = tuple(own)
@@ -58,14 +62,21 @@ class CommandStarter(Launch):
         return say("policy.sandbox_with_gate", words=words) if self._has_gate() else words
 
     @property
+    def known_sandbox(self) -> Detected | None:
+        """What was found out by now."""
+        return self._sandbox.known if self._sandbox is not None and self._sandboxing.level != "off" else None
+
+    @property
     def sandbox(self) -> Sandbox:
         if self._sandbox is None:
             if sys.platform == "darwin":
                 from dragoman.policy.sandbox.seatbelt_sandbox import SeatbeltSandbox as Sandbox
             else:
                 from dragoman.policy.sandbox.sandbox import Sandbox
+            from dragoman.policy.denied_reads import denied_patterns, find_denied_elsewhere, is_denied
 
             places, wanted = find_places(), self._sandboxing
+            denied = denied_patterns(self._rules)
             self._sandbox = Sandbox(
                 self._folders,
                 level=wanted.level,
@@ -74,9 +85,11 @@ class CommandStarter(Launch):
                 environment=(*wanted.environment, *self._environment),
                 gate_port=wanted.gate_port,
                 own=(places.config, places.grants_file, places.sessions, *self._own),
-                secret=(places.keys_file,),
+                secret=places.secret_files,
                 readable=self._readable,
                 hide=wanted.hide_process,
+                is_denied=is_denied(denied, self._folders[0]),
+                denied=find_denied_elsewhere(denied),
             )
         return self._sandbox
 

@@ -42,7 +42,7 @@ def compose(harness: Harness, options: RunOptions) -> Configuration:
         tools, settings = options.ask_for(tools, settings)
     system = harness.system
     if system is None:
-        system = _read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")
+        system = read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")
     if options.instructions:
         system = f"{system}\n\n{options.instructions}" if system else options.instructions
     return Configuration(system, choose_tools(model, tools, harness.unchosen), settings)
@@ -73,6 +73,7 @@ def record(harness: Harness, wanted: Configuration) -> None:
 
 
 @cache
-def _read_prompt(name: str) -> str:
+def read_prompt(name: str) -> str:
+    """One of our own: `system.md`."""
     with open(os.path.join(_PROMPTS, name), encoding="utf-8") as file:
         return file.read().strip()

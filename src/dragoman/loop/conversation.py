@@ -11,7 +11,7 @@ from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.option_checks import check_options
 from dragoman.loop.options import Limits
-from dragoman.loop.session import Session
+from dragoman.loop.session import Session, Worker
 from dragoman.policy.approvals import Approvals
 from dragoman.tools.registry import Registry
 from dragoman.tools.workspace import Workspace
@@ -22,6 +22,7 @@ from dragoman.values.record import Entry
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan
+    from dragoman.loop.at_work import AtWork
     from dragoman.loop.budget import Account
     from dragoman.loop.compression import Compression
 
@@ -44,6 +45,27 @@ class BetweenRuns(TakesOver):
         """Prune every result that is outdated by the rule now, whatever the schedule. Returns how many there were."""
         self._session.work.require_none()
         return self._harness.upkeep.prune()
+
+    def let_go(self, seq: int) -> int:
+        """Put a placeholder in the place of one result: that of the entry with this number, as `plan` has it. Returns the tokens saved."""
+        from dragoman.loop.choosing import let_go
+
+        self._session.work.require_none()
+        return let_go(self._harness.upkeep, self.history, seq)
+
+    def keep(self, seq: int) -> int:
+        """Keep one result whole, whatever the rules say. Returns how many tokens came back, where it had been pruned."""
+        from dragoman.loop.choosing import keep
+
+        self._session.work.require_none()
+        return keep(self._harness.upkeep, self.history, seq)
+
+    def undo_choice(self, seq: int) -> int:
+        """Take back the last `let_go`, `keep` or pruning of a result. Returns by how many tokens the next request grows."""
+        from dragoman.loop.choosing import undo_choice
+
+        self._session.work.require_none()
+        return undo_choice(self._harness.upkeep, self.history, seq)
 
     def plan(self) -> Plan:
         """What the next request holds and what is left out of it, each with its size and the reason."""
@@ -90,6 +112,16 @@ class BetweenRuns(TakesOver):
             raise InputError(say("loop.not_a_directory", path=os.fspath(path)))
         self._harness.add_directory(real)
         return real
+
+    def let_read(self, path: str | os.PathLike[str]) -> None:
+        """Let the model's tools read in another directory, and not write there."""
+        self._harness.workspace.add_readable(path)
+
+    def offer_skills(self, skills: Iterable[tuple[str, str]]) -> None:
+        """Name and description of skills that a tool of yours can activate: told with the first prompt; in a resumed conversation, what has
+        changed of them."""
+        if self._harness.orientation is not None:
+            self._harness.orientation.skills = tuple(skills)
 
     def undo(self, runs: int = 1, *, force: bool = False) -> tuple[str, ...]:
         """Put files back as they were before the last run, or the last few. Returns the paths that were changed by it.
@@ -158,8 +190,19 @@ class BetweenRuns(TakesOver):
         return pending_calls(self._session.history.view)
 
     @property
+    def at_work(self) -> Worker | None:
+        """The run or compression that is under way."""
+        return self._session.work.current
+
+    @property
     def session_id(self) -> str:
         return self._session.id
+
+    def describe(self) -> AtWork:
+        """What a hook may know of the conversation, outside a run too."""
+        from dragoman.loop.at_work import describe
+
+        return describe(self._harness)
 
     @property
     def not_saved(self) -> str:

@@ -93,13 +93,20 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         """Whether the user said something meanwhile: it is on the record now, and part of the next request."""
         if not self._steers:
             return False
-        history, said = self._session.history, self.take_back()
+        history, said = self._session.history, await self._admitted(self.take_back())
         for text in said:
             history.say(user(text))
         await history.sync()
         for text in said:
             self._emit(PromptAccepted(self._session.id, text))
-        return True
+        return bool(said)
+
+    async def _admitted(self, said: tuple[str, ...]) -> tuple[str, ...]:
+        """What hooks let through."""
+        harness: Any = getattr(self, "_harness", None)
+        if harness is None or harness.hooks is None:
+            return said
+        return tuple([text for text in said if await harness.hooks.admit(text)])
 
     # --- ending it
 

@@ -83,7 +83,7 @@ class Harness:
         memory_file = self.memory_file = os.fspath(workspace.memory_file)
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
         self._temporary = (os.fspath(workspace.temporary),) if workspace.temporary else ()
-        self._sandbox, self._passed_variables = tools.sandbox, tuple(tools.pass_env)
+        self._sandbox, self._passed_variables, self._rules = tools.sandbox, tuple(tools.pass_env), approval.rules
         self.commands: CommandStarter | None = None
         """How commands are started; None before the first."""
         dependencies = ToolDependencies(
@@ -128,6 +128,8 @@ class Harness:
         self.account: Account | None = None
         """What all runs together may spend."""
         self.hooks: HookCaller | None = None
+        self.called_by: Harness | None = None
+        """The agent that this one runs inside of."""
         self.has_new_directories = False
         self.asked: Message | None = None
         """The last prompt that was taken."""
@@ -148,6 +150,7 @@ class Harness:
             law=lambda: self._law_of(options),
             has_sandbox=lambda: self._has_launcher() and self._launch().is_sandbox,
             describe_sandbox=lambda: self._launch().words if self._has_launcher() else str(say("policy.sandbox_level_0")),
+            known_sandbox=lambda: self.commands.known_sandbox if self.commands is not None else None,
         )
 
     def _law_of(self, options: ApprovalOptions) -> Law:
@@ -192,6 +195,7 @@ class Harness:
             from dragoman.loop.upkeep import Upkeep
 
             self._upkeep = Upkeep(self.session, self.context or ContextSettings(), self.seen, has_fallback=self.fallback.is_set)
+            self._upkeep.room.hooks = self.hooks
         return self._upkeep
 
     def _has_launcher(self) -> bool:
@@ -211,6 +215,7 @@ class Harness:
                 own=own,
                 readable=(self.session.outputs,),
                 environment=self._passed_variables,
+                rules=self._rules,
                 approvals=_approvals_while_there(self),
             )
         return self.commands
@@ -293,6 +298,11 @@ class Harness:
 
             refuse_pending(self.session.history.view)
 
+    async def ask_hooks_about(self, prompt: Message | None) -> None:
+        """Before a prompt is taken. A hook that refuses it raises."""
+        if self.hooks is not None:
+            await self.hooks.before_prompt(self, prompt)
+
     def add_directory(self, real: str) -> None:
         if real not in self.directories:
             self.workspace.add(real)
@@ -374,10 +384,10 @@ def _orientation_of(options: WorkspaceOptions, *, has_builtin: bool) -> Orientat
 
 
 def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:
-    """The folders the tools work in. Long results may be read there too; the file of stored keys may not, wherever it lies."""
+    """The folders the tools work in. Long results may be read there too; the files of stored keys and tokens may not, wherever they lie."""
     temporary = (options.temporary,) if options.temporary else ()
     include = (*options.include, *temporary)
-    return Workspace(options.root, include=include, readable=(session.outputs,), secret=(find_places().keys_file,))
+    return Workspace(options.root, include=include, readable=(session.outputs,), secret=find_places().secret_files)
 
 
 def _approvals_while_there(harness: Harness) -> Callable[[], Approvals | None]:

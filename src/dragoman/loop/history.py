@@ -109,7 +109,7 @@ class History:
     ) -> Started:
         """The head of a session that is saved."""
         started = Started(
-            *self._stamp(),
+            *self.stamp(),
             session_id,
             project,
             tuple(directories),
@@ -117,7 +117,7 @@ class History:
             forked_from=forked_from,
             imported_from=imported_from,
         )
-        return self._append(started)
+        return self.append(started)
 
     def configure(
         self,
@@ -136,7 +136,7 @@ class History:
     ) -> Configured:
         """The configuration from here on. An empty id, placeholder or deployment keeps the old value."""
         configured = Configured(
-            *self._stamp(),
+            *self.stamp(),
             model,
             system,
             tuple(tools),
@@ -149,17 +149,17 @@ class History:
             window=window,
             agent=agent,
         )
-        return self._append(configured)
+        return self.append(configured)
 
     def say(self, message: Message, about: About = "") -> Said:
         """A prompt, or with `about` a message from the program."""
         by: Speaker = "program" if about else "model" if message.role == "assistant" else "person"
-        return self._append(Said(*self._stamp(), message, by=by, about=about))
+        return self.append(Said(*self.stamp(), message, by=by, about=about))
 
     def answer(self, response: Response, model: str = "") -> Said:
         """An answer with its metadata. It is recorded even if it is then rejected."""
         said = Said(
-            *self._stamp(),
+            *self.stamp(),
             response.message,
             model or self.view.model,
             response.usage,
@@ -170,24 +170,24 @@ class History:
             by="model",
             ratings=response.ratings,
         )
-        return self._append(said)
+        return self.append(said)
 
     def reject(self, said: Said, reason: str, retry_temperature: float | None = None) -> AnswerRejected:
-        return self._append(AnswerRejected(*self._stamp(), said.seq, reason, retry_temperature))
+        return self.append(AnswerRejected(*self.stamp(), said.seq, reason, retry_temperature))
 
     def start_tool(self, call: ToolCall, arguments: str = "") -> ToolStarted:
-        return self._append(ToolStarted(*self._stamp(), call.id, call.name, arguments))
+        return self.append(ToolStarted(*self.stamp(), call.id, call.name, arguments))
 
     def postpone_tool(
         self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()
     ) -> ToolPostponed:
         shown = (intent.title, intent.preview, intent.writes, intent.guarded)
-        return self._append(ToolPostponed(*self._stamp(), call.id, call.name, waits_for, arguments, *shown, repairs))
+        return self.append(ToolPostponed(*self.stamp(), call.id, call.name, waits_for, arguments, *shown, repairs))
 
     def decide_tool(self, call_id: str, decision: Allow | Deny) -> ToolDecided:
         if isinstance(decision, Deny):
-            return self._append(ToolDecided(*self._stamp(), call_id, allowed=False, reason=decision.reason))
-        return self._append(ToolDecided(*self._stamp(), call_id, True, decision.arguments, decision.remember))
+            return self.append(ToolDecided(*self.stamp(), call_id, allowed=False, reason=decision.reason))
+        return self.append(ToolDecided(*self.stamp(), call_id, True, decision.arguments, decision.remember))
 
     def finish_tool(
         self,
@@ -200,7 +200,7 @@ class History:
         wrote: tuple[str, ...] = (),
         repairs: tuple[str, ...] = (),
     ) -> ToolFinished:
-        return self._append(ToolFinished(*self._stamp(), result, outcome, display, extras, saw, wrote, repairs))
+        return self.append(ToolFinished(*self.stamp(), result, outcome, display, extras, saw, wrote, repairs))
 
     def close_interrupted(self) -> None:
         """Close calls left open by an interrupted session. Started ones may have had effects; nothing is run again automatically."""
@@ -210,13 +210,13 @@ class History:
             self.finish_tool(tool_result(call, NOT_RUN if known else INTERRUPTED, is_error=True), "not_run" if known else "unknown")
 
     def change_files(self, call_id: str, files: Iterable[FileChange]) -> FilesChanged:
-        return self._append(FilesChanged(*self._stamp(), call_id, tuple(files)))
+        return self.append(FilesChanged(*self.stamp(), call_id, tuple(files)))
 
     def restore_files(self, changes: Iterable[FilesChanged]) -> FilesRestored:
-        return self._append(FilesRestored(*self._stamp(), tuple(change.seq for change in changes)))
+        return self.append(FilesRestored(*self.stamp(), tuple(change.seq for change in changes)))
 
     def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "", premium_tokens: int = 0, window: int = 0) -> Pruned:
-        return self._append(Pruned(*self._stamp(), tuple(call_ids), saved_tokens, reason, premium_tokens, window))
+        return self.append(Pruned(*self.stamp(), tuple(call_ids), saved_tokens, reason, premium_tokens, window))
 
     def compress(
         self,
@@ -232,7 +232,7 @@ class History:
     ) -> Compressed:
         """The summary replaces everything after `after` up to and including `through` (entries or their seqs)."""
         seqs = [entry if isinstance(entry, int) else entry.seq for entry in (through, after)]
-        return self._append(Compressed(*self._stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage, window))
+        return self.append(Compressed(*self.stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage, window))
 
     def not_compressed(
         self,
@@ -243,25 +243,25 @@ class History:
         model: str = "",
         usage: Usage | None = None,
     ) -> NotCompressed:
-        return self._append(NotCompressed(*self._stamp(), status, tokens, reason, model, usage))
+        return self.append(NotCompressed(*self.stamp(), status, tokens, reason, model, usage))
 
     def spend(self, model: str, usage: Usage, what: str = "", deployment: str = "", *, call_id: str = "", session_id: str = "") -> Spent:
-        return self._append(Spent(*self._stamp(), model, usage, what, deployment, call_id, session_id))
+        return self.append(Spent(*self.stamp(), model, usage, what, deployment, call_id, session_id))
 
     def change_model(self, model: str, deployment: str = "", window: int = 0) -> ModelChanged:
-        return self._append(ModelChanged(*self._stamp(), model, deployment, window))
+        return self.append(ModelChanged(*self.stamp(), model, deployment, window))
 
     def refuse_field(self, omitted: FieldOmitted) -> FieldRefused | None:
         """A field that requests to this model leave out from here on; None if the record says so already."""
         if omitted.field in self.view.refused.get((omitted.deployment, omitted.model), ()):
             return None
-        return self._append(FieldRefused(*self._stamp(), omitted.deployment, omitted.model, omitted.field, omitted.reason))
+        return self.append(FieldRefused(*self.stamp(), omitted.deployment, omitted.model, omitted.field, omitted.reason))
 
     def rewind(self, to: Entry | int) -> Rewound:
-        return self._append(Rewound(*self._stamp(), to if isinstance(to, int) else to.seq))
+        return self.append(Rewound(*self.stamp(), to if isinstance(to, int) else to.seq))
 
     def title(self, title: str) -> Titled:
-        return self._append(Titled(*self._stamp(), title))
+        return self.append(Titled(*self.stamp(), title))
 
     async def sync(self) -> None:
         """Returns when everything that happened is stored durably."""
@@ -278,7 +278,7 @@ class History:
         for entry in entries:
             self._feed(entry)
 
-    def _stamp(self) -> tuple[int, int]:
+    def stamp(self) -> tuple[int, int]:
         return (self.entries[-1].seq + 1 if self.entries else 1), self._now_ms()
 
     def _check_role(self, entry: Entry) -> None:
@@ -286,7 +286,7 @@ class History:
         if isinstance(entry, Said):
             check_roles((entry.message,), len(self.view.items))
 
-    def _append(self, entry: _E) -> _E:
+    def append(self, entry: _E) -> _E:
         self._check_role(entry)
         if self._journal is not None:
             self._journal.append(entry)

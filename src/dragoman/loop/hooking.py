@@ -5,24 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from dragoman.base.words import say
+from dragoman.loop.at_work import tell_user
 from dragoman.loop.configuring import compose, record
 from dragoman.loop.history import sum_usage
 from dragoman.loop.options import RunOptions, as_tool
-from dragoman.values.contracts import Allow, Decide, Deny, Later, Tool, ToolOutput
-from dragoman.values.errors import InputError
-from dragoman.values.events import TurnEvent
-from dragoman.values.hooks import Go, Hooks, RunEnd, Step
-from dragoman.values.messages import Response, ToolCall, ToolSpec, user
+from dragoman.values.contracts import Allow, Decide, Deny, Intent, Later, Tool, ToolOutput
+from dragoman.values.errors import HookStopped, InputError
+from dragoman.values.events import NoticeGiven, TurnEvent
+from dragoman.values.hooks import Compressing, Go, HookCaller, Hooks, Proceed, RunEnd, Step, SubagentEnd, SubagentStart
+from dragoman.values.messages import Message, Response, ToolCall, ToolSpec, user
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness
     from dragoman.policy.approvals import Approvals
 
+CHANGED_CANNOT_WAIT = "a hook changed its arguments, and such a call cannot wait to be decided later: it was not run"
 LISTENING_S = 1.0
 """How long those who listen to a cancelled run may still take."""
 
@@ -40,8 +42,13 @@ class Hooking:
         self._on_run_end = [each.on_run_end for each in hooks if each.on_run_end is not None]
         self._added: list[str] = []
         """Names of the tools that a hook brought for the last step."""
-        self._answers: dict[str, Allow | Deny | Exception | None] = {}
+        self._before_ask = [each.before_ask for each in hooks if each.before_ask is not None]
+        self._answers: dict[str, Allow | Deny | Proceed | Exception | None] = {}
         """What the hooks said of calls that are about to be judged, by their ids."""
+        self._unsaid: list[str] = []
+        """What hooks have for the model, said with its next request."""
+        self._stopping: Exception | None = None
+        """Why a hook ends the run."""
 
     def fresh(self) -> Hooking:
         """The same hooks for another conversation."""
@@ -56,6 +63,10 @@ class Hooking:
 
     async def before_request(self, harness: Harness, options: RunOptions, turn: int, from_entry: int) -> None:
         """Have the next request changed. Everything that differs from the last becomes an entry."""
+        if (stopping := self._stopping) is not None:
+            self._stopping = None
+            raise stopping
+        await self._say_unsaid(harness)
         if not self._before_request:
             return
         history, model = harness.session.history, harness.session.model
@@ -88,6 +99,13 @@ class Hooking:
             history.say(user(text), "hook")
         await history.sync()
 
+    async def _say_unsaid(self, harness: Harness) -> None:
+        if self._unsaid:
+            for text in self._unsaid:
+                harness.session.history.say(user(text), "hook")
+            self._unsaid.clear()
+            await harness.session.history.sync()
+
     def _chosen_tools(
         self, harness: Harness, offered: tuple[ToolSpec, ...], chosen: Sequence[str | Tool | Callable[..., Any]]
     ) -> tuple[ToolSpec, ...]:
@@ -113,16 +131,106 @@ class Hooking:
 
     async def after_response(self, response: Response) -> str:
         """What the model is to be told before it is asked again; empty if nothing."""
-        words = [await _result_of(hook(response)) for hook in self._after_response]
-        if odd := [each for each in words if each is not None and not isinstance(each, str)]:
-            raise TypeError(say("loop.hook_answer", hook="after_response", answer=repr(odd[0])[:80]))
-        return "\n\n".join(each for each in words if each)
+        return "\n\n".join(await _words("after_response", self._after_response, response))
+
+    def say(self, text: str) -> None:
+        """Have the model told with its next request."""
+        self._unsaid.append(text)
+
+    def stop(self, error: Exception) -> None:
+        """End the run before the model is asked again."""
+        self._stopping = error
+
+    # --- prompts
+
+    async def before_prompt(self, harness: Harness, prompt: Message | None) -> None:
+        """Ask about a prompt that is not on the record yet. What a hook raises leaves it off."""
+        self._stopping = None
+        if prompt is None or all(each.before_prompt is None for each in self._hooks):
+            return
+        from dragoman.loop.prepare import is_repeated
+
+        if not is_repeated(harness, prompt):
+            self._unsaid += await self._words_about(prompt)
+
+    async def admit(self, text: str) -> bool:
+        """Ask about what the user said during the run. False: a hook refused it, and told the user."""
+        try:
+            self._unsaid += await self._words_about(user(text))
+        except HookStopped as stopped:
+            tell_user(NoticeGiven("hook", str(stopped)))
+            return False
+        return True
+
+    async def _words_about(self, prompt: Message) -> list[str]:
+        return await _words("before_prompt", [each.before_prompt for each in self._hooks], prompt)
+
+    # --- summaries, and agents inside
+
+    async def before_compress(self, session_id: str, trigger: Literal["manual", "auto"], focus: str) -> str | Deny:
+        """What matters in the summary, or why there shall be none."""
+        compressing, words = Compressing(session_id, trigger), [focus]
+        for hook in self._hooks:
+            answer = await _result_of(hook.before_compress(compressing)) if hook.before_compress is not None else None
+            if isinstance(answer, Deny):
+                return answer
+            words.append(answer or "")
+        return "\n\n".join(filter(None, words))
+
+    async def after_compress(self, session_id: str, trigger: Literal["manual", "auto"], status: str) -> None:
+        for hook in self._hooks:
+            if hook.after_compress is not None:
+                await _report(hook.after_compress, Compressing(session_id, trigger, status))
+
+    async def before_subagent(self, start: SubagentStart) -> str:
+        """What is added to its prompt."""
+        return "\n\n".join(await _words("before_subagent", [each.before_subagent for each in self._hooks], start))
+
+    async def after_subagent(self, end: SubagentEnd) -> None:
+        for hook in self._hooks:
+            if hook.after_subagent is not None:
+                await _report(hook.after_subagent, end)
+
+    def beside(self, own: HookCaller | None) -> HookCaller | None:
+        """The hooks of an agent that runs inside this one: its own, and those of ours that are called everywhere."""
+        theirs = own._hooks if isinstance(own, Hooking) else ()
+        ours = [hook for hook in self._hooks if hook.everywhere and not any(hook is each for each in theirs)]
+        return Hooking((*ours, *theirs)) if ours else own
+
+    async def close(self) -> None:
+        for hook in self._hooks:
+            if hook.on_close is not None:
+                await _report(hook.on_close)
 
     # --- calls
 
     def decide(self, approvals: Approvals, decide: Decide) -> Decide:
-        """The hooks first, then the rules and the person."""
+        """The hooks first, then the rules and the person, before whom hooks are asked again."""
+        if self._before_ask:
+            decide = partial(self._answer_or_ask, approvals, decide)
         return partial(self._decide, approvals, decide) if self._before_call else decide
+
+    def _answer_or_ask(self, approvals: Approvals, decide: Decide, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
+        answer = decide(call)
+        return answer if isinstance(answer, Allow | Deny) else self._before_person(approvals, call, answer)
+
+    async def _before_person(self, approvals: Approvals, call: ToolCall, question: Awaitable[Allow | Deny | Later]) -> Allow | Deny | Later:
+        view = approvals.view_of(call) or Intent()
+        answer: Allow | Deny | None = None
+        try:
+            for hook in self._before_ask:
+                found = await _result_of(hook(call, view))
+                answer = found if found is not None else answer
+                if isinstance(found, Deny):
+                    break
+            if isinstance(answer, Allow) and view.guarded:
+                answer = None  # a person alone allows that
+            if isinstance(answer, Allow):
+                return approvals.forbids(_with(call, answer.arguments)) or answer
+            return answer if answer is not None else await question
+        finally:
+            if asyncio.iscoroutine(question):
+                question.close()  # no matter where it was awaited to its end
 
     @property
     def before(self) -> Callable[[ToolCall], Awaitable[None]] | None:
@@ -135,16 +243,16 @@ class Hooking:
         except Exception as error:
             self._answers[call.id] = error
 
-    async def _answer_of_hooks(self, call: ToolCall) -> Allow | Deny | None:
-        allowed: Allow | None = None
+    async def _answer_of_hooks(self, call: ToolCall) -> Allow | Deny | Proceed | None:
+        allowed: Allow | Proceed | None = None
         for hook in self._before_call:
             answer = await _result_of(hook(call))
             if isinstance(answer, Deny):
                 return answer
-            if isinstance(answer, Allow):
+            if isinstance(answer, Allow | Proceed):
                 arguments = answer.arguments or (allowed.arguments if allowed is not None else "")
-                allowed = Allow(arguments)
-                call = msgspec.structs.replace(call, arguments=arguments or call.arguments)
+                allowed = _stricter(allowed, msgspec.structs.replace(answer, arguments=arguments))
+                call = _with(call, arguments)
             elif answer is not None:
                 raise TypeError(say("loop.hook_answer", hook="before_call", answer=repr(answer)[:80]))
         return allowed
@@ -157,7 +265,18 @@ class Hooking:
             return answer
         if answer is None:
             return decide(call)
-        return approvals.forbids(msgspec.structs.replace(call, arguments=answer.arguments or call.arguments)) or answer
+        meant = _with(call, answer.arguments)
+        if isinstance(answer, Allow):
+            return approvals.forbids(meant) or answer
+        if answer.question == "skip" and approvals.may_skip(meant):
+            return Allow(answer.arguments)
+        verdict = decide(meant)
+        if isinstance(verdict, Allow) and answer.question == "ask":
+            asking = approvals.ask_about(meant)
+            verdict = asking if isinstance(asking, Deny) else self._answer_or_ask(approvals, lambda _: asking, meant)
+        if isinstance(verdict, Deny) or not answer.arguments:
+            return verdict
+        return _with_arguments(verdict, answer.arguments) if isinstance(verdict, Allow) else _answered(verdict, answer.arguments)
 
     @property
     def around(self) -> Callable[[ToolCall, Go], Awaitable[ToolOutput]] | None:
@@ -199,6 +318,42 @@ class Hooking:
             await _report(end_hook, RunEnd(run.result, run._error))
 
 
+def _with(call: ToolCall, arguments: str) -> ToolCall:
+    return msgspec.structs.replace(call, arguments=arguments) if arguments else call
+
+
+def _stricter(one: Allow | Proceed | None, other: Allow | Proceed) -> Allow | Proceed:
+    """Of two answers the one that leaves more to others, with the last arguments."""
+    ranks = {"ask": 3, "": 2, "skip": 1}
+    if one is None or (_rank(other, ranks) >= _rank(one, ranks)):
+        return other
+    return msgspec.structs.replace(one, arguments=other.arguments)
+
+
+def _rank(answer: Allow | Proceed, ranks: dict[str, int]) -> int:
+    return ranks[answer.question] if isinstance(answer, Proceed) else 0
+
+
+def _with_arguments(answer: Allow, arguments: str) -> Allow:
+    """Those that the person wrote come before those of a hook."""
+    return answer if answer.arguments else msgspec.structs.replace(answer, arguments=arguments)
+
+
+async def _answered(question: Awaitable[Allow | Deny | Later], arguments: str) -> Allow | Deny | Later:
+    answer = await question
+    if isinstance(answer, Later):  # it would go on with the arguments that the model wrote
+        return Deny(CHANGED_CANNOT_WAIT)
+    return _with_arguments(answer, arguments) if isinstance(answer, Allow) else answer
+
+
+async def _words(name: str, hooks: Sequence[Callable[[Any], Any] | None], told: Any) -> list[str]:
+    """What hooks that may return words have returned."""
+    words = [await _result_of(hook(told)) for hook in hooks if hook is not None]
+    if odd := [each for each in words if each is not None and not isinstance(each, str)]:
+        raise TypeError(say("loop.hook_answer", hook=name, answer=repr(odd[0])[:80]))
+    return [each for each in words if each]
+
+
 async def _let_finish(run: Any, listening: asyncio.Future[None]) -> None:
     """Those who listen may take as long as they need, until the run is cancelled: then a second at most."""
     run._underway = not run._is_cancelling  # so that a cancel reaches us here
@@ -215,10 +370,10 @@ async def _result_of(returned: Any) -> Any:
     return await returned if isinstance(returned, Awaitable) else returned
 
 
-async def _report(hook: Callable[[Any], Any], told: Any) -> None:
+async def _report(hook: Callable[..., Any], *told: Any) -> None:
     """Call a hook that only listens. What it raises does not concern the run."""
     try:
-        await _result_of(hook(told))
+        await _result_of(hook(*told))
     except Exception as error:
         failed = {"message": str(say("loop.hook_failed", hook=getattr(hook, "__qualname__", repr(hook)))), "exception": error}
         asyncio.get_running_loop().call_exception_handler(failed)

@@ -18,6 +18,7 @@ async def take_prompt(harness: Harness, prompt: Message | None, options: RunOpti
     """Record what the next request rests on. Returns the entry that stood before the prompt, for a prompt that has to be taken back."""
     session, history = harness.session, harness.session.history
     harness.require_none_pending()
+    await harness.ask_hooks_about(prompt)
     await harness.connect_early()
     if session.log is not None:
         session.log.begin(session, harness.directories)

@@ -9,7 +9,7 @@ from dragoman.loop.session import Session
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Request
 from dragoman.values.profile import Profile
-from dragoman.values.record import Compressed, FieldRefused, NotCompressed, Pruned, ToolFinished
+from dragoman.values.record import Compressed, FieldRefused, Kept, NotCompressed, Pruned, ToolFinished
 
 UNANCHORED = 0.6
 """While a model has not counted a request itself, an estimate above this share of its window is checked."""
@@ -75,6 +75,6 @@ class RequestSize:
     def _answered_since(self, entries: int) -> bool:
         """Whether something came that an earlier count knows nothing of: an answer with a count of its own, or another model."""
         return any(
-            not isinstance(entry, Pruned | Compressed | NotCompressed | ToolFinished | FieldRefused)
+            not isinstance(entry, Pruned | Kept | Compressed | NotCompressed | ToolFinished | FieldRefused)
             for entry in self._history.entries[entries:]
         )

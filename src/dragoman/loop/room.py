@@ -15,6 +15,7 @@ from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
+from dragoman.values.contracts import Deny
 from dragoman.values.errors import ContextOverflow
 from dragoman.values.events import CompressionStarted, ContextCompressed, ContextOverflowed, ContextPruned, TurnEvent
 from dragoman.values.record import Compressed, ModelChanged, NotCompressed, Pruned, Said, ToolFinished
@@ -22,6 +23,7 @@ from dragoman.values.record import Compressed, ModelChanged, NotCompressed, Prun
 if TYPE_CHECKING:
     from dragoman.loop.compression import Compression, Summariser
     from dragoman.tools.seen import SeenFiles
+    from dragoman.values.hooks import HookCaller
 
 Emit = Callable[[TurnEvent], None]
 
@@ -47,6 +49,7 @@ class Room:
         self._seen = seen
         self._has_fallback = has_fallback
         self._summariser: Summariser | None = None
+        self.hooks: HookCaller | None = None
 
     @property
     def requests(self) -> int:
@@ -126,12 +129,16 @@ class Room:
             done = self.do_nothing("loop.nothing_to_sum_up")
         elif size.tokens_of(raw_tokens_without(history.view, cut)) > original * (1 - settings.min_gain):
             done = self.do_nothing("loop.too_little_to_sum_up")
-        else:
+        elif isinstance(said := await self._ask_hooks(focus, is_asked_for=not may_switch), str):
             self._summariser = self._summariser or Summariser(self._session, size, settings)
             before = self._files()
             emit(CompressionStarted(original, size.window))
-            done = await self._summariser.sum_up(cut, focus, emit, window, may_switch=may_switch and self._has_fallback, limit=limit)
+            done = await self._summariser.sum_up(cut, said, emit, window, may_switch=may_switch and self._has_fallback, limit=limit)
             self._forget_missing(before)
+            if self.hooks is not None:
+                await self.hooks.after_compress(self._session.id, "auto" if may_switch else "manual", done.status)
+        else:
+            done = msgspec.structs.replace(self.do_nothing("loop.nothing_to_sum_up"), reason=said.reason)
         if done.status != "noop":
             emit(ContextCompressed(done.status, done.original_tokens, done.new_tokens, limit if done.status == "compressed" else 0))
             _log("%s: about %d tokens, before %d%s", done.status, done.new_tokens, original, f" ({done.reason})" if done.reason else "")
@@ -139,6 +146,12 @@ class Room:
             pruned = self._shrink(emit, window) if original > threshold else 0
             done = msgspec.structs.replace(done, new_tokens=size.tokens, pruned=pruned)
         return done
+
+    async def _ask_hooks(self, focus: str, *, is_asked_for: bool) -> str | Deny:
+        """What matters in the summary, as the hooks have it; or why there shall be none."""
+        if self.hooks is None:
+            return focus
+        return await self.hooks.before_compress(self._session.id, "manual" if is_asked_for else "auto", focus)
 
     def do_nothing(self, key: str) -> Compression:
         from dragoman.loop.compression import Compression

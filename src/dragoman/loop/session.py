@@ -200,6 +200,8 @@ class SessionLog:
         self._store = store
         self._workspace = workspace
         self._stored: StoredSession | None = None
+        self._path = ""
+        """Of a session that was resumed."""
         self._not_created = ""
         self._writing: WritingNote | None = None
         self.work = Work()
@@ -225,9 +227,15 @@ class SessionLog:
         """Where all sessions of its store are."""
         return tuple(self._store.own_paths)
 
+    def path_of(self, session_id: str) -> str:
+        """The file it is or will be kept in; empty where its store keeps no file for each."""
+        path = self._path or self._store.path_of(session_id, self._workspace)
+        return path if os.path.isabs(path) else ""
+
     def open(self, name: str) -> StoredSession:
         """Go on with a session. Raises InputError where it cannot be opened."""
-        self._stored = self._store.open(self._store.find(name, self._workspace).path, self.report_fault)
+        self._path = self._store.find(name, self._workspace).path
+        self._stored = self._store.open(self._path, self.report_fault)
         self.work.pid = os.getpid()
         return self._stored
 

@@ -23,9 +23,10 @@ from dragoman.tools.job import call_at_work
 from dragoman.tools.registry import check_name
 from dragoman.tools.results import error_output
 from dragoman.tools.returned import to_output
-from dragoman.values.contracts import Intent, Show, ToolOutput, run_at_work
+from dragoman.values.contracts import Ask, Intent, Show, ToolOutput, run_at_work
 from dragoman.values.events import SubagentEvent, TurnEvent
 from dragoman.values.messages import ToolSpec, user
+from dragoman.values.record import FilesChanged
 
 if TYPE_CHECKING:
     from dragoman.loop.typed_answer import Wanted
@@ -40,6 +41,10 @@ class Template(msgspec.Struct, frozen=True):
     harness: Harness
     wanted: Wanted | None = None
     checks: Sequence[Callable[[Any], Any]] = ()
+    change: Callable[[Harness], None] | None = None
+    """Makes the copy differ from the harness it was made like. May raise DragomanError: then nothing is run."""
+    instructions: str = ""
+    """Added to the system prompt."""
 
 
 class AgentTool:
@@ -63,8 +68,9 @@ class AgentTool:
         return await run_subagent(self._template, self.spec.name, str(args["prompt"]))
 
 
-async def run_subagent(template: Template, name: str, prompt: str) -> ToolOutput:
-    """Have an agent like the template answer, inside the call and the run that the current task belongs to, if there are any.
+async def run_subagent(template: Template, name: str, prompt: str, on_made: Callable[[], None] = lambda: None) -> ToolOutput:
+    """Have an agent like the template answer, inside the call and the run that the current task belongs to, if there are any. `on_made` is
+    called when it stands, before it is asked.
 
     Returns what it answered: its text, or its value as JSON; where it failed, an error with what it had. When cancelled, it has ended
     when CancelledError goes on.
@@ -77,37 +83,75 @@ async def run_subagent(template: Template, name: str, prompt: str) -> ToolOutput
         return error_output(words, "too_deep")
     if not prompt.strip():
         return error_output(f"{name} was not called: its prompt is empty", "invalid_arguments")
-    inner = _assemble(template.harness, caller, name, call_id)
+    inner = await _assemble(template, caller, name, call_id)
+    on_made()
     if outer is not None and template.harness.deps is None:
         inner.deps = outer.deps
-    run = _make_run(inner, template, prompt)
+    run = _make_run(inner, template, await _with_words_of_hooks(caller, inner, name, prompt))
     try:
         await _pass_events_on(run, _teller(outer, call_id, name))
+        if caller is not None and caller.hooks is not None:
+            from dragoman.values.hooks import SubagentEnd
+
+            await caller.hooks.after_subagent(SubagentEnd(name, inner.session.id, run.result.text, run.result.error))
     finally:
         if caller is not None:
             _charge(caller, inner, run, name, call_id)
+            if template.harness is caller:
+                _take_changes(caller, inner, call_id)
         await _close(inner)
     return await _output_of(run, inner.session, name)
 
 
-def _assemble(template: Harness, caller: Harness | None, name: str, call_id: str) -> Harness:
-    session = _open_session(template, caller, call_id)
+async def _assemble(template: Template, caller: Harness | None, name: str, call_id: str) -> Harness:
+    made_like = template.harness
+    session = _open_session(made_like, caller, call_id)
     try:
-        inner = assemble_like(template, session, caller)
+        inner = assemble_like(made_like, session, caller)
     except BaseException:
         session.close()
         raise
-    inner.name = template.name or name
-    inner.account = template.account
+    inner.name = made_like.name or name
+    inner.account = made_like.account if made_like is not caller else None  # else its budget is among the caller's
     if caller is not None:
-        inner.depth_left = min(caller.depth_left - 1, template.limits.max_depth)
+        inner.called_by = caller
+        inner.hooks = caller.hooks.beside(inner.hooks) if caller.hooks is not None else inner.hooks
+        inner.depth_left = min(caller.depth_left - 1, made_like.limits.max_depth)
+        inner.approvals.on_ruling = caller.approvals.on_ruling
+        inner.approvals.narrowed = caller.approvals.narrowed
+    if (ask := inner.approvals.ask) is not None:
+        inner.approvals.ask = _asking_for(name, ask)
     purse = caller.session.purse if caller is not None else None
-    accounts = [*(purse.accounts if purse is not None else ()), *([template.account] if template.account is not None else ())]
+    accounts = [*(purse.accounts if purse is not None else ()), *([inner.account] if inner.account is not None else ())]
     if accounts:
         from dragoman.loop.charging import Purse
 
         session.purse = Purse(accounts, session.history)
+    if template.change is not None:
+        try:
+            template.change(inner)
+        except BaseException:
+            await _close(inner)
+            raise
     return inner
+
+
+async def _with_words_of_hooks(caller: Harness | None, inner: Harness, name: str, prompt: str) -> str:
+    if caller is None or caller.hooks is None:
+        return prompt
+    from dragoman.values.hooks import SubagentStart
+
+    try:
+        words = await caller.hooks.before_subagent(SubagentStart(name, inner.session.id, prompt))
+    except BaseException:
+        await _close(inner)
+        raise
+    return f"{prompt}\n\n{words}" if words else prompt
+
+
+def _asking_for(name: str, ask: Ask) -> Ask:
+    """The same person is asked, and is told who wants it: `general › explore` where one called another."""
+    return lambda call, intent: ask(call, msgspec.structs.replace(intent, asker=f"{name} › {intent.asker}" if intent.asker else name))
 
 
 def _open_session(template: Harness, caller: Harness | None, call_id: str) -> Session:
@@ -122,11 +166,12 @@ def _open_session(template: Harness, caller: Harness | None, call_id: str) -> Se
 
 def _make_run(inner: Harness, template: Template, prompt: str) -> Run[Any]:
     if template.wanted is None and not template.checks:
-        return Run(inner, user(prompt), RunOptions(deps=inner.deps))
+        return Run(inner, user(prompt), RunOptions(instructions=template.instructions, deps=inner.deps))
     from dragoman.loop.typed_answer import TypedAnswer
 
     typed: TypedAnswer[Any] = TypedAnswer(inner, template.wanted, template.checks)
-    return Run(inner, user(prompt), RunOptions(ask_for=typed.ask, deps=inner.deps), typed)
+    options = RunOptions(instructions=template.instructions, ask_for=typed.ask, deps=inner.deps)
+    return Run(inner, user(prompt), options, typed)
 
 
 def _teller(outer: Run[Any] | None, call_id: str, name: str) -> Callable[[TurnEvent], None]:
@@ -159,9 +204,22 @@ def _charge(caller: Harness, inner: Harness, run: Run[Any], name: str, call_id: 
         caller.session.history.spend(model, usage, name, deployment, call_id=call_id, session_id=inner.session.id)
 
 
+def _take_changes(caller: Harness, inner: Harness, call_id: str) -> None:
+    """What one that works for the caller in the same folders did to files stands in the caller's record too: undoing its run undoes it."""
+    entries = inner.session.history.entries
+    if caller.session.log is None or not any(isinstance(entry, FilesChanged) for entry in entries):
+        return
+    from dragoman.sessions.undo import file_changes
+
+    for change in file_changes(entries):
+        caller.session.history.change_files(call_id, change.files)
+
+
 async def _close(inner: Harness) -> None:
     await inner.stop_connecting()
     await inner.session.aclose()
+    if inner.commands is not None:
+        inner.commands.close()
     await inner.models.aclose()
 
 

@@ -45,6 +45,8 @@ class Orientation:
     def __init__(self, memory: Sequence[tuple[str, str]] = (), temporary: str = "") -> None:
         self._memory = tuple(memory)
         self._temporary = temporary
+        self.skills: tuple[tuple[str, str], ...] = ()
+        """Name and description of skills that the model is told of."""
         self._has_looked = False
         self._added: list[str] = []
 
@@ -66,10 +68,13 @@ class Orientation:
         has_looked, self._has_looked = self._has_looked, True
         described = _earlier_descriptions(history) if not has_looked else []
         if not history.view.messages or not (has_looked or described):
-            return "environment", environment_text(gather_surroundings(directories, self._memory, self._temporary))
+            return "environment", environment_text(self._gather(directories))
         if described:
-            return "changed", changed_text(described, gather_surroundings(directories, self._memory, self._temporary))
+            return "changed", changed_text(described, self._gather(directories))
         return "changed", added_text(tuple(map(escape_name, directories)), folder_trees(added)) if added else ""
+
+    def _gather(self, directories: Sequence[str]) -> Surroundings:
+        return gather_surroundings(directories, self._memory, self._temporary, self.skills)
 
 
 def _earlier_descriptions(history: History) -> list[str]:
@@ -82,7 +87,9 @@ def _earlier_descriptions(history: History) -> list[str]:
     return [entry.message.text for entry in current_entries(history.entries) if isinstance(entry, Said) and is_setup(entry.about)]
 
 
-def gather_surroundings(directories: Sequence[str], memory: Sequence[tuple[str, str]] = (), temporary: str = "") -> Surroundings:
+def gather_surroundings(
+    directories: Sequence[str], memory: Sequence[tuple[str, str]] = (), temporary: str = "", skills: Sequence[tuple[str, str]] = ()
+) -> Surroundings:
     """`temporary` is the project's own folder, made here; if it is not given or cannot be made, the system's is told."""
     return Surroundings(
         date=today(os.environ),
@@ -91,6 +98,7 @@ def gather_surroundings(directories: Sequence[str], memory: Sequence[tuple[str, 
         temporary=escape_name(_make_private(temporary) or temporary_directory()),
         trees=folder_trees(directories),
         memory=tuple(memory),
+        skills=tuple(skills),
     )
 
 

@@ -11,13 +11,14 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
-from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, grant_key, judge
+from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge
 from dragoman.values.contracts import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.policy.rules import Rule
+    from dragoman.policy.sandbox.detection import Detected
 
 NO_ONE_TO_ASK = (
     "{name} needs a person's approval{why}, and nobody can be asked here. Do what you can without it, and say what you would have done."
@@ -59,15 +60,20 @@ class Approvals:
         law: Callable[[], Law] = lambda: NO_LAW,
         has_sandbox: Callable[[], bool] = lambda: False,
         describe_sandbox: Callable[[], str] = lambda: "",
+        known_sandbox: Callable[[], Detected | None] = lambda: None,
     ) -> None:
         self._has_sandbox = has_sandbox
         self._describe_sandbox = describe_sandbox
+        self._known_sandbox = known_sandbox
         self.mode = mode
         self.ask = ask
         self._find = find
         self.grants = grants or Grants()
         self.on_ruling: OnRuling | None = None
         """Told what was decided without asking; see Ruling."""
+        self.narrowed: Callable[[ToolSpec, Intent, Law], str] | None = None
+        """Says why a call may not run that everything else would let run, or have asked about; empty: it may. It forbids, and allows
+        nothing: see allowed_tools.py."""
         self._session = session
         self._is_own = is_own
         self._trusted = trusted
@@ -90,6 +96,11 @@ class Approvals:
         return self._describe_sandbox()
 
     @property
+    def known_sandbox(self) -> Detected | None:
+        """The level that was found, at the first command or by the mode auto; None before. Costs nothing."""
+        return self._known_sandbox()
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         """Those in force, without what was granted at questions."""
         return self._law().rules
@@ -100,11 +111,17 @@ class Approvals:
             return Deny(f"there is no tool called {call.name}")
         is_doubted = self._doubted(call, tool.spec)
         law = self._law()
-        if self._trusted(tool) and not is_doubted and self.mode != "plan" and not law.rules:
+        if self.narrowed is not None and (refused := self._refusal(call, tool, law)) is not None:
+            return refused
+        only_plans = self.mode == "plan" and not getattr(tool, "decides_within", False)  # an agent that is called then plans too
+        mode = self.mode if only_plans or self.mode != "plan" else "default"
+        is_trusted = self._trusted(tool) and not is_doubted and not only_plans
+        if is_trusted and not law.rules:
             return Allow()
-        intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
-        verdict = judge(tool.spec, intent, self.mode, self.grants.keys, law)
-        if isinstance(verdict, MustAsk) and self._trusted(tool) and not is_doubted and self.mode != "plan" and not verdict.view.why:
+        tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
+        intent = self.intend(tool, args)
+        verdict = judge(tool.spec, intent, mode, self.grants.keys, law)
+        if isinstance(verdict, MustAsk) and is_trusted and not verdict.view.why:
             return Allow()  # rules may forbid an embedder's own function or have it asked; nothing else does
         if is_doubted and isinstance(verdict, Allow):
             verdict = MustAsk(intent)
@@ -152,8 +169,20 @@ class Approvals:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
-        verdict = judge(tool.spec, self.intend(tool, jsontext.decode_object(call.arguments) or {}), self.mode, law=self._law())
+        if (refused := self._refusal(call, tool, self._law())) is not None:
+            return refused
+        tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
+        verdict = judge(tool.spec, self.intend(tool, args), self.mode, law=self._law())
         return verdict if isinstance(verdict, Deny) else None
+
+    def _refusal(self, call: ToolCall, tool: Tool, law: Law) -> Deny | None:
+        if self.narrowed is None:
+            return None
+        intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
+        if not (reason := self.narrowed(tool.spec, intent, law)):
+            return None
+        self._tell_ruling(Deny(reason), call, tool, intent)
+        return Deny(reason)
 
     def intend(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
         """What a call would do, and whether it would do it to our own files."""
@@ -164,16 +193,44 @@ class Approvals:
 
     def view(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
         """What a person is shown of a call: what it would do, why it is asked about, and what may be allowed from now on."""
+        tool, args = _meant(tool, args)
         intent = self.intend(tool, args)
         verdict = judge(tool.spec, intent, self.mode, law=self._law())
         return verdict.view if isinstance(verdict, MustAsk) else intent
+
+    def view_of(self, call: ToolCall) -> Intent | None:
+        """`view` of a call by its name; None where there is no such tool."""
+        tool = self._find(call.name)
+        return self.view(tool, jsontext.decode_object(call.arguments) or {}) if tool is not None else None
+
+    def may_skip(self, call: ToolCall) -> bool:
+        """Whether somebody else's yes is enough: no rule forbids it or wants it asked, nothing it writes is guarded, and nobody doubts
+        that the model wrote it."""
+        tool = self._find(call.name)
+        if tool is None or self._doubted(call, tool.spec):
+            return False
+        intent, law = self.intend(tool, jsontext.decode_object(call.arguments) or {}), self._law()
+        verdict = judge(tool.spec, intent, self.mode, law=law)
+        if isinstance(verdict, MustAsk):
+            return not verdict.view.guarded and not asks_by_rule(tool.spec, intent, law)
+        return isinstance(verdict, Allow)
+
+    def ask_about(self, call: ToolCall) -> Deny | Awaitable[Allow | Deny | Later]:
+        """Ask the person, whatever would allow it."""
+        tool = self._find(call.name)
+        if tool is None:
+            return Deny(f"there is no tool called {call.name}")
+        if self.ask is None:
+            return Deny(NO_ONE_TO_ASK.format(name=call.name, why=""))
+        return self._ask_person(self.ask, call, tool, self.view(tool, jsontext.decode_object(call.arguments) or {}))
 
     def apply(self, call: ToolCall, answer: Allow | Deny) -> Allow | Deny:
         """What a person said later about a call that was put off. The rules are asked again: they may forbid it by now."""
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
-        intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
+        tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
+        intent = self.intend(tool, args)
         verdict = judge(tool.spec, intent, self.mode, law=self._law())
         if isinstance(verdict, Deny):
             return verdict
@@ -195,6 +252,8 @@ class Approvals:
             edited = jsontext.decode_object(answer.arguments)
             if edited is None:
                 return Deny("the edited arguments are not a JSON object: the call was not run")
+            if (called := self._find(call.name)) is not None:
+                tool, edited = _meant(called, edited)
             again = judge(tool.spec, self.intend(tool, edited), self.mode, law=self._law())
             if isinstance(again, Deny):
                 return again
@@ -231,6 +290,12 @@ class Approvals:
             asyncio.get_running_loop().call_exception_handler(failed)
             raise
         return answer
+
+
+def _meant(tool: Tool, args: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]]:
+    """What is judged: the tool itself, or the one that it calls for the model (`stands_for`)."""
+    stands_for = getattr(tool, "stands_for", None)
+    return (tool, args) if stands_for is None else stands_for(args)
 
 
 def gate_spec() -> ToolSpec:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 import msgspec
 
 from dragoman.base.words import say
-from dragoman.policy.rules import COMMANDS, DECISIONS, EDITS, Decision, Rule, RuleProblem, Tier, check_rule
+from dragoman.policy.rules import COMMANDS, DECISIONS, EDITS, SERVERS, Decision, Rule, RuleProblem, Tier, check_rule
 
 _EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _READING = ("read_file", "read_many_files", "list_directory", "grep", "glob")
-_RULE = re.compile(r"([A-Za-z][\w-]*)(?:\((.*)\))?", re.DOTALL)
+_RULE = re.compile(r"(mcp__[\w*.-]+|[A-Za-z][\w-]*)(?:\((.*)\))?", re.DOTALL)
 _MOST_WORDS = 5
 """A `*` between words of a refusal stands for up to so many words."""
 
@@ -63,6 +63,11 @@ def read_claude(text: str, path: str, tier: Tier) -> ReadRules:
     return ReadRules(tuple(rules), tuple(problems))
 
 
+def allowing_rules(written: str, where: str) -> list[Rule]:
+    """One of their rules as ours that allow; none for a tool that we do not have. Raises RuleProblem."""
+    return _rules_of(written, "allow", where, "user", os.sep)
+
+
 def _rules_of(written: object, decision: Decision, where: str, tier: Tier, folder: str) -> list[Rule]:
     """One of theirs as some of ours; none for a tool that we do not have. Raises RuleProblem."""
     parsed = _RULE.fullmatch(written.strip()) if isinstance(written, str) else None
@@ -90,6 +95,8 @@ def _targets(tool: str, inside: str, decision: Decision, tier: Tier, folder: str
         yield "web_fetch", host.strip()
     elif tool == "WebSearch":
         yield from (("web_search", ""), ("google_web_search", ""))
+    elif tool.startswith(SERVERS):
+        yield tool, ""
 
 
 # --- commands

@@ -33,6 +33,8 @@ class ReadableFolders(msgspec.Struct, frozen=True):
     """Absolute, links resolved."""
     secret: tuple[str, ...] = ()
     """Our own files and folders. Whoever searches around one searches it too."""
+    denied: tuple[str, ...] = ()
+    """Patterns of files that a rule keeps from being read."""
 
     def holds(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.roots)
@@ -155,11 +157,28 @@ def _doubt_of_path(path: str, name: str, goes_deep: bool, around: ReadableFolder
         return say("policy.command_outside", path=path)
     if _is_secret(path, around):
         return say("policy.command_secret", path=path)
+    if around.denied and _is_denied(path, goes_deep, around):
+        return say("policy.command_denied", path=path)
     if name == "diff" and os.path.isdir(path):
         return say("policy.command_folder", path=path)  # it follows the links in it
     if goes_deep and any(is_inside(each, path) for each in (os.path.realpath(os.path.expanduser("~")), *around.secret)):
         return say("policy.command_secret", path=path)
     return ""
+
+
+def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
+    """Itself, a folder it lies in, or, for a search, something beneath it."""
+    from dragoman.policy.denied_reads import is_denied  # only where there is such a rule
+    from dragoman.policy.sandbox.depths import Depths
+
+    tells = is_denied(around.denied, around.roots[0])
+    assert tells is not None
+    at = path
+    while around.holds(at) and at != os.path.dirname(at):
+        if tells(at):
+            return True
+        at = os.path.dirname(at)
+    return goes_deep and bool(Depths([path], tells).denied)
 
 
 def _paths_of(word: ShellWord, folder: str) -> Sequence[str | None]:

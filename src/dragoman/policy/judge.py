@@ -70,6 +70,12 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
     return MustAsk(_described(intent, ruled) if ruled is not None else intent)
 
 
+def asks_by_rule(spec: ToolSpec, intent: Intent, law: Law) -> bool:
+    """Whether one of the user's rules wants it asked about."""
+    ruled = _judge_by_rules(spec, intent, frozenset(), law)
+    return ruled is not None and ruled.decision == "ask" and ruled.is_by_rule
+
+
 def _runs_by_mode(spec: ToolSpec, intent: Intent, mode: Mode, law: Law) -> bool:
     if spec.kind == "edit" and intent.writes:
         return mode in ("auto-edit", "auto")
@@ -93,9 +99,14 @@ def _judge_by_rules(spec: ToolSpec, intent: Intent, granted: frozenset[str], law
         from dragoman.policy.command_rules import judge_command, prefix_rule
         from dragoman.policy.commands import ReadableFolders
 
+        denied: tuple[str, ...] = ()
+        if any(rule.decision == "deny" and rule.tool == "read_file" for rule in law.rules):
+            from dragoman.policy.denied_reads import denied_patterns
+
+            denied = denied_patterns(law.rules)
         begun = tuple(prefix_rule(key.removeprefix(PREFIX_KEY)) for key in granted if key.startswith(PREFIX_KEY))
         directory = intent.directory or law.folders[0]
-        return judge_command(intent.command, directory, (*law.rules, *begun), ReadableFolders(law.folders, law.secret))
+        return judge_command(intent.command, directory, (*law.rules, *begun), ReadableFolders(law.folders, law.secret, denied))
     if not law.rules:
         return None
     from dragoman.policy.tool_rules import judge_call
@@ -132,10 +143,11 @@ def grant_key(spec: ToolSpec, intent: Intent) -> str:
     return spec.name if spec.name != "edit" else "edit (a tool)"  # somebody's tool of that name must not stand for all edits
 
 
-_FOLDERS = {".git", ".dragoman", ".vscode", ".idea", ".husky"}
+_FOLDERS = {".git", ".dragoman", ".vscode", ".idea", ".husky", ".agents", ".claude", ".codex", ".gemini", ".opencode", ".claude-plugin"}
 _FILES = {
     ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
     ".gitconfig", ".gitmodules", ".envrc", ".netrc", ".npmrc", ".pypirc", "agents.md", "dragoman.md", "gemini.md", "claude.md",
+    ".mcp.json", "opencode.json", "opencode.jsonc", "gemini-extension.json",
 }  # fmt: skip
 
 

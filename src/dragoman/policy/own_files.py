@@ -55,7 +55,7 @@ def secret_places(places: Places, workspace: str) -> tuple[str, ...]:
     ours."""
     real = os.path.realpath(workspace)
     folders = [os.path.realpath(folder) for folder in (places.config, places.data, places.cache)]
-    files = [os.path.realpath(file) for file in (places.keys_file, places.grants_file, places.sessions)]
+    files = [os.path.realpath(file) for file in (*places.secret_files, places.grants_file, places.sessions)]
     return tuple(dict.fromkeys([*(folder for folder in folders if not is_inside(real, folder)), *files]))
 
 

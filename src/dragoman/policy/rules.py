@@ -26,6 +26,8 @@ EDITS = "edit"
 """Stands for every tool that edits files."""
 NETWORK = "network"
 """Stands for the gate of the sandbox: which hosts commands reach. No tool: the model does not call it."""
+SERVERS = "mcp__"
+"""What the names of tools of MCP servers begin with: `mcp__server__tool`. A rule may name a server alone, or have a `*`."""
 TOOLS = frozenset(
     {COMMANDS, EDITS, "read_file", "write_file", "list_directory", "read_many_files", "web_fetch", "google_web_search", "web_search"}
     | {"save_memory", "ask_user", NETWORK}
@@ -68,7 +70,7 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 def parse_rule(text: str, decision: Decision, *, origin: str = "", tier: Tier = "user") -> Rule:
     """The short form: `pytest *`, `edit src/**`, a tool's name. Raises RuleProblem."""
     first, _, rest = text.strip().partition(" ")
-    if first in TOOLS:
+    if first in TOOLS or first.startswith(SERVERS):
         return check_rule(Rule(decision, rest.strip(), first, origin=origin, tier=tier))
     return check_rule(Rule(decision, text.strip(), origin=origin, tier=tier))
 

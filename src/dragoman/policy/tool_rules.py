@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dragoman.policy.command_rules import CommandRuling
-from dragoman.policy.rules import COMMANDS, EDITS, Rule, decide, fits_host, fits_target
+from dragoman.policy.rules import COMMANDS, EDITS, SERVERS, Rule, decide, fits_host, fits_target, fits_word
 from dragoman.values.contracts import Intent
 from dragoman.values.messages import ToolSpec
 
+_OTHER = re.compile(r"[^a-zA-Z0-9_*-]")
+_MOST_CHARS, _HASH_CHARS = 64, 9
+"""Longer names are cut, and end in a hash."""
 _ALIASES = {"web_search": "google_web_search"}
 """The names that people use."""
 
@@ -25,6 +29,8 @@ def fits_call(rule: Rule, spec: ToolSpec, intent: Intent, root: str) -> bool:
         tool, _, pattern = pattern.partition(" ")
     tool = _ALIASES.get(tool, tool)
     is_meant = tool == spec.name or (tool == EDITS and spec.kind == "edit" and rule.tool == EDITS)
+    if tool.startswith(SERVERS) and spec.name.startswith(SERVERS):
+        is_meant = fits_server(tool, spec.name)
     if not is_meant or (tool == COMMANDS and pattern):
         return False
     if not pattern.strip() or pattern.strip() == "*":
@@ -35,3 +41,13 @@ def fits_call(rule: Rule, spec: ToolSpec, intent: Intent, root: str) -> bool:
         fits = [fits_target(pattern, path, root) for path in paths]
         return all(fits) if rule.decision == "allow" else any(fits)
     return bool(intent.scope) and fits_host(pattern, intent.scope)
+
+
+def fits_server(pattern: str, name: str) -> bool:
+    """`mcp__server` stands for all tools of a server, `mcp__server__*` too; other characters than a name may have are `_` in it."""
+    pattern = _OTHER.sub("_", pattern)
+    if "*" in pattern:
+        return fits_word(pattern, name)
+    if len(pattern) > _MOST_CHARS:
+        return name.startswith(f"{pattern[: _MOST_CHARS - _HASH_CHARS]}_") and len(name) == _MOST_CHARS
+    return name == pattern or (pattern.count("__") == 1 and name.startswith(f"{pattern}__"))

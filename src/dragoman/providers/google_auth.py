@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 from dragoman.base.words import say
+from dragoman.http.fetched_tokens import OneFetch, Tokens, is_in
 from dragoman.providers.auth import Auth
-from dragoman.providers.fetched_auth import CommandAuth, OneFetch, Tokens, is_in
+from dragoman.providers.fetched_auth import CommandAuth
 from dragoman.providers.redact import redact
 from dragoman.values.contracts import HttpRequest
 from dragoman.values.errors import ConfigError, Unauthorized

@@ -1,60 +1,27 @@
-"""Keys that the user has stored (`dragoman auth add`): in the system's keyring where one is usable, else in a file for the user alone.
-
-The file also says which services have their key in the keyring. So what is stored can be listed, and a service without a stored key used,
-without loading the keyring library (an extra, and slow) or unlocking anything.
-"""
+"""Keys that the user has stored (`dragoman auth add`): in the system's keyring where one is usable, else in a file for the user alone."""
 
 from __future__ import annotations
 
 import logging
-import os
-import stat
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
-import msgspec
-
-from dragoman.base.atomic import replace_file
-from dragoman.base.clock import now_ms
-from dragoman.base.lock import hold
 from dragoman.base.places import find_places
-from dragoman.base.private import make_directory, open_named_file
+from dragoman.base.stored_secrets import (
+    FileDamaged,
+    FileUnreadable,
+    NoKeyring,
+    SecretLost,
+    SecretStored,
+    StoredIn,
+    StoredSecrets,
+)
 from dragoman.base.words import say
 from dragoman.values.errors import ConfigError, Unauthorized
 
 log = logging.getLogger("dragoman.keys")
 
-StoredIn = Literal["keyring", "file"]
-NAME = "dragoman"
-"""What our entries in a keyring are filed under; the user name is the service's."""
-MAX_FILE_BYTES = 1_000_000
-_PLAIN_BACKENDS = ("keyring.backends.null", "keyring.backends.fail", "keyrings.alt")
-"""They keep nothing, or keep it no better than we do."""
 _HOMES = ("DRAGOMAN_HOME", "HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_DATA_HOME")
-
-
-class _Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    stored_in: StoredIn
-    added_ms: int
-    key: str = ""
-
-    def __repr__(self) -> str:
-        return f"_Row({self.stored_in!r}, …)"
-
-
-class _File(msgspec.Struct, frozen=True):
-    keys: dict[str, _Row] = {}
-
-
-class KeyStored(msgspec.Struct, frozen=True):
-    """Where a key was stored, and why not in the keyring."""
-
-    stored_in: StoredIn
-    reason: str = ""
-
-
-class NoKeyring(Exception):
-    """There is no usable keyring. The message says why."""
 
 
 class StoredKeys:
@@ -62,132 +29,47 @@ class StoredKeys:
 
     def __init__(self, file: str, tell: Callable[[str], None] = log.warning) -> None:
         self.file = file
-        self._tell = tell
+        self._secrets = StoredSecrets(file, tell)
 
     @property
     def services(self) -> dict[str, StoredIn]:
         """Every service with a stored key, and where it is. No keyring is loaded. Raises ConfigError."""
-        return {name: row.stored_in for name, row in self._read().items()}
+        with self._in_our_words():
+            return self._secrets.names
 
     def find(self, service: str) -> str:
         """The key, or an empty string. Raises ConfigError if the file is damaged, Unauthorized if the keyring does not give it."""
-        row = self._read().get(service)
-        if row is None or row.stored_in == "file":
-            return row.key if row is not None else ""
-        try:
-            key = _call(lambda: open_keyring().get_password(NAME, service))
-        except NoKeyring as error:
-            raise Unauthorized(say("providers.keyring_closed", service=service, reason=str(error))) from error
-        if not key:
-            raise Unauthorized(say("providers.keyring_lost", service=service))
-        return str(key)
-
-    def add(self, service: str, key: str) -> KeyStored:
-        """Store a key, instead of an earlier one. Raises ConfigError or OSError, and then the earlier one is as it was."""
-        make_directory(os.path.dirname(self.file))
-        with hold(self.file):
-            rows = self._read()
+        with self._in_our_words():
             try:
-                _put_into_keyring(service, key)
+                return self._secrets.find(service)
             except NoKeyring as error:
-                stored = KeyStored("file", str(error))
-            else:
-                stored = KeyStored("keyring")
-            self._write(rows | {service: _Row(stored.stored_in, now_ms(), key if stored.stored_in == "file" else "")})
-        return stored
+                raise Unauthorized(say("providers.keyring_closed", service=service, reason=str(error))) from error
+            except SecretLost as error:
+                raise Unauthorized(say("providers.keyring_lost", service=service)) from error
+
+    def add(self, service: str, key: str) -> SecretStored:
+        """Store a key, instead of an earlier one. Raises ConfigError or OSError, and then the earlier one is as it was."""
+        with self._in_our_words():
+            return self._secrets.add(service, key)
 
     def remove(self, service: str) -> StoredIn | None:
         """Delete a key; None if there was none. Raises Unauthorized if the keyring cannot be reached: then nothing has changed."""
-        if not os.path.exists(self.file):
-            return None
-        with hold(self.file):
-            rows = self._read()
-            row = rows.pop(service, None)
-            if row is None:
-                return None
-            if row.stored_in == "keyring":
-                _delete_from_keyring(service)
-            self._write(rows)
-        return row.stored_in
+        with self._in_our_words():
+            try:
+                return self._secrets.remove(service)
+            except NoKeyring as error:
+                raise Unauthorized(say("providers.keyring_keeps", service=service, reason=str(error))) from error
 
-    def _read(self) -> dict[str, _Row]:
+    @contextmanager
+    def _in_our_words(self) -> Iterator[None]:
         try:
-            descriptor = open_named_file(self.file)
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise ConfigError(say("providers.keys_unreadable", path=self.file, reason=error.strerror or error)) from error
-        with open(descriptor, "rb") as opened:
-            self._tighten(opened.fileno())
-            data = opened.read(MAX_FILE_BYTES + 1)
-        try:
-            if len(data) > MAX_FILE_BYTES:
-                raise msgspec.DecodeError("too long")
-            return msgspec.json.decode(data, type=_File).keys
-        except msgspec.DecodeError:
-            # Not `from`: the decoder's message may show what it read.
+            yield
+        except FileUnreadable as error:
+            raise ConfigError(say("providers.keys_unreadable", path=self.file, reason=str(error))) from error
+        except FileDamaged:
             raise ConfigError(say("providers.keys_damaged", path=self.file)) from None
-
-    def _write(self, rows: Mapping[str, _Row]) -> None:
-        replace_file(self.file, msgspec.json.format(msgspec.json.encode(_File(dict(rows)))) + b"\n")
-
-    def _tighten(self, descriptor: int) -> None:
-        """A file that others may read or write is closed to them, and the user is told."""
-        mode = os.fstat(descriptor).st_mode
-        if os.name != "posix" or not mode & 0o077:
-            return
-        try:
-            os.fchmod(descriptor, 0o600)
-        except OSError as error:
-            self._tell(say("providers.keys_open", path=self.file, mode=f"{stat.S_IMODE(mode):o}", reason=error.strerror or error))
-        else:
-            self._tell(say("providers.keys_tightened", path=self.file, mode=f"{stat.S_IMODE(mode):o}"))
 
 
 def keys_of_environment(env: Mapping[str, str]) -> StoredKeys | None:
     """The user's stored keys, where the environment says who that is. An environment without a home has none."""
     return StoredKeys(find_places(env).keys_file) if any(env.get(name) for name in _HOMES) else None
-
-
-# --- the system's keyring -------------------------------------------------------------------------------------------------------
-
-
-def open_keyring() -> Any:
-    """A backend that keeps secrets better than a file of ours would. Raises NoKeyring."""
-    try:
-        import keyring
-    except ImportError as error:
-        raise NoKeyring(say("providers.keyring_missing")) from error
-    found: Any = _call(keyring.get_keyring)
-    chained: Any = getattr(found, "backends", None)
-    for backend in chained if chained is not None else (found,):
-        if backend.priority >= 1 and not type(backend).__module__.startswith(_PLAIN_BACKENDS):
-            return backend
-    raise NoKeyring(say("providers.keyring_none"))
-
-
-def _put_into_keyring(service: str, key: str) -> None:
-    """Raises NoKeyring, also if the keyring took it and does not give it back."""
-    backend = open_keyring()
-    _call(lambda: backend.set_password(NAME, service, key))
-    if _call(lambda: backend.get_password(NAME, service)) != key:
-        raise NoKeyring(say("providers.keyring_forgets"))
-
-
-def _delete_from_keyring(service: str) -> None:
-    try:
-        backend = open_keyring()
-        if _call(lambda: backend.get_password(NAME, service)) is not None:
-            _call(lambda: backend.delete_password(NAME, service))
-    except NoKeyring as error:
-        raise Unauthorized(say("providers.keyring_keeps", service=service, reason=str(error))) from error
-
-
-def _call(use: Callable[[], Any]) -> Any:
-    """Backends raise what the system beneath them raises. The message of such an error is not shown: it may repeat what it was given."""
-    try:
-        return use()
-    except NoKeyring:
-        raise
-    except Exception as error:
-        raise NoKeyring(say("providers.keyring_failed", kind=type(error).__name__)) from None

@@ -31,6 +31,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -237,6 +238,7 @@ def _parts_of(entry: Entry) -> Iterable[Part]:
             | FilesChanged()
             | FilesRestored()
             | Pruned()
+            | Kept()
             | NotCompressed()
             | Spent()
             | ModelChanged()

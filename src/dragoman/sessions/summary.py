@@ -24,6 +24,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -202,6 +203,7 @@ class _Fold:
                 | FilesChanged()
                 | FilesRestored()
                 | Pruned()
+                | Kept()
                 | Compressed()
                 | NotCompressed()
                 | Spent()

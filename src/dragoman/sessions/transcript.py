@@ -20,6 +20,7 @@ from dragoman.values.record import (
     FieldRefused,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -95,7 +96,7 @@ class ToolCallStep(_Step, frozen=True):
         return text_of(self.content)
 
 
-NoteKind = Literal["model", "pruned", "compressed", "rewound", "restored", "field_refused", "unknown"]
+NoteKind = Literal["model", "pruned", "kept", "not_kept", "compressed", "rewound", "restored", "field_refused", "unknown"]
 
 
 class Note(_Step, frozen=True):
@@ -124,6 +125,10 @@ class Transcript(msgspec.Struct, frozen=True):
     started_ms: int = 0
     updated_ms: int = 0
     usage: Usage = Usage()
+    parent: str = ""
+    """The session in which its agent was called,"""
+    parent_call: str = ""
+    """and the call there."""
 
     @property
     def first_prompt(self) -> str:
@@ -178,6 +183,8 @@ class _TranscriptReader:
                 self._finish(entry)
             case Pruned(call_ids=call_ids):
                 self._note(entry, "pruned", str(len(call_ids)), entry.window)
+            case Kept(call_ids=call_ids):
+                self._note(entry, "kept" if entry.held else "not_kept", str(len(call_ids)))
             case Compressed(summary=summary):
                 self._note(entry, "compressed", summary.text, entry.window)
             case Rewound(to_seq=to_seq):
@@ -205,6 +212,8 @@ class _TranscriptReader:
             started_ms=entries[0].timestamp_ms if entries else 0,
             updated_ms=entries[-1].timestamp_ms if entries else 0,
             usage=self._usage,
+            parent=self._head.parent,
+            parent_call=self._head.parent_call,
         )
 
     def _answer(self, entry: Said) -> None:

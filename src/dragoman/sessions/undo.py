@@ -32,6 +32,7 @@ from dragoman.values.record import (
     FileChange,
     FilesChanged,
     FilesRestored,
+    Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
@@ -88,6 +89,7 @@ def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
                 | ToolStarted()
                 | ToolDecided()
                 | Pruned()
+                | Kept()
                 | Compressed()
                 | NotCompressed()
                 | Spent()

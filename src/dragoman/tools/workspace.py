@@ -64,6 +64,10 @@ class Workspace:
         self._readable = tuple(sorted({*self._readable, real}, key=len))
         return real
 
+    def add_readable(self, path: str | os.PathLike[str]) -> None:
+        """Add a directory to read."""
+        self._readable = tuple(sorted({*self._readable, os.path.realpath(path)}, key=len))
+
     def resolve(self, path: str, *, writing: bool = False) -> str:
         """The real absolute path of `path`, whether it exists or not. Raises PathRefusal if it may not be used.
 

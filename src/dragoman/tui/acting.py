@@ -14,6 +14,7 @@ from dragoman.tui.listening import Listening
 from dragoman.tui.prompt import PromptInput
 from dragoman.tui.talk import LiveTalk
 from dragoman.tui.turns import Turns
+from dragoman.tui.vim import VimKeys
 
 EXIT_INTERRUPTED = 130
 AGAIN_S = 2.0
@@ -45,6 +46,7 @@ class KeyActions:
         turns: Turns,
         listening: Callable[[], Listening],
         table: dict[str, str],
+        vim: VimKeys | None = None,
     ) -> None:
         self._conversation = conversation
         self._canvas = conversation.canvas
@@ -53,6 +55,7 @@ class KeyActions:
         self._turns = turns
         self._listening = listening
         self._table = table
+        self._vim = vim
         self._interrupted_s = self._escaped_s = 0.0
         self.hint = ""
         """Shown in place of the status line until the next key."""
@@ -74,13 +77,15 @@ class KeyActions:
     def _press_in_overlay(self, event: Key | Paste) -> None:
         overlay = self._canvas.overlay
         if overlay is not None and not overlay.press(event) and self._canvas.overlay is overlay:
-            self._canvas.close_overlay()
+            self._canvas.leave_overlay()
 
     def _press_key(self, key: Key) -> None:
         prompt, columns = self._prompt, self._canvas.columns - 3
         composer = prompt.composer
         if (prompt.menu is not None or prompt.is_searching) and prompt.press(key, columns):
             return
+        if self._vim is not None and self._vim.press(key, columns):
+            return prompt.refresh()
         if key.name == "up" and composer.is_empty and (text := self._turns.take_back()):
             return composer.set(text)
         if key.name == "alt-enter" and not self._turns.is_busy:
@@ -97,6 +102,8 @@ class KeyActions:
             case "send" if composer.text[: composer.caret].endswith("\\"):
                 composer.replace(composer.caret - 1, composer.caret, "\n")
             case "send":
+                if self._vim is not None:
+                    self._vim.begin()
                 self._conversation.send(queued=False)
             case "queue" if is_busy:
                 self._conversation.send(queued=True)

@@ -169,6 +169,8 @@ class LiveDialog:
             self.composer.paste(event.text)
         elif event.name == "enter":
             self._answer.set_result(self.composer.take())
+        elif event.name in ("esc", "ctrl-c") and self._lay_out is None:
+            self._stop()  # it is the model that asks; the run ends this question with itself
         elif event.name in ("esc", "ctrl-c", "ctrl-d"):
             self._answer.set_result(None)
         else:

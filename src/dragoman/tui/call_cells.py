@@ -52,6 +52,8 @@ class CallCell(msgspec.Struct, frozen=True):
     exit_code: int | None = None
     answer: Answer = ""
     """What the user said when they were asked about it."""
+    inner: str = ""
+    """Of a subagent: how much it has done."""
 
 
 def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
@@ -79,7 +81,8 @@ def clean_output(text: str) -> str:
 
 def running_lines(cell: CallCell, columns: int, sign: str = "") -> list[Line]:
     """Its title with the time, and the last lines of what it put out. `sign` moves: it shows that the program is alive."""
-    rows = [spread(_title(cell, columns), _time(cell), columns)]
+    lay_out = _beside if cell.inner else spread
+    rows = [lay_out(_title(cell, columns), (*_time(cell), *_inner(cell)), columns)]
     if cell.progress:
         rows.append(fit(line(f"  {visible(one_line(cell.progress, _TITLE_CHARS))}", "dim"), columns))
     tail = _tail(cell, columns)
@@ -104,6 +107,8 @@ def running_group(cells: Sequence[CallCell], columns: int, sign: str = "") -> li
         left = fit(title, width)
         state = _state(cell, sign)
         rows.append(fit((*left, Span(" " * (width - columns_of(left) + 3)), *state), columns))
+        if cell.progress:
+            rows.append(fit(line(f"    {visible(one_line(cell.progress, _TITLE_CHARS))}", "dim"), columns))
         if cell is writing:
             rows += [fit((Span("  "), *row), columns) for row in _tail(cell, columns - 2)]
     return rows
@@ -129,6 +134,8 @@ def folded_lines(cell: CallCell, columns: int) -> list[Line]:
         elif last:
             rows.append(fit(line(f"  {last}", _style(cell)), columns))
         return rows
+    if cell.inner and cell.state == "done":
+        return [_beside(title, right, columns), *([fit(line(f"  {last}", "dim"), columns)] if last else [])]
     shown = (*title, Span("  "), Span(last, _style(cell))) if last else title
     return [spread(shown, right, columns)] if cell.state == "done" else wrap(shown, columns, rest=INDENT)
 
@@ -211,11 +218,21 @@ def _time(cell: CallCell) -> Line:
     return line(say("tui.seconds", seconds=int(cell.seconds)), "dim")
 
 
+def _beside(title: Line, right: Line, columns: int) -> Line:
+    """A long title gives way, where half of the row is left to it."""
+    room = columns - columns_of(right) - 2
+    return spread(fit(title, room) if room >= columns // 2 else title, right, columns)
+
+
+def _inner(cell: CallCell) -> Line:
+    return line(f" · {cell.inner}", "dim") if cell.inner else EMPTY
+
+
 def _state(cell: CallCell, sign: str) -> Line:
     if cell.state == "running":
         count = max(cell.line_count, _count(cell.output))
         spans = [Span(f"{sign} " if sign else "", "accent"), *_time(cell)]
-        return (*spans, Span(f" · {say('tui.lines', count=count)}", "dim")) if count else tuple(spans)
+        return (*spans, Span(f" · {say('tui.lines', count=count)}", "dim")) if count else (*spans, *_inner(cell))
     if cell.state == "waiting":
         return line(say("tui.state_waiting"), "dim")
     return line(_last_line(cell), _style(cell))
@@ -230,6 +247,8 @@ def _ending(cell: CallCell) -> Line:
         parts.append(Span(say("tui.took", seconds=f"{cell.seconds:.1f}"), "dim"))
         if cell.exit_code is not None:
             parts.append(Span(f"  {say('tui.exit_code', code=str(cell.exit_code))}", "warn" if cell.exit_code else "dim"))
+    if cell.inner:
+        parts.append(Span(f"{cell.inner} · {say('tui.took', seconds=f'{cell.seconds:.1f}')}", "dim"))
     said = _answer(cell)
     return (*parts, Span("  "), *said) if parts and said else tuple(parts) or said
 

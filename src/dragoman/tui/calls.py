@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.tui import call_cells
 from dragoman.tui.call_cells import Answer, CallCell
 from dragoman.tui.line import Line
-from dragoman.values.events import ToolCallFinished, ToolCallUpdated
+from dragoman.values.events import SubagentEvent, ToolCallFinished, ToolCallUpdated
 from dragoman.values.messages import ToolCall
 from dragoman.values.parts import call_in_words
 
+if TYPE_CHECKING:
+    from dragoman.cli.inner_work import InnerWork
+
 _TAIL_CHARS = 8_000
 MOST_FOLDED = 100
+_MOST_LOOKS = 12
 _FOLDED_CHARS = 1_000_000
 _COUNTED_BYTES = 8_000_000
 
@@ -45,6 +50,10 @@ class RunningCalls:
     def __init__(self) -> None:
         self._open: dict[str, CallCell] = {}
         self._since_s: dict[str, float] = {}
+        self._inner: dict[str, InnerWork] = {}
+        """Of the calls that are subagents."""
+        self._looked: list[CallCell] = []
+        """Calls that only looked at something and are done: those that follow each other stand on one line."""
         self.folded: list[Folded] = []
         """Newest last, as many as are kept."""
 
@@ -65,6 +74,7 @@ class RunningCalls:
     def clear(self) -> None:
         self._open.clear()
         self._since_s.clear()
+        self._inner.clear()
 
     def add(self, call: ToolCall) -> None:
         self._open[call.id] = CallCell(call)
@@ -83,6 +93,25 @@ class RunningCalls:
             progress=event.progress_line or cell.progress,
         )
 
+    def take_inner(self, event: SubagentEvent) -> None:
+        """What a subagent does."""
+        cell = self._open.get(event.call_id)
+        if cell is None:
+            return
+        from dragoman.cli.inner_work import InnerWork
+
+        work = self._inner.setdefault(event.call_id, InnerWork())
+        if work.take(event.event):
+            self._open[event.call_id] = msgspec.structs.replace(cell, progress=work.now, inner=work.counts)
+
+    def at_work(self) -> list[tuple[str, str, str]]:
+        """The subagents under way: the id of the call, its title, and what it does."""
+        return [
+            (call_id, call_in_words(self._open[call_id].call), " · ".join(filter(None, (work.now, work.counts))))
+            for call_id, work in self._inner.items()
+            if call_id in self._open
+        ]
+
     def note_answer(self, call_id: str, answer: Answer) -> None:
         """What the user said when they were asked about it."""
         if (cell := self._open.get(call_id)) is not None:
@@ -93,30 +122,56 @@ class RunningCalls:
         if cell is None:
             return []
         cell = call_cells.finish(cell, event, self._seconds(event.call_id))
+        if (work := self._inner.pop(event.call_id, None)) is not None:
+            cell = _with_inner(cell, work)
         if event.output_file:  # the model was given a part of it
             cell = msgspec.structs.replace(cell, line_count=max(_count_lines(event.output_file), cell.line_count))
         kept = msgspec.structs.replace(cell, output=cell.output[:_FOLDED_CHARS])
         self._keep(Folded(call_in_words(cell.call), call=kept, path=event.output_file))
+        if cell.call.name in call_cells.READS and cell.state == "done":
+            self._looked.append(cell)
+            return self.take_looks(columns) if len(self._looked) >= _MOST_LOOKS else []
         rows = call_cells.folded_lines(cell, columns)
-        return rows[:1] if cell.answer and cell.call.name in call_cells.EDITS else rows  # its diff stands beside the question
+        if cell.answer and cell.call.name in call_cells.EDITS:
+            rows = rows[:1]  # its diff stands beside the question
+        return [*self.take_looks(columns), *rows]
+
+    def looks(self, columns: int) -> list[Line]:
+        """What the model looked at since anything else happened."""
+        return call_cells.folded_group(self._looked, columns)
+
+    def take_looks(self, columns: int) -> list[Line]:
+        """The same, to be committed."""
+        lines = self.looks(columns)
+        self._looked.clear()
+        return lines
 
     def finish_open(self, columns: int) -> list[Line]:
         """Calls of which no end was told, because the run was stopped."""
         cells = [msgspec.structs.replace(cell, state="cancelled") for cell in self._open.values()]
+        looks = self.take_looks(columns)
         self.clear()
-        return [row for cell in cells for row in call_cells.folded_lines(cell, columns)]
+        return looks + [row for cell in cells for row in call_cells.folded_lines(cell, columns)]
 
     def keep(self, title: str, text: str) -> None:
         """Another text, for Ctrl-O."""
         self._keep(Folded(title, text[:_FOLDED_CHARS]))
 
     def lines(self, columns: int, sign: str, most: int) -> list[Line]:
-        """Those at work; those that wait stand among them where there are several. In at most so many rows: titles go before output."""
+        """Those at work; those that wait stand among them where there are several. In at most so many rows: titles go before what each
+        does now, and that before output."""
         if not self.running:
             return []
-        tail = max(most - len(self._open) - 1, 0)
+        told = sum(bool(cell.progress) for cell in self._open.values())
+        has_room = len(self._open) + told < most
+        tail = max(most - len(self._open) - told - 1, 0)
         cells = [
-            msgspec.structs.replace(cell, seconds=self._seconds(call_id), output=_last_lines(cell.output, tail))
+            msgspec.structs.replace(
+                cell,
+                seconds=self._seconds(call_id),
+                output=_last_lines(cell.output, tail),
+                progress=cell.progress if has_room or len(self._open) == 1 else "",
+            )
             for call_id, cell in self._open.items()
         ]
         return call_cells.running_group(cells, columns, sign)
@@ -127,6 +182,13 @@ class RunningCalls:
 
     def _seconds(self, call_id: str) -> float:
         return time.monotonic() - self._since_s[call_id] if call_id in self._since_s else 0.0
+
+
+def _with_inner(cell: CallCell, work: InnerWork) -> CallCell:
+    """Of its answer the first line; opened, what it did stands before it."""
+    display = cell.display or next((row.strip() for row in cell.output.splitlines() if row.strip()), "")
+    output = "\n".join([*work.lines, "", cell.output] if work.lines else [cell.output])
+    return msgspec.structs.replace(cell, display=display, output=output, inner=work.counts)
 
 
 def _last_lines(output: str, count: int) -> str:

@@ -12,7 +12,7 @@ from dragoman.tui.overlay import CLOSE, OPEN, Overlay, OverlayPainter
 from dragoman.tui.theme import Theme
 from dragoman.tui.wrap import wrap_code
 
-FRAME_S = 1 / 20
+FRAME_S = 1 / 15
 """Frames are at least this far apart,"""
 KEY_S = 1 / 60
 """and those that show what was typed as far as this."""
@@ -34,6 +34,11 @@ class Canvas:
         self._size = self.terminal.size
         self.is_lent = False
         self.overlay: Overlay | None = None
+        self._is_preparing = False
+        self.before_frame: Callable[[], None] | None = None
+        """Called when a frame is about to be drawn, so that work for it is done once."""
+        self._under: list[Overlay] = []
+        """Those that come back when the one that is open is closed."""
         self._painter = OverlayPainter()
         self._size_before = self._size
 
@@ -58,7 +63,7 @@ class Canvas:
 
     def request(self, *, for_key: bool = False) -> None:
         """Draw soon: something has changed."""
-        if self._loop is None or self.is_lent or self.terminal.gone:
+        if self._loop is None or self.is_lent or self.terminal.gone or self._is_preparing:
             return
         if self._timer is not None:
             if not for_key:
@@ -110,6 +115,10 @@ class Canvas:
 
     def _draw_now(self) -> None:
         size = self._size = self.terminal.size
+        if self.before_frame is not None:
+            self._is_preparing = True  # what it commits is part of this frame, and asks for no other
+            self.before_frame()
+            self._is_preparing = False
         if self.overlay is not None:
             return self.terminal.write_frame(self._painter.frame(self.overlay, self.theme, size))
         committed = [self.theme.paint(row) for line in self._pending for row in wrap_code(line, size[0] - 1)]
@@ -118,8 +127,10 @@ class Canvas:
 
     # --- the other screen
 
-    def open(self, overlay: Overlay) -> None:
-        """Show it instead of the conversation, whose lines wait until it is closed."""
+    def open(self, overlay: Overlay, *, over: bool = False) -> None:
+        """Show it instead of the conversation, whose lines wait until it is closed. `over`: what is open now comes back after it."""
+        if over and self.overlay is not None:
+            self._under.append(self.overlay)
         if self.overlay is None:
             self.settle()
             self.terminal.write(OPEN)
@@ -127,7 +138,15 @@ class Canvas:
         self.overlay, self._painter = overlay, OverlayPainter()
         self.request()
 
+    def leave_overlay(self) -> None:
+        """Close what is open; what it was opened over comes back."""
+        if self._under:
+            self.open(self._under.pop())
+        else:
+            self.close_overlay()
+
     def close_overlay(self) -> None:
+        self._under.clear()
         if self.overlay is None:
             return
         self.overlay = None

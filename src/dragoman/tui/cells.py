@@ -105,7 +105,7 @@ def ended(run: Ended, columns: int) -> Line:
         parts.append("/undo · /diff" if len(run.changes) else "/undo")
     text = f"{RULE} {parts[0]}"
     for part in parts[1:]:
-        if width(f"{text} · {part} {RULE}") <= columns:
+        if width(f"{text} · {part} {RULE * 2}") <= columns:
             text = f"{text} · {part}"
     return fit(line(f"{text} {RULE * 2}", "dim"), columns)
 

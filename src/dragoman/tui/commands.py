@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.base.text import one_line
 from dragoman.base.words import choose_language, say
 from dragoman.cli.commands import SlashCommands
 from dragoman.sessions.projects import session_id_of
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from dragoman.tui.talk import LiveTalk
 
 LANGUAGES = ("en", "zh")
+UNLISTED = frozenset(("/exit", "/sessions", "/cost", "/add-dir"))
+"""Other names of commands that have one: they work, and are not listed."""
 
 
 class LiveCommands(SlashCommands):
@@ -35,6 +39,7 @@ class LiveCommands(SlashCommands):
             "/new": self._new,
             "/fork": self._fork,
             "/undo": self._undo,
+            "/agents": self._live_agents,
             "/diff": lambda rest: self._live.show_diffs(),
             "/rewind": self._rewind,
             "/export": self._export,
@@ -42,6 +47,18 @@ class LiveCommands(SlashCommands):
             "/keys": self._keys,
             "/theme": self._theme,
             "/lang": self._lang,
+            "/sessions": self._resume,
+            "/rename": lambda rest: self._settings().rename(self._live, rest),
+            "/import": self._import,
+            "/effort": lambda rest: self._settings().choose_effort(self._live, rest),
+            "/config": lambda rest: self._settings().show_config(self._live),
+            "/todo": lambda rest: self._settings().show_todo(self._live),
+            "/memory": lambda rest: self._settings().show_memory(self._live),
+            "/init": lambda rest: self._live.ask(self._settings().INIT_PROMPT),
+            "/trust": lambda rest: self._settings().show_trust(self._live, rest),
+            "/sandbox": lambda rest: self._settings().show_sandbox(self._live),
+            "/add-dir": lambda rest: self._directory(f"add {rest}"),
+            "/cost": self._usage,
         }
         self._commands = {**self._commands, **own}
 
@@ -52,11 +69,39 @@ class LiveCommands(SlashCommands):
             self._say(say("run_failed", message=error), "red")
 
     def _list_commands(self, rest: str) -> None:
-        names = [name for name in self.names if name != "/exit"]
+        names = [name for name in self.names if name not in UNLISTED]
         for name in names:
             self._live.screen.line(f"  {name:12} {say(f'conversation.help_{name[1:]}')}")
+        self._list_file_commands()
         self._live.screen.line("")
         self._keys(rest)
+
+    # --- subagents
+
+    def _live_agents(self, rest: str) -> None:
+        """Those there are, and those at work; `stop NUMBER` ends one of these."""
+        if rest:
+            return self._stop_agent(rest)
+        self._agents(rest)
+        for number, (_, title, state) in enumerate(self._live.at_work, 1):
+            self._live.screen.line(say("subagents.running", number=str(number), title=one_line(title, 100), state=state))
+
+    def _stop_agent(self, rest: str) -> None:
+        action, _, number = rest.partition(" ")
+        if action != "stop" or not number.strip():
+            return self._say(say("conversation.agents_usage"), "yellow")
+        running = self._live.at_work
+        chosen = int(number) if number.strip().isdecimal() and len(number) < 4 else 0
+        if not 1 <= chosen <= len(running) or not self._live.stop_call(running[chosen - 1][0]):
+            return self._say(say("conversation.no_such_agent", number=number.strip()[:20]), "yellow")
+        self._say(say("subagents.stopped", title=one_line(running[chosen - 1][1], 100)))
+
+    @staticmethod
+    def _settings() -> ModuleType:
+        """Loaded when one of its commands is used."""
+        from dragoman.tui import settings_commands
+
+        return settings_commands
 
     # --- lists to pick from
 
@@ -68,7 +113,7 @@ class LiveCommands(SlashCommands):
         pick_model(self._live)
 
     def _resume(self, rest: str) -> None:
-        from dragoman.tui.pickers import open_session, pick_session
+        from dragoman.tui.session_picker import open_session, pick_session
 
         if rest:
             open_session(self._live, rest)
@@ -81,7 +126,7 @@ class LiveCommands(SlashCommands):
         pick_prompt(self._live)
 
     def _context(self, rest: str) -> None:
-        from dragoman.tui.pickers import show_context
+        from dragoman.tui.context_list import show_context
 
         show_context(self._live)
 
@@ -108,7 +153,7 @@ class LiveCommands(SlashCommands):
 
     def _fork(self, rest: str) -> None:
         """Go on in a copy; the session itself stays as it is."""
-        from dragoman.tui.pickers import open_session
+        from dragoman.tui.session_picker import open_session
 
         store = self._live.store
         found = store.find(self._live.agent.session_id, self._live.setup.workspace)
@@ -120,6 +165,14 @@ class LiveCommands(SlashCommands):
             self._say(say("conversation.nothing_undone"))
         for path in paths:
             self._say(say("undo_restored", path=path))
+
+    def _import(self, rest: str) -> None:
+        from dragoman.tui.session_picker import import_and_open
+
+        if not rest:
+            self._say(say("conversation.import_usage"), "yellow")
+            return
+        import_and_open(self._live, os.path.join(self._live.setup.workspace, os.path.expanduser(rest)))
 
     def _export(self, rest: str) -> None:
         from dragoman.cli.session_files import export_text

@@ -13,6 +13,8 @@ from dragoman.base.words import say
 FOLD_LINES = 4
 FOLD_CHARS = 1_000
 """A paste with more lines, or more characters, is folded."""
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+"""A paste that ends like this may be the path of an image that was dropped on the terminal."""
 _FIRST_PASTE = 0xF0000
 _MOST_PASTES = 0x1000
 _UNDO_DEPTH = 200
@@ -325,3 +327,7 @@ def visible_rows(rows: Sequence[str], caret_row: int, most: int) -> tuple[Sequen
         return rows, caret_row
     start = min(max(caret_row - most + 1, 0), len(rows) - most)
     return rows[start : start + most], caret_row - start
+
+
+def may_name_image(pasted: str) -> bool:
+    return len(pasted) < 5_000 and pasted.strip("'\" \n").lower().endswith(IMAGE_ENDINGS)

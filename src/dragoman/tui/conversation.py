@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.app.connecting import connect_model
 from dragoman.app.console import Messages
 from dragoman.app.opening import close_agent, end_tasks, new_loop, open_agent, tidy_sessions
 from dragoman.app.setup import Setup
+from dragoman.base.graphemes import width
 from dragoman.base.words import say
 from dragoman.cli.approval import Intend, Questions
 from dragoman.cli.commands import begins_with_path
@@ -24,10 +25,12 @@ from dragoman.tui.asking import LiveDialog, Printer
 from dragoman.tui.bindings import bind_keys
 from dragoman.tui.calls import Folded
 from dragoman.tui.canvas import Canvas
-from dragoman.tui.commands import LiveCommands
+from dragoman.tui.commands import UNLISTED, LiveCommands
 from dragoman.tui.completion import FileIndex
+from dragoman.tui.composer import may_name_image
 from dragoman.tui.diff import find_diff
 from dragoman.tui.facts import StatusFacts
+from dragoman.tui.file_commands import FileCommandIndex
 from dragoman.tui.first import FirstFrame, hand_over
 from dragoman.tui.greeting import SpentSoFar, greet
 from dragoman.tui.history import PromptHistory
@@ -41,16 +44,27 @@ from dragoman.tui.prompt import PromptInput
 from dragoman.tui.report import RunView
 from dragoman.tui.status import status_line
 from dragoman.tui.theme import choose_theme
+from dragoman.tui.todo_panel import items_of, panel_lines
 from dragoman.tui.turns import Turns
+from dragoman.tui.vim import VimKeys
 from dragoman.tui.wrap import fit
 from dragoman.values.contracts import Intent, Tool
 from dragoman.values.errors import DragomanError
-from dragoman.values.messages import ToolCall
+from dragoman.values.messages import Blob, ToolCall
+from dragoman.values.record import Titled
 from dragoman.values.usage import Usage
 
-_ANY_TIME = frozenset(("/help", "/usage", "/tools", "/approval", "/approvals", "/directory", "/quit", "/exit"))
+if TYPE_CHECKING:
+    from dragoman.app.slash_commands import Invocation
+
+_ANY_TIME = frozenset(
+    (
+        *("/help", "/usage", "/cost", "/todo", "/tools", "/hooks", "/agents", "/approval", "/approvals", "/directory", "/mcp"),
+        *("/quit", "/exit"),
+    )
+)
 """Commands that work while a run is under way; the others wait for its end."""
-_LISTS = frozenset(("/model", "/resume", "/rewind", "/context", "/diff"))
+_LISTS = frozenset(("/model", "/resume", "/sessions", "/rewind", "/context", "/diff", "/effort", "/config", "/memory"))
 """Commands that open a list: of them nothing stays on the screen."""
 
 
@@ -72,12 +86,15 @@ class LiveConversation:
         self.screen = Printer(self.canvas)
         self._view = RunView(self.canvas.commit, lambda: self.canvas.columns)
         self._view.on_steered = self._show_prompt
+        self.canvas.before_frame = self._view.catch_up
         self._view.attempts = setup.config.retry.attempts
         self.store = FileStore(setup.places.sessions)
+        self._in_files = FileCommandIndex()
         files = FileIndex(setup.workspace)
         files.on_listed = self._refresh_menu
         history = PromptHistory(setup.places.prompt_history if setup.config.sessions.keep else "")
         self._prompt = PromptInput(first.composer, history, files, self._command_help)
+        self._prompt.as_image = self._image_word
         table, self._unknown_actions = bind_keys(setup.config.ui.keys)
         self._dialog = LiveDialog(
             self.canvas,
@@ -97,7 +114,8 @@ class LiveConversation:
         self._turns = Turns(self.loop, self.canvas, self._view, self._count, self._go_on)
         self._notices: tuple[str, ...] = ()
         self.loop.run_until_complete(self._open_agent(setup))
-        self._keys = KeyActions(self, self._prompt, self._dialog, self._turns, lambda: self._listening, table)
+        self._vim = VimKeys(first.composer) if setup.config.ui.vim else None
+        self._keys = KeyActions(self, self._prompt, self._dialog, self._turns, lambda: self._listening, table, self._vim)
         self._listening = Listening(self.loop, first.reader, self._keys.press, self.canvas, self.leave)
         self._left: asyncio.Future[int] | None = None
 
@@ -121,6 +139,14 @@ class LiveConversation:
     def last_answer(self) -> str:
         return self._view.last_answer
 
+    def show_title(self) -> None:
+        if self.setup.config.ui.title:
+            title = next((entry.title for entry in reversed(self.agent.history.entries) if isinstance(entry, Titled)), "")
+            self.canvas.terminal.set_title(" · ".join(filter(None, (title, os.path.basename(self.setup.workspace), "dragoman"))))
+
+    def note_context(self) -> None:
+        self._facts.look(self.agent)
+
     def write_prompt(self, text: str) -> None:
         """Into the composer, to be edited and sent."""
         self._prompt.composer.set(text)
@@ -130,10 +156,15 @@ class LiveConversation:
         return self._turns.is_busy
 
     async def _open_agent(self, setup: Setup) -> None:
-        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user)
+        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, waits=False)
         self.agent, self._notices = opened.agent, opened.notices
+        if (servers := self.agent.beside.get("mcp")) is not None:
+            servers.on_notice = self._note_of_servers
         self.agent.approvals.on_ruling = self._take_ruling
         self.setup = setup
+
+    def _note_of_servers(self, text: str) -> None:
+        self.screen.message(text, "dim")
 
     # --- from beginning to end
 
@@ -165,6 +196,7 @@ class LiveConversation:
     def _greet(self) -> None:
         self.runs, self.spent = greet(self, self._notices)
         self._facts.look(self.agent)
+        self.show_title()
         for action in self._unknown_actions:
             self.screen.message(say("conversation.unknown_action", action=action), "yellow")
 
@@ -192,6 +224,9 @@ class LiveConversation:
         columns = size[0] - 1
         asking = self._dialog.is_open
         above = [*self._dialog.lines()] if asking else self._turns.live_lines(columns, most_rows(size[1]) - 2 - len(self._turns.waiting))
+        if self.is_busy and not asking and (items := items_of(self.agent)):
+            panel = panel_lines(items, columns, 1 if size[1] < 36 else 5)
+            above = [*above[: -1 or None], *panel, *above[-1:]] if len(above) > 1 else [*panel, *above]
         above += [fit((Span("⏎ ", "accent"), Span(" ".join(text.split()), "dim")), columns) for text in self._turns.waiting]
         answering = self._dialog.composer
         is_hidden = asking and answering is None and self._dialog.takes_keys
@@ -208,7 +243,10 @@ class LiveConversation:
     def _status(self, columns: int) -> Line:
         if self._keys.hint:
             return line(self._keys.hint, "warn")
-        return status_line(self._facts.now(self), columns)
+        if self._vim is not None and self._vim.is_normal:
+            mark = Span(say("conversation.vim_normal"), "accent")
+            return (mark, Span("  "), *status_line(self._facts.now(self), columns - width(mark.text) - 2))
+        return self._facts.line(self, columns)
 
     # --- what is written
 
@@ -231,12 +269,22 @@ class LiveConversation:
         else:
             self._keys.hint = say("conversation.nothing_changed")
 
+    def _image_word(self, pasted: str) -> str:
+        if not may_name_image(pasted):
+            return ""
+        from dragoman.tui.images import as_word
+
+        return as_word(pasted, self.setup.workspace)
+
     def _refresh_menu(self) -> None:
         self._prompt.refresh()
         self.canvas.request()
 
     def _command_help(self) -> Mapping[str, str]:
-        return {name: say(f"conversation.help_{name[1:]}") for name in LiveCommands(self).names if name != "/exit"}
+        built_in = {name: say(f"conversation.help_{name[1:]}") for name in LiveCommands(self).names if name not in UNLISTED}
+        if not self._prompt.composer.text.startswith("/"):
+            return built_in
+        return {**built_in, **self._in_files.rows(self.setup, LiveCommands(self).names)}
 
     # --- what is sent
 
@@ -266,8 +314,12 @@ class LiveConversation:
     def run_command(self, text: str) -> bool:
         """False if it is no command but begins with a path."""
         commands = LiveCommands(self)
-        if not commands.knows(text) and begins_with_path(text):
-            return False
+        if not commands.knows(text):
+            if (invocation := commands.find_in_files(text)) is not None:
+                self.ask(text, invocation)
+                return True
+            if begins_with_path(text):
+                return False
         is_list = text.strip() in _LISTS
         if not is_list:
             self._show_prompt(text)
@@ -281,12 +333,37 @@ class LiveConversation:
 
     # --- the model's turn
 
-    def ask(self, prompt: str | None) -> None:
-        """Begin a run. Without a prompt: retry from where the last one failed."""
+    def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None:
+        """Begin a run. Without a prompt: retry from where the last one failed. With an invocation: what that stands for."""
+        images: list[Blob] = []
         if prompt is not None:
             self._show_prompt(prompt)
+            images = self._images_of(prompt)
             self.canvas.commit([EMPTY])
-        self._turns.ask(self.agent, prompt)
+        self._turns.ask(self.agent, prompt, images, invocation)
+
+    @property
+    def at_work(self) -> list[tuple[str, str, str]]:
+        return self._view.calls.at_work()
+
+    def stop_call(self, call_id: str) -> bool:
+        return self._turns.stop_call(call_id)
+
+    def _images_of(self, prompt: str) -> list[Blob]:
+        """Those it names with `@`, where the model can see."""
+        if "@" not in prompt:
+            return []
+        from dragoman.tui.images import read_images
+
+        images, problems = read_images(prompt, self.setup.workspace, self.agent.blobs)
+        for problem in problems:
+            self.screen.message(problem, "yellow")
+        if images and not self.agent.provider.profile(self.agent.model).images:
+            self.screen.message(say("conversation.sees_no_images", model=self.model), "yellow")
+            return []
+        if images:
+            self.screen.message(say("conversation.images_sent", count=len(images)), "dim")
+        return images
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         self._turns.start(work)

@@ -7,7 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from dragoman.base.places import shorten_home
-from dragoman.tui.status import Facts
+from dragoman.base.words import chosen_language
+from dragoman.tui.line import EMPTY, Line
+from dragoman.tui.status import Facts, status_line
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan
@@ -22,17 +24,30 @@ class StatusFacts:
         self._plan: Plan | None = None
         self._window = 0
         self._branch: tuple[str, float] = ("", 0.0)
+        self._made_of: tuple[Facts, int, str] | None = None
+        self._line: Line = EMPTY
 
     def look(self, agent: Agent) -> None:
         """What the next request holds: a plan of an empty conversation is not made, so that the first frame does not wait for it."""
         self._window = agent.provider.profile(agent.model).prompt_window
         self._plan = agent.plan() if any(message.role == "assistant" for message in agent.history.view.messages) else None
 
+    def line(self, talk: LiveTalk, columns: int) -> Line:
+        """The status line. While an answer is written hardly anything in it changes, and it is not made anew."""
+        facts = self.now(talk)
+        made_of = (facts, columns, chosen_language())
+        if made_of != self._made_of:
+            self._made_of, self._line = made_of, status_line(facts, columns)
+        return self._line
+
     def now(self, talk: LiveTalk) -> Facts:
         plan = self._plan
         workspace = talk.setup.workspace
+        sandbox = talk.agent.approvals.known_sandbox
         return Facts(
             mode=talk.agent.approvals.mode,
+            sandbox=sandbox.level if sandbox is not None else None,
+            has_gate=sandbox is None or sandbox.can_have_gate,
             model=talk.model,
             used_tokens=plan.tokens if plan else 0,
             window_tokens=self._window,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from dragoman.base.places import find_places
 from dragoman.base.words import choose_language, say
-from dragoman.tui.composer import Composer
+from dragoman.tui.composer import Composer, may_name_image
 from dragoman.tui.keys import Key, KeyReader, Paste
 from dragoman.tui.layout import lay_out
 from dragoman.tui.line import line
@@ -40,7 +40,7 @@ class FirstFrame:
         self.reader = KeyReader()
         self.waiting: list[Key | Paste] = []
         """Keys that only the conversation can answer, in order: from the first of them on, everything waits."""
-        self._stopping = os.pipe()
+        self._stopping = (-1, -1)
         self._is_stopped = _thread.allocate_lock()
         self._size = self.terminal.size
 
@@ -49,6 +49,12 @@ class FirstFrame:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, lambda number, frame: self.leave(128 + number))
         self.draw()
+        self.listen()
+
+    def listen(self) -> None:
+        """Read keys from now on, in a thread."""
+        self._stopping = os.pipe()
+        self._is_stopped = _thread.allocate_lock()
         self._is_stopped.acquire()
         _thread.start_new_thread(self._read_keys, ())
 
@@ -103,7 +109,7 @@ class FirstFrame:
 
     def _take(self, events: Sequence[Key | Paste]) -> None:
         for event in events:
-            if self.waiting:
+            if self.waiting or (isinstance(event, Paste) and may_name_image(event.text)):
                 self.waiting.append(event)
             elif isinstance(event, Paste):
                 self.composer.paste(event.text)
@@ -188,9 +194,9 @@ def _may_be_plain(environment: dict[str, str]) -> bool:
 
 def _language(arguments: Sequence[str], environment: dict[str, str]) -> str:
     named = ""
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+    for number, word in enumerate(arguments):
         if word == "--lang":
-            named = after
+            named = "".join(arguments[number + 1 : number + 2])
         elif word.startswith("--lang="):
             named = word.partition("=")[2]
     named = named or environment.get("DRAGOMAN_LANG", "")

@@ -55,10 +55,10 @@ class OverlayPainter:
 class Viewer:
     """Texts to read, one at a time: the last one first, the ones before it by the left arrow."""
 
-    def __init__(self, texts: Sequence[Folded]) -> None:
+    def __init__(self, texts: Sequence[Folded], *, at_end: bool = False) -> None:
         self._texts = texts
         self._at = len(texts) - 1
-        self._top = 0
+        self._top = 1 << 30 if at_end else 0
         self._page = 1
         self._laid_out: tuple[int, int, list[Line]] = (-1, 0, [])
 

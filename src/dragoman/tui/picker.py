@@ -10,7 +10,7 @@ from dragoman.base.words import say
 from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import EMPTY, Line, Span, line, visible
-from dragoman.tui.wrap import fit, spread
+from dragoman.tui.wrap import fit, spread, wrap
 
 _GAP = "  "
 
@@ -39,9 +39,15 @@ class Picker:
         actions: Mapping[str, Callable[[str], object]] | None = None,
         empty: str = "",
         yielding: int = 0,
+        always: Sequence[str] = (),
     ) -> None:
-        """`yielding`: the column that is cut where all of them do not fit."""
+        """`yielding`: the column that is cut where all of them do not fit. `always`: actions that work with nothing to take, too."""
+        self._always = always
+        self._asked: tuple[str, Composer, Callable[[str], object]] | None = None
         self._title = title
+        self._head: Sequence[Line] = ()
+        self.hint = ""
+        """Shown in place of the keys until the next one is pressed."""
         self._on_pick = on_pick
         self._keys = keys or say("conversation.picker_keys")
         self._actions = actions or {}
@@ -52,8 +58,24 @@ class Picker:
         self._page = 1
         self.set_choices(choices)
 
-    def set_choices(self, choices: Sequence[PickerItem]) -> None:
+    def set_title(self, title: str, head: Sequence[Line] = ()) -> None:
+        """`head`: lines between the title and the list."""
+        self._title, self._head = title, head
+
+    @property
+    def filter(self) -> str:
+        return self._filter.text.strip()
+
+    def ask(self, label: str, text: str, on_answered: Callable[[str], object]) -> None:
+        """Have a line written in the place of the filter. Esc leaves everything as it was."""
+        line_of_text = Composer()
+        line_of_text.insert(text)
+        self._asked = (label, line_of_text, on_answered)
+
+    def set_choices(self, choices: Sequence[PickerItem], *, keep_filter: bool = True) -> None:
         self._choices = choices
+        if not keep_filter:
+            self._filter.set("")
         self._words = [" ".join((*each.cells, each.found_by)).casefold() for each in choices]
         self._find()
 
@@ -67,13 +89,18 @@ class Picker:
     def rows(self, columns: int, rows: int) -> Sequence[Line]:
         count = say("conversation.picker_count", count=len(self._found), all=len(self._choices))
         head = [spread(line(self._title, "title"), line(count, "dim"), columns)]
-        head.append((Span("/ ", "accent"), Span(visible(self._filter.text)), Span(" ", "caret")))
+        head += self._head
+        label, written = (self._asked[0], self._asked[1]) if self._asked else ("/", self._filter)
+        before, after = written.text[: written.caret], written.text[written.caret :]
+        under = after[:1] or " "
+        head.append((Span(f"{label} ", "accent"), Span(visible(before)), Span(visible(under), "caret"), Span(visible(after[1:]))))
         note = self._found[self._chosen].note if self._found else ""
-        self._page = max(rows - len(head) - 3 - bool(note), 1)
+        keys = [line(self.hint, "warn")] if self.hint else wrap(line(self._keys, "dim"), columns)
+        self._page = max(rows - len(head) - 2 - len(keys) - bool(note), 1)
         top = max(min(self._chosen - self._page // 2, len(self._found) - self._page), 0)
         shown = self._found[top : top + self._page]
         body = self._table(shown, top, columns) or [line(self._empty or say("conversation.picker_nothing"), "dim")]
-        foot = [*([line(visible(note), "dim")] if note else []), line(self._keys, "dim")]
+        foot = [*([line(visible(note), "dim")] if note else []), *keys]
         return [*head, EMPTY, *body, *([EMPTY] * (self._page - len(body))), *foot]
 
     def _table(self, shown: Sequence[PickerItem], top: int, columns: int) -> list[Line]:
@@ -101,6 +128,10 @@ class Picker:
     # --- keys
 
     def press(self, event: Key | Paste) -> bool:
+        self.hint = ""
+        if self._asked is not None:
+            self._press_in_line(event, *self._asked)
+            return True
         if isinstance(event, Paste):
             self._filter.insert(" ".join(event.text.split()))
             self._find()
@@ -120,7 +151,7 @@ class Picker:
             case "enter":
                 return bool(self._on_pick(chosen)) if chosen else True
             case name if name in self._actions:
-                return bool(self._actions[name](chosen)) if chosen else True
+                return bool(self._actions[name](chosen)) if chosen or name in self._always else True
             case name:
                 before = self._filter.text
                 self._filter.press(name, event.text)
@@ -128,3 +159,14 @@ class Picker:
                     self._chosen = 0
                     self._find()
         return True
+
+    def _press_in_line(self, event: Key | Paste, _: str, written: Composer, on_answered: Callable[[str], object]) -> None:
+        if isinstance(event, Paste):
+            written.insert(" ".join(event.text.split()))
+        elif event.name in ("esc", "ctrl-c"):
+            self._asked = None
+        elif event.name == "enter":
+            self._asked = None
+            on_answered(written.text)
+        else:
+            written.press(event.name, event.text)

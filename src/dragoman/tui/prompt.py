@@ -23,6 +23,8 @@ class PromptInput:
         self._files = files
         self._commands = commands
         self.menu: Menu | None = None
+        self.as_image: Callable[[str], str] = lambda text: ""
+        """What stands for the path of an image that was pasted; empty: it is none."""
         self._dismissed = ""
         """The text for which the menu was closed."""
         self._searched: str | None = None
@@ -42,7 +44,10 @@ class PromptInput:
 
     def paste(self, paste: Paste) -> None:
         self._end_search(keep=True)
-        self.composer.paste(paste.text)
+        if word := self.as_image(paste.text):
+            self.composer.insert(word)
+        else:
+            self.composer.paste(paste.text)
         self.refresh()
 
     def press(self, key: Key, columns: int) -> bool:

@@ -82,6 +82,8 @@ def subject(question: Question, columns: int, most_rows: int = 0) -> list[Line]:
         rows = [*_heading(question, changes.name, changes.size, columns), *diff.lay_out(changes, columns, most_rows)]
     else:
         rows = [*_heading(question, _object(question), "", columns), *_preview(question, columns)]
+    if intent.asker:
+        rows += wrap(line(visible(one_line(say("subagents.asks", agent=intent.asker))), "accent"), columns, INDENT)
     if question.harm:
         rows += wrap(line(visible(one_line(question.harm)), "warn"), columns, (Span("  └ ", "warn"),))
     if intent.why:

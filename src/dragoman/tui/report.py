@@ -12,6 +12,7 @@ from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli import call_lines
 from dragoman.tui import cells
+from dragoman.tui.call_cells import READS
 from dragoman.tui.calls import RunningCalls
 from dragoman.tui.cells import Ended
 from dragoman.tui.line import EMPTY, Line
@@ -36,6 +37,7 @@ from dragoman.values.events import (
     Retrying,
     SavingChanged,
     StreamInvalid,
+    SubagentEvent,
     TextDelta,
     ThoughtDelta,
     ToolCallConfirmation,
@@ -67,6 +69,8 @@ class RunView:
         self._held: list[TurnEvent] | None = None
         self._answer: MarkdownStream | None = None
         self._answer_text: list[str] = []
+        self._unread: list[str] = []
+        """Text of the answer that no frame has shown yet."""
         self._thought = ""
         self._thought_s = 0.0
         self._sources: list[Citation] = []
@@ -130,7 +134,8 @@ class RunView:
             return self._answer.tail()
         if self._thought:
             return cells.thinking(self._thought, columns)
-        return self.calls.lines(columns, SIGNS[self._beat() % len(SIGNS)], most)
+        looks = self.calls.looks(columns)
+        return [*looks, *self.calls.lines(columns, SIGNS[self._beat() % len(SIGNS)], most - len(looks))]
 
     def activity(self, columns: int) -> Line:
         """The sign of life: what is going on, for how long, and how to stop it. It changes with its beat alone."""
@@ -179,6 +184,8 @@ class RunView:
                 self._take_thought(event)
             case ToolCallUpdated():
                 self.calls.update(event)
+            case SubagentEvent():
+                self.calls.take_inner(event)
             case PromptRead():
                 self._read = event
             case _:
@@ -191,17 +198,17 @@ class RunView:
                     self._finish_parts()
                     self.on_steered(text)
             case TurnStarted():
-                self._finish_parts()
+                self._finish_parts(looks=False)
                 self._read, self._is_compressing, self._asked_s = None, False, time.monotonic()
                 self.service = event.model
             case ToolCallRequested(call=call):
-                self._finish_parts()
+                self._finish_parts(looks=call.name not in READS)
                 self.calls.add(call)
             case ToolCallFinished():
-                self._finish_parts()
+                self._finish_parts(looks=False)
                 self._commit(self.calls.finish(event, self._columns()))
             case TurnFinished():
-                self._finish_parts()
+                self._finish_parts(looks=False)
                 self._show_sources()
             case Retrying():
                 self._discard(say("answer_discarded"))
@@ -258,8 +265,15 @@ class RunView:
             self._answer = MarkdownStream(self._columns())
         self._written_chars += len(text)
         self._answer_text.append(text)
-        if lines := self._answer.feed(text):
-            self._commit(lines)
+        self._unread.append(text)
+
+    def catch_up(self) -> None:
+        """Read the text that came since the last frame: several pieces of it at once cost as little as one."""
+        if self._unread and self._answer is not None:
+            text = "".join(self._unread)
+            self._unread.clear()
+            if lines := self._answer.feed(text):
+                self._commit(lines)
 
     def _take_thought(self, event: ThoughtDelta) -> None:
         if not self._thought:
@@ -267,8 +281,10 @@ class RunView:
             self._thought_s = time.monotonic()
         self._thought = (self._thought + (f"{event.subject}\n" if event.subject else event.text))[-_THOUGHT_CHARS:]
 
-    def _finish_parts(self) -> None:
-        """A thought, an answer or a wait that was under way is over: what is left of it is committed."""
+    def _finish_parts(self, *, looks: bool = True) -> None:
+        """A thought, an answer or a wait that was under way is over: what is left of it is committed. `looks`: also what was looked at."""
+        if looks and (lines := self.calls.take_looks(self._columns())):
+            self._commit(lines)
         if self._retry is not None:
             event, self._retry = self._retry[0], None
             self.notice(say("tried_again", reason=event.reason, attempt=event.attempt + 1), "warn")
@@ -277,6 +293,7 @@ class RunView:
             self.calls.keep(say("conversation.thought_title"), thought)
             self._commit(cells.thought(thought, time.monotonic() - self._thought_s, self._columns()))
         if self._answer is not None:
+            self.catch_up()
             self._commit(self._answer.finish())
             self._answer = None
             self.last_answer = "".join(self._answer_text)

@@ -25,7 +25,11 @@ class Facts(msgspec.Struct, frozen=True):
     """What holds for the next request."""
 
     mode: str = "default"
-    """How calls are approved: plan, default, auto-edit."""
+    """How calls are approved: plan, default, auto-edit, auto."""
+    sandbox: int | None = None
+    """The level in which commands run; 0: none; None: not known yet, or no command has anything to do with it."""
+    has_gate: bool = True
+    """False: that level would let hosts be reached, and this system does not."""
     model: str = ""
     """`deployment/model`."""
     used_tokens: int = 0
@@ -54,6 +58,7 @@ def status_line(facts: Facts, columns: int) -> Line:
     model = facts.model if is_wide else facts.model.rpartition("/")[2].removeprefix("claude-")
     parts = [
         _Part((Span(say(f"tui.mode_{facts.mode.replace('-', '_')}"), "accent"), Span(" ⇧⇥", "status")), 1),
+        _Part(_sandbox(facts), 2),
         _Part(line(visible(one_line(model, 60)), "status"), 0),
         _Part(_context(facts, is_wide), 2),
         _Part(line(dollars(facts.cost_usd), "status") if facts.cost_usd is not None else EMPTY, 3),
@@ -64,6 +69,14 @@ def status_line(facts: Facts, columns: int) -> Line:
     keys = line(say("tui.keys_running") if facts.is_running else say("tui.keys_idle"), "status")
     left = _joined([part for part in parts if part.line], columns, 2 if is_wide else 3)
     return spread(left, keys, columns)
+
+
+def _sandbox(facts: Facts) -> Line:
+    """What holds commands, in every mode in which some run."""
+    if facts.sandbox is None or facts.mode == "plan":
+        return EMPTY
+    level = say(f"tui.sandbox_{facts.sandbox}")
+    return line(level if facts.has_gate else say("tui.sandbox_no_gate", level=level), "status" if facts.sandbox in (1, 2, 4) else "warn")
 
 
 def _joined(parts: Sequence[_Part], columns: int, between: int) -> Line:

@@ -25,8 +25,25 @@ class LiveTalk(Talk, Protocol):
     @property
     def last_answer(self) -> str: ...
 
+    def show_title(self) -> None:
+        """The session's title in the title of the terminal's window."""
+        ...
+
+    def note_context(self) -> None:
+        """What the model sees was changed by hand: the status line is to tell."""
+        ...
+
     def show_diffs(self) -> None:
         """What edits of this conversation changed."""
+        ...
+
+    @property
+    def at_work(self) -> list[tuple[str, str, str]]:
+        """The subagents under way: the id of the call, its title, and what it does."""
+        ...
+
+    def stop_call(self, call_id: str) -> bool:
+        """End one call of the run that is under way."""
         ...
 
     def write_prompt(self, text: str) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
+_KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", b"\x1b[23;2t"
 _SHOW_CURSOR = b"\x1b[?25h"
 MOST_WAITING = 4_096
 """How many bytes may wait for a slow terminal before the next frame does."""
@@ -34,6 +35,7 @@ class Terminal:
         """Called when everything that waited is written."""
         self.gone = False
         self.written_bytes = 0
+        self._title = ""
 
     # --- modes
 
@@ -54,13 +56,24 @@ class Terminal:
         characters[termios.VMIN], characters[termios.VTIME] = 1, 0
         self._set([iflag, oflag, cflag, lflag, ispeed, ospeed, characters])
         self.write_now(_PASTE_ON)
+        if self._title:  # another program has had the terminal
+            self._write_title(_KEEP_TITLE)
 
     def leave_raw_mode(self) -> None:
         """The modes from before, for the shell or another program. May be called twice, and from a signal handler."""
         if self._before is None:
             return
-        self.write_now(_PASTE_OFF + _SHOW_CURSOR)
+        self.write_now(_PASTE_OFF + _SHOW_CURSOR + (_OLD_TITLE if self._title else b""))
         self._set(self._before)
+
+    def set_title(self, title: str) -> None:
+        """Of the window; the one it had comes back when the terminal is given back."""
+        keep = "" if self._title else _KEEP_TITLE
+        self._title = "".join(char for char in title if char.isprintable())[:200]
+        self._write_title(keep)
+
+    def _write_title(self, before: str) -> None:
+        self.write(f"{before}\x1b]2;{self._title}\x07")
 
     def close(self) -> None:
         self.finish()

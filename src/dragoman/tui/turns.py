@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
@@ -16,6 +16,10 @@ from dragoman.tui.line import EMPTY, Line
 from dragoman.tui.own_command import OwnCommand
 from dragoman.tui.report import TICK_S, RunView
 from dragoman.values.errors import DragomanError
+from dragoman.values.messages import Blob, Content
+
+if TYPE_CHECKING:
+    from dragoman.app.slash_commands import Invocation
 
 ENDING_S = 1.5
 
@@ -79,13 +83,15 @@ class Turns:
 
     # --- what is begun
 
-    def ask(self, agent: Agent, prompt: str | None) -> None:
-        """A run; without a prompt from where the last one failed."""
+    def ask(self, agent: Agent, prompt: str | None, images: Sequence[Blob] = (), invocation: Invocation | None = None) -> None:
+        """A run; without a prompt from where the last one failed; with an invocation, what that stands for."""
+        if invocation is not None:
+            return self._begin(self._invoke(agent, invocation))
         if prompt is not None:
             prompt = "\n\n".join([*(each.for_model() for each in self._ran), prompt])
             self._ran.clear()
         self._view.begin()
-        self._begin(self._run_prompt(agent, prompt))
+        self._begin(self._run_prompt(agent, prompt, images))
 
     def run_own(self, command: str, folder: str) -> None:
         self._begin(self._run_own(OwnCommand(command, folder, self._canvas.request)))
@@ -105,6 +111,10 @@ class Turns:
             self._run.cancel()
         elif self._task is not None and not self._view.is_running:
             self._task.cancel()
+
+    def stop_call(self, call_id: str) -> bool:
+        """End one call of the run; the others go on."""
+        return self._run is not None and self._run.cancel_call(call_id)
 
     async def end(self) -> None:
         """Stop what is under way and wait for it: a run answers its open calls."""
@@ -129,9 +139,34 @@ class Turns:
         self._task.add_done_callback(self._go_on)
         self._loop.call_soon(self._tick)
 
-    async def _run_prompt(self, agent: Agent, prompt: str | None) -> None:
+    async def _invoke(self, agent: Agent, invocation: Invocation) -> None:
+        """Until the prompt is made, commands in it may run or be asked about: a stop ends that."""
+        told = "".join(f"{each.for_model()}\n\n" for each in self._ran)
         try:
-            run = self._run = agent.run(prompt)
+            run = await invocation.start(agent, lambda text: self._screen.message(text, "dim"), told)
+        except DragomanError as error:
+            self._screen.message(say("run_failed", message=error), "red")
+            return
+        self._ran.clear()
+        self._view.begin()
+        try:
+            await self._run_prompt(agent, None, begun=run)
+        finally:
+            invocation.finish(agent)
+
+    async def _expanded(self, agent: Agent, prompt: str | None, images: Sequence[Blob]) -> str | list[str | Content] | None:
+        """With its images, and what it names of MCP servers."""
+        servers = agent.beside.get("mcp")
+        if prompt is None or servers is None or not servers.names_something(prompt):
+            return [prompt, *images] if prompt is not None and images else prompt
+        from dragoman.app.mcp_prompts import expand
+
+        told = await expand(servers, prompt, agent.blobs, servers.on_notice)
+        return [*([told] if isinstance(told, str) else told), *images]
+
+    async def _run_prompt(self, agent: Agent, prompt: str | None, images: Sequence[Blob] = (), *, begun: Run | None = None) -> None:
+        try:
+            run = self._run = begun or agent.run(await self._expanded(agent, prompt, images))
             if self.is_stopping:
                 run.cancel()
             async with run:

@@ -13,6 +13,7 @@
     ├── LoopDetected                   56
     ├── BudgetExceeded                 60   a budget of tokens, dollars, requests, tool calls or seconds is used up
     ├── OutputInvalid                  61   no answer fits the type that was asked for
+    ├── HookStopped                    62   a hook refused the prompt, or ended the run
     ├── OutputLimit                    59   the answer was cut by the output limit
     │   └── AnswerTooLong              59   it was stopped, because it is longer than any answer may be
     ├── Cancelled                     130
@@ -137,6 +138,12 @@ class BudgetExceeded(DragomanError):
         """Which one: `usd`, `tokens`, `input_tokens`, `output_tokens`, `requests`, `tool_calls` or `seconds`."""
         self.limit = limit
         self.spent = spent
+
+
+class HookStopped(DragomanError):
+    """A hook refused the prompt, or ended the run. The reason is in the hook's own words."""
+
+    exit_code = 62
 
 
 class OutputInvalid(DragomanError):

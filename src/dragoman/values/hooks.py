@@ -6,11 +6,11 @@ What a hook changes is on the record before it is sent, so a resumed session sen
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
-from dragoman.values.contracts import Allow, Around, Decide, Deny, Tool, ToolOutput
+from dragoman.values.contracts import Allow, Around, Decide, Deny, Intent, Tool, ToolOutput
 from dragoman.values.events import TurnEvent
 from dragoman.values.messages import Message, Response, Settings, ToolCall
 from dragoman.values.usage import Usage
@@ -74,11 +74,49 @@ Go = Callable[[], Awaitable[ToolOutput]]
 """Carries a call out."""
 
 
+class Proceed(msgspec.Struct, frozen=True):
+    """An answer of `before_call` that leaves the call to the rules and the person, unlike Allow."""
+
+    arguments: str = ""
+    """Others for the call, as JSON text; empty: its own. Whoever is asked is shown these."""
+    question: Literal["", "skip", "ask"] = ""
+    """`skip`: nobody is asked, unless a rule asks or what it writes is guarded. `ask`: somebody is asked, whatever allows it."""
+
+
+class Compressing(msgspec.Struct, frozen=True):
+    """A summary is about to be asked for, or has been."""
+
+    session_id: str
+    trigger: Literal["manual", "auto"]
+    status: str = ""
+    """What came of it: `compressed`, or why not. Empty before."""
+
+
+class SubagentStart(msgspec.Struct, frozen=True):
+    """An agent is about to be run inside another."""
+
+    name: str
+    session_id: str
+    """Its own session."""
+    prompt: str
+
+
+class SubagentEnd(msgspec.Struct, frozen=True):
+    """An agent that was run inside another has ended."""
+
+    name: str
+    session_id: str
+    text: str
+    """Its last words."""
+    error: str = ""
+
+
 class Hooks(msgspec.Struct, frozen=True):
     """What is called when; None: nothing.
 
-    What the first two raise ends the run. Where `before_call` raises, the call is refused; what `around_call` raises is the call's result,
-    as an error. What the last two raise is reported to the event loop's exception handler, and the run goes on.
+    What `before_prompt`, `before_request` and `after_response` raise ends the run; what `before_prompt` raises leaves the prompt unsaid.
+    Where `before_call` or `before_ask` raises, the call is refused; what `around_call` raises is the call's result, as an error. What the
+    others raise is reported to the event loop's exception handler, and the run goes on. `dragoman.hooks.stop_run` ends a run from any.
     """
 
     before_request: Callable[[Step], Awaitable[None] | None] | None = None
@@ -95,6 +133,24 @@ class Hooks(msgspec.Struct, frozen=True):
     """After each event was told, in their order."""
     on_run_end: Callable[[RunEnd], Awaitable[None] | None] | None = None
     """After the last event. Who awaits the run waits for this too."""
+    before_prompt: Callable[[Message], str | Awaitable[str | None] | None] | None = None
+    """Before a prompt is on the record. Words that it returns are told to the model after it. A prompt that is sent again after a failure
+    is not asked about again."""
+    before_ask: Callable[[ToolCall, Intent], Allow | Deny | Awaitable[Allow | Deny | None] | None] | None = None
+    """Before a person is asked about a call. Allow and Deny are the answer in their place; None: they are asked. What writes our own or
+    other guarded files is asked about in any case, unless it is denied."""
+    before_compress: Callable[[Compressing], str | Deny | Awaitable[str | Deny | None] | None] | None = None
+    """Before a summary of older messages is asked for. Words say what matters in it; Deny leaves it undone."""
+    after_compress: Callable[[Compressing], Awaitable[None] | None] | None = None
+    """After that, whatever came of it."""
+    before_subagent: Callable[[SubagentStart], str | Awaitable[str | None] | None] | None = None
+    """Before an agent is run inside another. Words are added to its prompt."""
+    after_subagent: Callable[[SubagentEnd], Awaitable[None] | None] | None = None
+    """After it has ended."""
+    on_close: Callable[[], Awaitable[None] | None] | None = None
+    """When the agent is closed."""
+    everywhere: bool = False
+    """Whether they are called in agents too that run inside this one, whatever hooks those have."""
 
 
 class HookCaller(Protocol):
@@ -122,3 +178,25 @@ class HookCaller(Protocol):
     def around(self) -> Around | None: ...
 
     async def watch(self, run: Any, drive: Awaitable[None]) -> None: ...
+
+    async def before_prompt(self, harness: Any, prompt: Message | None) -> None: ...
+
+    async def admit(self, text: str) -> bool: ...
+
+    def say(self, text: str) -> None: ...
+
+    def stop(self, error: Exception) -> None: ...
+
+    async def before_compress(self, session_id: str, trigger: Literal["manual", "auto"], focus: str) -> str | Deny: ...
+
+    async def after_compress(self, session_id: str, trigger: Literal["manual", "auto"], status: str) -> None: ...
+
+    async def before_subagent(self, start: SubagentStart) -> str: ...
+
+    async def after_subagent(self, end: SubagentEnd) -> None: ...
+
+    def beside(self, own: HookCaller | None) -> HookCaller | None:
+        """The hooks of an agent that runs inside this one."""
+        ...
+
+    async def close(self) -> None: ...

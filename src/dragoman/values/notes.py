@@ -22,6 +22,10 @@ ASKED_AGAIN = "My question was: "
 OUTPUT_NOTE = "Your answer cannot be used: {reason}. Give it again, corrected."
 COMMAND_ENDED = "Background command {id} ({command}) has ended: {how}. What it printed last: shell_output with its id."
 COMMAND_LOST = "Background command {id} ({command}) ended with the program when the session was closed. Start it again if you need it."
+ACTIVATE_SKILL = "activate_skill"
+"""The tool that gives the model a skill. Its results are never pruned, and a summary keeps them."""
+SKILL_BEGINS, SKILL_ENDS = '<skill name="', "</skill>"
+"""Around a skill, as the model gets it from the tool or from the user."""
 LOOP_NOTE = "You seem to be going in circles: {what}. Stop and think: take another way, or answer with what you have."
 
 

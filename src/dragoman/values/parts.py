@@ -91,6 +91,8 @@ def call_in_words(call: ToolCall) -> str:
     command = args.get("command")
     if isinstance(command, str):
         return f"$ {command}"
+    if call.name == "task" and args.get("agent"):
+        return f"task {args['agent']}: {args.get('description') or args.get('prompt') or ''}"
     found = [args[name] for name in _MAIN_ARGUMENTS if args.get(name)][:2]
     return " ".join([call.name, *(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found)])
 

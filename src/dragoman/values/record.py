@@ -195,6 +195,18 @@ class Pruned(_Entry, frozen=True, tag="pruned"):
     """The window that forced it: models with a larger one are still shown the results. 0: it holds for all models."""
 
 
+class Kept(_Entry, frozen=True, tag="kept"):
+    """The results of these calls are shown whole, also where they had been replaced: what a person chose about them.
+
+    While `held`, no rule prunes them; without it, the choice is taken back, and the rules decide again.
+    """
+
+    call_ids: tuple[str, ...]
+    held: bool = True
+    restored_tokens: int = 0
+    """How much longer the next request is because of it; 0: none of them had been replaced."""
+
+
 class Compressed(_Entry, frozen=True, tag="compressed"):
     """The summary replaces everything after `after_seq`, up to and including `through_seq`."""
 
@@ -283,6 +295,7 @@ Entry = (
     | FilesChanged
     | FilesRestored
     | Pruned
+    | Kept
     | Compressed
     | NotCompressed
     | Spent

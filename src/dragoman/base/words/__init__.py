@@ -12,8 +12,8 @@ table `REMEDIES` has the same key again: those are the words while the program s
 A noun that is counted stands with its number in one place, in both its forms: `{count:entry|entries}` is `1 entry` or `2,000 entries`, and
 `{count:answer is|answers are}` takes its verb along. `{count:/it was|they were}` is the word without the number.
 
-`zh/` has what is translated so far: a language that lacks a table or a sentence falls back to English. What only the model reads is not
-here, nor what `--help` prints.
+`zh/` has the same tables, but for `testing`: a language that lacks a table or a sentence falls back to English. What only the model reads
+is not here, nor what `--help` prints (cli/help_texts.py, cli/help_chinese.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
-PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands", "program_context", "program_live")
+PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands", "program_context", "program_live", "program_hooks")
 """The tables of the program's own sentences, in the order in which they are searched."""
 
 REMEDIES = "program_remedies"
@@ -62,6 +62,10 @@ def choose_language(name: str) -> None:
     """From now on. An empty name changes nothing."""
     global _language
     _language = name or _language
+
+
+def chosen_language() -> str:
+    return _language
 
 
 def speak_for_program(on: bool = True) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +22,40 @@ class StdioServer(msgspec.Struct, frozen=True):
     cwd: str = ""
 
 
+AuthMethod = Literal["", "none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+"""How a client proves to the token endpoint who it is. Empty: the best that the issuer offers."""
+
+
+class OAuthSettings(msgspec.Struct, frozen=True):
+    """What is set by hand, where an issuer does not let clients register themselves."""
+
+    client_id: str = ""
+    """Of a client that was registered with the issuer beforehand."""
+    client_secret: str = ""
+    issuer: str = ""
+    """Whose the client id is: it is sent to no other issuer. Empty: that of the first sign-in."""
+    auth_method: AuthMethod = ""
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    """`client_credentials`: a program signs in for itself, and no browser is needed."""
+    private_key_pem: str = ""
+    """For `private_key_jwt`."""
+    signing_algorithm: str = "ES256"
+    scopes: tuple[str, ...] = ()
+    """Asked for beside those that the server names."""
+    client_metadata_url: str = ""
+    """An https URL with our client id metadata document (`client_document`). It is then our client id wherever an issuer takes that."""
+    redirect_uri: str = ""
+    """On this machine, as it was registered. Empty: a free port."""
+
+    def __repr__(self) -> str:
+        return f"OAuthSettings(client_id={self.client_id!r}, issuer={self.issuer!r}, grant={self.grant!r}, …)"
+
+    def filled(self, fill: Callable[[str], str]) -> OAuthSettings:
+        """With its variables filled in."""
+        names = ("client_id", "client_secret", "issuer", "private_key_pem", "client_metadata_url", "redirect_uri")
+        return msgspec.structs.replace(self, **{name: fill(getattr(self, name)) for name in names})
+
+
 class HttpServer(msgspec.Struct, frozen=True):
     """A server that is reached by HTTP."""
 
@@ -29,6 +63,8 @@ class HttpServer(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
     transport: Literal["http", "sse"] = "http"
     """`sse`: the transport of 2024-11-05, with one stream for all answers."""
+    oauth: OAuthSettings | None = None
+    """What is set by hand about signing in to it."""
 
 
 class McpTool(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,6 +105,21 @@ class ServerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     server_version: str = ""
     instructions: str = ""
     capabilities: dict[str, Any] = {}
+
+
+T = TypeVar("T")
+
+
+class Offered(msgspec.Struct, Generic[T], frozen=True):
+    """A list that a server gave, all pages of it."""
+
+    items: tuple[T, ...]
+    ttl_ms: int | None = None
+    """For how long the server says it holds; None: it does not say. 0: it is outdated at once."""
+    scope: Literal["", "public", "private"] = ""
+    """`private`: it holds for this user's token alone. Empty: the server does not say."""
+    left_out: tuple[str, ...] = ()
+    """Names of what was offered and cannot be used, with the reason: tools whose headers are wrong."""
 
 
 class CallResult(msgspec.Struct, frozen=True):

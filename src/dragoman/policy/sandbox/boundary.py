@@ -7,11 +7,12 @@ import pwd
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.base.beneath import is_inside
+from dragoman.policy.sandbox.depths import Depths
 from dragoman.policy.sandbox.launcher.order import Boundary
-from dragoman.policy.sandbox.repositories import find_repositories
+from dragoman.policy.sandbox.repositories import Repository, find_repositories
 
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".password-store", ".mozilla", ".thunderbird", ".1password",
@@ -45,9 +46,10 @@ class Ground:
         secret: Sequence[str] = (),
         readable: Sequence[str] = (),
         user: int | None = None,
+        is_denied: Callable[[str], bool] | None = None,
     ) -> None:
         """`private`: a folder of the session with `tmp`, `var-tmp` and `covers` in it. `own`: our configuration, approvals and logs.
-        `user`: who commands run as, where that is not us."""
+        `user`: who commands run as, where that is not us. `is_denied`: which files in the workspace must not be read."""
         self.writable = _outermost(os.path.realpath(path) for path in writable)
         self._homes = [os.path.realpath(home) for home in homes if home]
         self.private = private
@@ -55,13 +57,17 @@ class Ground:
         self._secret = secret
         self._readable = readable
         self._user = user
+        self._depths = Depths(self.writable, is_denied)
 
-    def draw(self) -> Boundary:
-        """For namespaces: ours, or those of bubblewrap."""
+    def repositories(self) -> list[Repository]:
+        return find_repositories(self.writable, self._depths.repositories)
+
+    def draw(self, repositories: Sequence[Repository] | None = None) -> Boundary:
+        """For namespaces: ours, or those of bubblewrap. `repositories`: those of now, where they are known."""
         writable = tuple(path for path in self.writable if os.path.lexists(path))
-        repositories = find_repositories(writable)
+        repositories = self.repositories() if repositories is None else repositories
         fixed = [path for each in repositories for path in each.fixed]
-        fixed += [path for root in writable for path in (os.path.join(root, OWN_FOLDER),) if _is_plain(path)]
+        fixed += [path for root in writable for path in _believed(root) if _is_plain(path)]
         fixed += [path for path in map(os.path.realpath, self._own) if _is_in_any(path, writable) and os.path.lexists(path)]
         return Boundary(
             writable=_outermost((*writable, *(each.shared for each in repositories if each.shared))),
@@ -73,11 +79,11 @@ class Ground:
             covers=os.path.join(self.private, "covers"),
         )
 
-    def draw_for_landlock(self) -> Boundary:
+    def draw_for_landlock(self, repositories: Sequence[Repository] | None = None) -> Boundary:
         """For Landlock alone, which can allow and not except: everything readable is listed, around what is secret."""
         temporary = os.path.join(self.private, "tmp")
         unreadable = [*self._hidden(), *_NEVER_READABLE]
-        shared = [each.shared for each in find_repositories(self.writable) if each.shared]
+        shared = [each.shared for each in (self.repositories() if repositories is None else repositories) if each.shared]
         return Boundary(
             writable=(*self.writable, *shared, temporary),
             readable=(*_readable_around("/", list(map(os.path.realpath, unreadable))), *self._readable),
@@ -85,8 +91,16 @@ class Ground:
 
     def _hidden(self) -> list[str]:
         named = [os.path.join(home, name) for home in self._homes for name in SECRETS]
-        found = dict.fromkeys(os.path.realpath(path) for path in (*named, *self._secret) if os.path.lexists(path))
+        found = dict.fromkeys(os.path.realpath(path) for path in (*named, *self._secret, *self._depths.denied) if os.path.lexists(path))
         return [path for path in _outermost(found) if os.path.lexists(path) and (self._user is None or _can_reach(path, self._user))]
+
+
+def _believed(root: str) -> list[str]:
+    """What is read as configuration when the project is opened again: ours, and that of other programs whose hooks and servers we start."""
+    return [
+        os.path.join(root, name)
+        for name in (OWN_FOLDER, ".agents", ".claude", ".codex", ".gemini", ".opencode", ".mcp.json", "opencode.json")
+    ]
 
 
 def make_private_folder(parent: str, user: tuple[int, int]) -> str:

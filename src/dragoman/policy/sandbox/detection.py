@@ -23,6 +23,7 @@ SEATBELT = 4
 """The level on macOS."""
 KINDS = {1: "namespaces", 2: "bubblewrap", 3: "landlock"}
 _TRIAL = ("/bin/sh", "-c", ":")
+_TRIAL_PORT = 8118
 
 
 class Detected(msgspec.Struct, frozen=True):
@@ -31,16 +32,20 @@ class Detected(msgspec.Struct, frozen=True):
     level: int
     """0: none."""
     reasons: tuple[str, ...] = ()
+    can_have_gate: bool = True
+    """False: the system does not let us into the network that bubblewrap makes."""
 
     @property
     def has_own_network(self) -> bool:
         """Whether commands have a network of their own, in which a gate can be made."""
-        return self.level in (1, 2)
+        return self.level in (1, 2) and self.can_have_gate
 
     @property
     def words(self) -> str:
         """One line: the level, and what it does not hold."""
         level = say(f"policy.sandbox_level_{self.level}")
+        if not self.can_have_gate:
+            level = say("policy.sandbox_without_gate", words=level)
         return say("policy.sandbox_because", level=level, reasons=self.reasons) if self.reasons else level
 
 
@@ -56,7 +61,7 @@ def detect(launcher: Launcher, ground: Ground, wanted: Level = "auto") -> Detect
     for level in (1, 2, 3) if wanted == "auto" else (wanted,):
         reason = _try_level(level, launcher, ground)
         if not reason:
-            return Detected(level, tuple(reasons))
+            return Detected(level, tuple(reasons), can_have_gate=level != 2 or _has_gate(launcher, ground))
         reasons.append(say("policy.sandbox_reason", level=level, reason=reason))
     return Detected(0, tuple(reasons))
 
@@ -69,6 +74,11 @@ def make_order(level: int, argv: tuple[str, ...], env: dict[str, str], directory
         argv = wrap(find_bubblewrap(), argv, directory, boundary, waits=bool(gate_port))
         directory = "/"
     return Order(argv, env, directory, KINDS[level], boundary, unix_sockets=unix_sockets, gate_port=gate_port)
+
+
+def _has_gate(launcher: Launcher, ground: Ground) -> bool:
+    """Whether a gate can be made in a network of bubblewrap's: systems that let only chosen programs make one may not let us in."""
+    return launcher.try_gate(make_order(2, _TRIAL, {"PATH": os.defpath}, "/", ground.draw(), gate_port=_TRIAL_PORT))
 
 
 def _try_level(level: int, launcher: Launcher, ground: Ground) -> str:

@@ -50,6 +50,14 @@ class Launcher:
 
     def try_out(self, order: Order, timeout_s: float = 5.0) -> str:
         """Run a command that says nothing, and return why it failed; empty if it did not. Blocks."""
+        return self._try(order, timeout_s)[0]
+
+    def try_gate(self, order: Order, timeout_s: float = 5.0) -> bool:
+        """Run a command that says nothing, and return whether its gate came out. Blocks."""
+        return b"gate" in self._try(order, timeout_s)[1]
+
+    def _try(self, order: Order, timeout_s: float) -> tuple[str, list[bytes]]:
+        """Why it failed, and all that was heard of it."""
         nothing = os.open(os.devnull, os.O_RDWR)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
@@ -59,16 +67,17 @@ class Launcher:
             finally:
                 os.close(nothing)
             ours.settimeout(timeout_s)
-            heard = b""
+            heard: list[bytes] = []
             try:
                 while message := ours.recv(_MOST_BYTES):
+                    heard.append(message)
                     if message == b"exited 0":
-                        return ""
-                    heard = message
+                        return "", heard
             except OSError as error:
-                return str(error)
-            word, _, rest = heard.decode("utf-8", "replace").partition(" ")
-            return rest.partition(" ")[2] if word == "failed" else heard.decode("utf-8", "replace") or "no answer"
+                return str(error), heard
+            said = heard[-1].decode("utf-8", "replace") if heard else ""
+            word, _, rest = said.partition(" ")
+            return rest.partition(" ")[2] if word == "failed" else said or "no answer", heard
 
     def close(self) -> None:
         """The launcher ends, and everything it has started."""

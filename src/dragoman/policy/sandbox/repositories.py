@@ -60,12 +60,19 @@ class Repository(NamedTuple):
         ]
 
 
-def find_repositories(roots: Iterable[str]) -> list[Repository]:
-    """Of the workspace's folders, and of the folders directly in them."""
+def find_repositories(roots: Iterable[str], deeper: Iterable[str] = ()) -> list[Repository]:
+    """Of the workspace's folders, of the folders directly in them, and of those `deeper` ones in which one was seen."""
     found: list[Repository | None] = []
     for root in roots:
         found += map(_repository_in, (root, *(os.path.join(root, name) for name in _subfolders(root))))
+    found += map(_repository_in, deeper)
     return [repository for repository in found if repository is not None]
+
+
+def main_tree(root: str) -> str:
+    """The folder of the main tree, if this is a linked worktree that it knows; else empty."""
+    repository = _repository_in(root)
+    return os.path.dirname(repository.shared) if repository is not None and repository.shared else ""
 
 
 def _repository_in(root: str) -> Repository | None:
@@ -112,9 +119,12 @@ def _subfolders(root: str) -> list[str]:
 class Guard:
     """Remembers what must not change, and puts it back. `with_content`: also what nothing else protects while the command runs."""
 
-    def __init__(self, roots: Sequence[str], own: Sequence[str] = (), *, with_content: bool) -> None:
+    def __init__(
+        self, roots: Sequence[str], own: Sequence[str] = (), *, with_content: bool, repositories: Sequence[Repository] | None = None
+    ) -> None:
         self._roots = tuple(roots)
-        self._folders = {each.folder or each.shared: _list(each.folder or each.shared) for each in find_repositories(roots)}
+        known = find_repositories(roots) if repositories is None else repositories
+        self._folders = {each.folder or each.shared: _list(each.folder or each.shared) for each in known}
         self._folders.pop("", None)
         self._without = {root for root in self._roots if not os.path.lexists(os.path.join(root, ".git"))}
         self._kept: dict[str, dict[str, _Kept]] = {}

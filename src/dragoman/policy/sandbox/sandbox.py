@@ -7,12 +7,12 @@ import os
 import pwd
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dragoman.policy.sandbox.boundary import OWN_FOLDER, Ground, make_private_folder
 from dragoman.policy.sandbox.detection import SEATBELT, Detected, Level, detect, make_order
 from dragoman.policy.sandbox.environment import rebuild
-from dragoman.policy.sandbox.launcher.order import Order
+from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.refusals import explain, explain_restored
 from dragoman.policy.sandbox.repositories import Guard
@@ -36,10 +36,13 @@ class Sandbox:
         readable: Sequence[str] = (),
         private_in: str = "",
         hide: bool = False,
+        is_denied: Callable[[str], bool] | None = None,
+        denied: Sequence[str] = (),
     ) -> None:
         """`folders`: the workspace's own first. `unix_sockets`, `writable`, `environment` let through what is named. `gate_port`: where a
         listener is made in the command's network. `own`: our configuration, approvals and logs; `secret`: stored keys; `readable`: long
-        results; `private_in`: where the session's temporary folder is made; `hide`: no command reads our memory and environment."""
+        results; `private_in`: where the session's temporary folder is made; `hide`: no command reads our memory and environment.
+        `is_denied`: which files of the workspace the rules keep from being read; `denied`: which of those elsewhere."""
         self._folders = tuple(folders)
         self._level: Level = level
         self._unix_sockets = unix_sockets
@@ -51,6 +54,8 @@ class Sandbox:
         self._readable = tuple(readable)
         self._private_in = private_in
         self._hide = hide
+        self._is_denied = is_denied
+        self._secret += tuple(denied)
         self._lock = threading.Lock()
         self._detected: Detected | None = None
         self._launcher: Launcher | None = None
@@ -75,6 +80,11 @@ class Sandbox:
             if self._detected is None:
                 self._detected = self._detect()
             return self._detected
+
+    @property
+    def known(self) -> Detected | None:
+        """The same where it was found out already."""
+        return self._detected
 
     async def prepare(self) -> None:
         """Find out without holding up the event loop."""
@@ -117,10 +127,12 @@ class Sandbox:
             return Confined(await launcher.start(plain, streams))
         if terminal is not None and not self.has_terminals:
             raise OSError(0, "the sandbox of this system gives no terminals")
-        order = self._order(detected.level, ground, tuple(argv), directory, env, self._gate_port if with_gate else 0)
+        repositories = ground.repositories()
+        boundary = ground.draw_for_landlock(repositories) if detected.level == 3 else ground.draw(repositories)
+        order = self._order(detected.level, boundary, tuple(argv), directory, env, self._gate_port if with_gate else 0)
         order.terminal = terminal
         own = [os.path.join(root, OWN_FOLDER) for root in self._folders]
-        guard = Guard(ground.writable, own, with_content=detected.level == 3)
+        guard = Guard(ground.writable, own, with_content=detected.level == 3, repositories=repositories)
         return Confined(await launcher.start(order, streams), guard)
 
     def explain(self, output: str, *, has_gate: bool = False) -> str:
@@ -128,8 +140,9 @@ class Sandbox:
         level = self._detected.level if self._detected is not None else 0
         return explain(output, level, self._temporary(level), has_gate=has_gate) if level else ""
 
-    def _order(self, level: int, ground: Ground, argv: tuple[str, ...], directory: str, env: Mapping[str, str], gate_port: int) -> Order:
-        boundary = ground.draw_for_landlock() if level == 3 else ground.draw()
+    def _order(
+        self, level: int, boundary: Boundary, argv: tuple[str, ...], directory: str, env: Mapping[str, str], gate_port: int
+    ) -> Order:
         home = _home_of(self._user[0]) if os.getuid() == 0 and self._user[0] != 0 else ""
         environment = rebuild(
             env, temporary=self._temporary(level), home=home, keep=self._environment, gate_port=gate_port if level != 3 else 0
@@ -173,6 +186,7 @@ class Sandbox:
             secret=self._secret,
             readable=self._readable,
             user=self._user[0] if self._user[0] != os.getuid() else None,
+            is_denied=self._is_denied,
         )
 
 

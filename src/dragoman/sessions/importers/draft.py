@@ -206,6 +206,11 @@ class Draft:
             self._events.append(ModelChoice(model, deployment, timestamp_ms))
 
     @property
+    def steps(self) -> list[Step]:
+        """Prompts and answers in the order of the file."""
+        return [event for event in self._events if isinstance(event, DraftPrompt | DraftAnswer)]
+
+    @property
     def is_empty(self) -> bool:
         return not any(isinstance(event, DraftPrompt | DraftAnswer) for event in self._events)
 

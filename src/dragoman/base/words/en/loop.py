@@ -114,6 +114,10 @@ TEXTS = {
     # --- answers that cannot be used
     "loop.no_answer": "the stream ended without an answer",
     "loop.refused": "the answer was refused or filtered ({word}){why}; rephrase the prompt, or choose another model",
+    "loop.not_in_context": "entry {seq} is not in the next request",
+    "loop.no_result_there": "entry {seq} is not the result of a tool; only those can be let go or kept",
+    "loop.too_short_to_let_go": "the result of entry {seq} is no longer than what would stand in its place",
+    "loop.nothing_chosen": "nothing was chosen about entry {seq}, so there is nothing to take back",
     "loop.empty_answer": "the model gave an empty answer",
     "loop.unreadable_call": "the model wrote a tool call that could not be read{detail}",
     "loop.oversized_call": "the model wrote a tool call that cannot be sent back to it ({detail})",

@@ -97,6 +97,9 @@ TEXTS = {
     "(--trust is for one start)",
     "trust_intro": "{folder} has files that Dragoman would follow: {names}. Nothing of them has been read yet.",
     "trust_question": "Trust this folder?  y yes   n no   ? why:",
+    "trust_question_frame": "Trust this folder?   y yes   n no   ? why",
+    "trust_said_yes": "trusted",
+    "trust_said_no": "not trusted: its files are not read",
     "trust_why": "Files in a folder can configure Dragoman and tell the model what to do, so whoever wrote them speaks to your model.\n"
     "Yes: they are read, now and at every later start, also with -p. Commands and edits are asked about as ever.\n"
     "No: Dragoman works here as well, and does not read them. dragoman trust says yes later, dragoman trust --revoke takes it back.",

@@ -91,6 +91,7 @@ TEXTS = {
     "approvals_legend": "These hold in their folder without asking, also with -p. dragoman approvals revoke ID takes one back.",
     "approvals_slash_legend": "These hold without asking, those saved for this folder also with -p. /approvals revoke ID takes one back.",
     "approvals_slash_usage": "write /approvals, /approvals revoke ID, or /approvals revoke all",
+    "agents_no_such_action": "dragoman agents has no action {action}; use: dragoman agents list",
     "approvals_unknown_action": "unknown action {name}{hint}; write dragoman approvals [list], or dragoman approvals revoke ID|--all",
     "approvals_revoke_what": "write dragoman approvals revoke ID (dragoman approvals lists the ids), or dragoman approvals revoke --all",
     "approvals_unreadable": "{path} cannot be read ({reason})",

@@ -40,4 +40,5 @@ TEXTS = {
     "of it, whatever is left out. Nothing was sent or changed. Go on with a model with a larger context window, have the older "
     "messages summarised by one (dragoman context compress {session}), or start a new session",
     "tools.outside_remedy": "ask the user to start with --include DIR",
+    "mcp_auth.sign_in_needed": "nobody is signed in to {name}, or the sign-in has ended; sign in with: dragoman mcp login {name}",
 }

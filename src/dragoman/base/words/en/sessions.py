@@ -183,6 +183,8 @@ TEXTS = {
     "sessions.answer_rejected": "rejected: {reason}",
     "sessions.note_model": "The model is {about} from here on.",
     "sessions.note_pruned": "Old tool output was removed from what the model sees (calls: {about}).",
+    "sessions.note_kept": "Tool output was marked to be kept (calls: {about}).",
+    "sessions.note_not_kept": "What was chosen about tool output was taken back (calls: {about}).",
     "sessions.note_for_window": "For models with a window of {window} or less only: {words}",
     "sessions.note_compressed": "What came before was summarised for the model:",
     "sessions.note_rewound": "Went back to entry {about}.",

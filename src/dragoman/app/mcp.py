@@ -1,0 +1,338 @@
+"""MCP servers of an agent: which are configured and may be used, and their tools in the agent's registry.
+
+Loaded only where a file configures servers, or a resumed session has tools of some. With the lists of all servers known nothing is
+started here, and no part of the client is loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.app.extensions import folders_of
+from dragoman.app.setup import Setup, catalog_of
+from dragoman.app.text_files import FileProblem, read_text
+from dragoman.base.places import Places
+from dragoman.base.words import say
+from dragoman.extensions.mcp.configured import ConfiguredServer, FillFrom
+from dragoman.extensions.mcp.consent import Consent, Verdict
+from dragoman.extensions.mcp.contracts import McpTool
+from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
+from dragoman.extensions.mcp.known import KnownList, KnownLists
+from dragoman.extensions.mcp.naming import tool_name
+from dragoman.extensions.mcp.tools import (
+    CALL,
+    SEARCH,
+    CallTool,
+    MissingTool,
+    SearchTools,
+    ServerTool,
+    ToolIndex,
+    call_spec,
+    search_spec,
+    spec_of,
+)
+from dragoman.loop.agent import Agent
+from dragoman.providers.catalog import secret_variables
+from dragoman.tools.tool_context import ToolContext
+from dragoman.values.contracts import AskUser, Show, Tool
+from dragoman.values.errors import DragomanError
+from dragoman.values.messages import ToolSpec
+
+if TYPE_CHECKING:
+    from dragoman.extensions.mcp.contracts import Progress
+    from dragoman.extensions.mcp.running import ServerAtWork, ServersAtWork
+
+MAX_FILE_BYTES = 20_000_000
+"""~/.claude.json grows with every project."""
+WINDOW_SHARE = 0.05
+"""Definitions of all servers that take more of the model's window are searched instead."""
+CHARS_PER_TOKEN = 4
+PATIENCE_S = 15.0
+"""How long a start waits for servers whose tools are not known, where there is no later prompt at which they could join."""
+
+
+def consent_file(places: Places) -> str:
+    return os.path.join(places.data, "mcp.jsonl")
+
+
+def lists_folder(places: Places) -> str:
+    return os.path.join(places.cache, "mcp")
+
+
+def find(setup: Setup) -> FoundServers:
+    """Every configured server, and what is wrong in the files. A project's are read only where it is trusted."""
+    real = os.path.realpath(setup.workspace)
+    own = [
+        OwnConfigFile(file.path, file.kind, file.text)
+        for file in reversed(setup.loaded.files)
+        if file.state == "read" and "mcp" in file.text
+    ]
+    around = FillFrom(setup.env, lambda: secret_variables(catalog_of(setup)), _read_named)
+    workspaces = list(dict.fromkeys((setup.workspace, real, setup.trust.root or real)))
+    return find_servers(folders_of(setup), own, workspaces, around, _read)
+
+
+def consent_of(setup: Setup) -> Consent:
+    return Consent(consent_file(setup.places), setup.trust.root or os.path.realpath(setup.workspace))
+
+
+def lists_of(setup: Setup) -> KnownLists:
+    return KnownLists(lists_folder(setup.places))
+
+
+def _read(path: str) -> str:
+    try:
+        return read_text(path, MAX_FILE_BYTES)
+    except FileProblem as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def _read_named(path: str) -> str:
+    return _read(os.path.expanduser(path))
+
+
+async def add_servers(agent: Agent, setup: Setup, ask_user: AskUser | None, *, waits: bool) -> list[str]:
+    """Put the tools of servers into the agent's registry. Returns what to tell the user. `waits`: for servers whose tools are not known
+    yet, for a while; otherwise they join at a later prompt."""
+    servers = AgentServers(agent, setup, ask_user)
+    agent.beside["mcp"] = servers
+    servers.add_known()
+    unknown, outdated = servers.to_learn()
+    if unknown and waits:
+        await servers.learn_all(unknown)
+    if later := outdated if waits else [*unknown, *outdated]:
+        servers.learn_later(later)
+    return servers.notices
+
+
+class AgentServers:
+    """The servers of one agent. Belongs to one event loop once a server was started."""
+
+    def __init__(self, agent: Agent, setup: Setup, ask_user: AskUser | None = None) -> None:
+        self.found = find(setup)
+        self.notices = list(self.found.problems)
+        self.on_notice: Callable[[str], None] = self.notices.append
+        """Told what happens later."""
+        self.lists, self.consent = lists_of(setup), consent_of(setup)
+        self._agent = agent
+        self._setup = setup
+        self._ask_user = ask_user
+        self._running: ServersAtWork | None = None
+        self._index: ToolIndex | None = None
+        self._joined: set[str] = set()
+        """Servers whose tools the model has been offered."""
+        self._learning: asyncio.Task[None] | None = None
+        self._waiting: list[ConfiguredServer] = []
+        """Servers whose tools join at the next prompt."""
+        self._usable = [each for each in self.found.servers if self.verdict(each) == "yes" and each.is_enabled and not each.problem]
+        self.notices += self._refusals()
+
+    # --- which may be used
+
+    def verdict(self, server: ConfiguredServer) -> Verdict:
+        return self.consent.verdict(server, self.lists.get(server))
+
+    def _refusals(self) -> Iterator[str]:
+        for server in self.found.servers:
+            verdict = self.verdict(server)
+            if server.is_enabled and verdict not in ("yes", "no"):
+                yield say(f"mcp_servers.not_approved_{verdict}", name=server.name, where=server.origin)
+
+    def allow(self, server: ConfiguredServer) -> None:
+        """The user said yes, in the conversation. Raises OSError."""
+        self.consent.decide(server, yes=True, known=self.lists.get(server))
+        if server not in self._usable:
+            self._usable.append(server)
+            self._waiting.append(server)
+
+    async def join_waiting(self) -> None:
+        """Before a prompt: those that the user said yes to since the last one."""
+        waiting, self._waiting = self._waiting, list[ConfiguredServer]()
+        known = [(server, each) for server in waiting if (each := self.lists.get(server)) is not None]
+        self.join(known)
+        if unknown := [server for server in waiting if server.name not in self._joined]:
+            await self.learn_all(unknown)
+
+    @property
+    def usable(self) -> Sequence[ConfiguredServer]:
+        return tuple(self._usable)
+
+    def running(self, server: ConfiguredServer) -> ServerAtWork:
+        """It is made when it is asked for, and started when it is called."""
+        if self._running is None:
+            from dragoman.extensions.mcp.running import ServersAtWork
+
+            self._running = ServersAtWork(self.lists, self._make_client, self._bind)
+        return self._running.of(server)
+
+    def state(self, server: ConfiguredServer) -> str:
+        if self._running is not None and server in self._usable:
+            return self._running.of(server).state
+        return "configured" if self.lists.get(server) is None else "known"
+
+    async def aclose(self) -> None:
+        if self._learning is not None:
+            self._learning.cancel()
+        if self._running is not None:
+            await self._running.aclose()
+
+    def _bind(self, server: ConfiguredServer, known: KnownList) -> None:
+        """A list that was learnt for the first time is the one the user agreed to."""
+        try:
+            self.consent.bind_tools(server, known)
+        except OSError:
+            return
+
+    def _make_client(self, server: ConfiguredServer, known: KnownList | None, on_change: Callable[[str], None]) -> Any:
+        from dragoman.app.mcp_clients import make_client
+
+        return make_client(self._setup, server, known, on_change, self._ask_user)
+
+    def names_something(self, prompt: str) -> bool:
+        """Whether a prompt may name a resource or a prompt of a server, or servers join before it."""
+        return bool(self._waiting) or "@" in prompt or prompt.startswith("/mcp__")
+
+    # --- their tools
+
+    def add_known(self) -> None:
+        """The tools the record has, as it has them; then those of servers that are new to this conversation."""
+        recorded = [spec for spec in self._agent.history.view.tools if spec.name.startswith("mcp__") or spec.name in (SEARCH, CALL)]
+        if recorded:
+            self._add_recorded(recorded)
+        known = [(server, each) for server in self._usable if server.name not in self._joined and (each := self.lists.get(server))]
+        self.join(known)
+
+    def join(self, known: Sequence[tuple[ConfiguredServer, KnownList]]) -> None:
+        """Offer the tools of these servers from the next prompt on."""
+        tools = [tool for server, each in known for tool in self._tools_of(server, each)]
+        self._joined |= {server.name for server, _ in known}
+        if not tools:
+            return
+        if self._index is None and not self._has_offered and self._is_too_much(tools):
+            counts = {server.name: len(each.tools) for server, each in known}
+            self._search_instead(search_spec(counts), call_spec())
+        for tool in tools:
+            self._offer(tool)
+
+    @property
+    def _has_offered(self) -> bool:
+        return any(name.startswith("mcp__") for name in self._agent.tools.names)
+
+    def _tools_of(self, server: ConfiguredServer, known: KnownList) -> Iterator[Tool]:
+        taken = {*self._agent.tools.names, *(self._index.names if self._index is not None else ())}
+        for tool in known.tools:
+            if server.offers(tool.name):
+                name = tool_name(server.name, tool.name, taken)
+                taken.add(name)
+                yield self._tool(spec_of(name, server, tool), server, tool)
+
+    def _tool(self, spec: ToolSpec, server: ConfiguredServer, tool: McpTool) -> ServerTool:
+        return ServerTool(spec, server, tool, lambda: self.running(server), _report)
+
+    def _offer(self, tool: Tool) -> None:
+        if self._index is not None:
+            self._index.add(tool)
+        elif tool.spec.name not in self._agent.tools:
+            self._agent.tools.register(tool)
+
+    def _is_too_much(self, tools: Sequence[Tool]) -> bool:
+        return (
+            definition_tokens(tool.spec for tool in tools) > WINDOW_SHARE * self._agent.provider.profile(self._agent.model).context_window
+        )
+
+    def _search_instead(self, search: ToolSpec, call: ToolSpec) -> None:
+        self._index = ToolIndex()
+        self._agent.tools.register(SearchTools(search, self._index))
+        self._agent.tools.register(CallTool(call, self._index))
+
+    def _add_recorded(self, recorded: Sequence[ToolSpec]) -> None:
+        """A resumed session is sent the same tools, whatever its servers offer by now."""
+        by_name = {spec.name: spec for spec in recorded}
+        if SEARCH in by_name and CALL in by_name:
+            self._search_instead(by_name.pop(SEARCH), by_name.pop(CALL))
+            return  # what can be found may be what there is now
+        whose = {tool_name(server.name, tool.name): (server, tool) for server in self._usable for tool in self._known_tools(server)}
+        for name, spec in by_name.items():
+            if name in self._agent.tools or not name.startswith("mcp__"):
+                continue
+            server, tool = whose.get(name) or self._guess(name)
+            if server is None or tool is None:
+                self._agent.tools.register(MissingTool(spec, say("mcp_servers.tool_is_gone", name=name)))
+                continue
+            self._joined.add(server.name)
+            self._agent.tools.register(self._tool(spec, server, tool))
+
+    def _known_tools(self, server: ConfiguredServer) -> Sequence[McpTool]:
+        known = self.lists.get(server)
+        return known.tools if known is not None else ()
+
+    def _guess(self, name: str) -> tuple[ConfiguredServer | None, McpTool | None]:
+        """Whose a tool is that no list has any more. The server has the last word on whether it knows it."""
+        for server in self._usable:
+            before = tool_name(server.name, "")
+            if name.startswith(before):
+                return server, McpTool(name.removeprefix(before))
+        return None, None
+
+    # --- those that are not known yet
+
+    def to_learn(self) -> tuple[list[ConfiguredServer], list[ConfiguredServer]]:
+        """Those whose tools are not known, and those whose list does not hold any longer: of these the model has the old one, until the
+        next conversation."""
+        known = {each.name: self.lists.get(each) for each in self._usable}
+        unknown = [each for each in self._usable if known[each.name] is None]
+        return unknown, [each for each in self._usable if (found := known[each.name]) is not None and found.is_outdated]
+
+    async def learn_all(self, servers: Sequence[ConfiguredServer]) -> None:
+        """Start them once, and offer what they have. What takes too long, or fails, is told and left out."""
+        async with asyncio.TaskGroup() as group:
+            for server in servers:
+                group.create_task(self._learn(server))
+
+    async def _learn(self, server: ConfiguredServer) -> None:
+        was_known = server.name in self._joined
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                known = await self.running(server).learn()
+        except TimeoutError:
+            return self.on_notice(
+                say("mcp_servers.not_learnt", name=server.name, reason=say("mcp_servers.too_slow", server=server.name, seconds=PATIENCE_S))
+            )
+        except (DragomanError, OSError) as error:
+            return self.on_notice(say("mcp_servers.not_learnt", name=server.name, reason=error))
+        if not was_known:
+            self.join([(server, known)])
+
+    def learn_later(self, servers: Sequence[ConfiguredServer]) -> None:
+        self._learning = asyncio.ensure_future(self._learn_later(servers))
+
+    async def _learn_later(self, servers: Sequence[ConfiguredServer]) -> None:
+        """In the background; nothing joins while a run is under way."""
+        for server in servers:
+            try:
+                known = await self.running(server).learn()
+            except (DragomanError, OSError) as error:
+                self.on_notice(say("mcp_servers.not_learnt", name=server.name, reason=error))
+                continue
+            while (worker := self._agent.at_work) is not None:
+                await worker.finished()
+            if server.name not in self._joined:
+                self.join([(server, known)])
+                self.on_notice(say("mcp_servers.joined", name=server.name, count=len(known.tools)))
+
+
+def definition_tokens(specs: Any) -> int:
+    """About what the definitions of tools take in a request."""
+    return sum(len(spec.name) + len(spec.description) + len(spec.parameters) for spec in specs) // CHARS_PER_TOKEN
+
+
+def _report(show: Show) -> Progress:
+    context = ToolContext.of(show)
+
+    def tell(done: float, total: float | None, message: str) -> None:
+        context.progress(message, done, total)
+
+    return tell

@@ -1,0 +1,29 @@
+"""Who signs requests to a configured MCP server: tokens of earlier sign-ins, refreshed. In a run nobody is asked for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.app.setup import Setup
+from dragoman.extensions.mcp.configured import ConfiguredServer
+from dragoman.extensions.mcp.contracts import HttpServer
+
+if TYPE_CHECKING:
+    from dragoman.extensions.mcp.oauth import OAuth
+    from dragoman.extensions.mcp.oauth_tokens import TokenStore
+
+
+def store_of(setup: Setup) -> TokenStore:
+    from dragoman.extensions.mcp.oauth_tokens import TokenStore
+
+    return TokenStore(setup.places.mcp_tokens_file)
+
+
+def authorizer_of(setup: Setup, server: ConfiguredServer) -> OAuth | None:
+    """None for a program, and for a server whose entry has a header that signs in already."""
+    spec = server.server
+    if not isinstance(spec, HttpServer) or any(name.lower() == "authorization" for name in spec.headers):
+        return None
+    from dragoman.extensions.mcp.oauth import OAuth
+
+    return OAuth(server.name, spec, store_of(setup))

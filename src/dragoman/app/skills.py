@@ -1,0 +1,142 @@
+"""Skills as the program has them: found in the folders of every program, told to the model, activated by it or by the user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from weakref import ref
+
+from dragoman.app.extensions import folders_of
+from dragoman.app.setup import Setup
+from dragoman.base.beneath import is_inside
+from dragoman.base.words import say
+from dragoman.extensions.files import Unreadable, read_text
+from dragoman.extensions.plugins import FoundPlugins, find_plugins
+from dragoman.extensions.skill_tool import ActivateSkill
+from dragoman.extensions.skills import FoundSkills, Skill, catalogue, find_skills, load_skill
+from dragoman.loop.agent import Agent
+from dragoman.policy.allowed_tools import AllowedTools
+from dragoman.policy.judge import Law
+from dragoman.values.contracts import Intent, run_at_work
+from dragoman.values.errors import InputError
+from dragoman.values.messages import ToolSpec
+from dragoman.values.notes import ACTIVATE_SKILL
+
+MAX_NOTICES = 5
+MAX_MEMORY_BYTES = 100_000
+_GEMINI_NAMES = {"run_shell_command": "run_shell", "replace": "edit", "search_file_content": "grep"}
+"""Tools of gemini-cli that are called otherwise here."""
+
+
+def offer_skills(agent: Agent, setup: Setup) -> list[str]:
+    """Tell the model of the skills there are, and give it the tool. Returns notices about files that could not be read."""
+    found = skills_of(setup)
+    rows = catalogue(found.found)
+    agent.offer_skills(rows)
+    if rows or _were_told(agent):
+        known = {skill.name: skill for skill in found.found}
+        if ACTIVATE_SKILL not in agent.tools:
+            agent.tools.register(ActivateSkill(lambda: known, lambda skill: activate(agent, skill)))
+        _open_again(agent, known)
+    return notices_of(found.problems)
+
+
+def skills_of(setup: Setup) -> FoundSkills:
+    folders = folders_of(setup)
+    plugins = find_plugins(folders)
+    found = find_skills(folders, plugins.found)
+    return FoundSkills(found.found, (*plugins.problems, *found.problems))
+
+
+def plugins_of(setup: Setup) -> FoundPlugins:
+    return find_plugins(folders_of(setup))
+
+
+def memory_of_plugins(setup: Setup) -> list[tuple[str, str]]:
+    """Path and text of the files that extensions have the model told. One that cannot be read is left out."""
+    found: list[tuple[str, str]] = []
+    for plugin in plugins_of(setup).found:
+        for place in plugin.search_folders("memory"):
+            with suppress(Unreadable):
+                found.append((place.path, read_text(place, place.path, MAX_MEMORY_BYTES)))
+    return found
+
+
+def excluded_tools(setup: Setup) -> list[str]:
+    """Our names of the tools that extensions take away. A name with a pattern takes nothing away: rules are for that."""
+    names = [name for plugin in plugins_of(setup).found for name in plugin.excluded_tools]
+    return [_GEMINI_NAMES.get(name, name) for name in names]
+
+
+def notices_of(problems: Any) -> list[str]:
+    """One for each file, and how many more there are."""
+    told = [str(problem) for problem in problems[:MAX_NOTICES]]
+    return [*told, say("skills.more_problems", count=len(problems) - MAX_NOTICES)] if len(problems) > MAX_NOTICES else told
+
+
+def _were_told(agent: Agent) -> bool:
+    """Whether a resumed conversation has the tool: it stays, so that the tools are those that the cached prefix has."""
+    return any(spec.name == ACTIVATE_SKILL for spec in agent.history.view.tools)
+
+
+def _open_again(agent: Agent, known: Mapping[str, Skill]) -> None:
+    """In a resumed conversation the files of skills that were activated can be read again."""
+    for message in agent.history.view.messages:
+        for call in message.calls if message.role == "assistant" else ():
+            skill = known.get(str((call.args or {}).get("name"))) if call.name == ACTIVATE_SKILL else None
+            if skill is not None:
+                _let_read(agent, skill)
+
+
+def activate(agent: Agent, skill: Skill, run: Any = None) -> None:
+    """Its files can be read from now on; what it does not allow does not run any more in this run."""
+    _let_read(agent, skill)
+    if skill.allowed_tools:
+        narrow(agent, AllowedTools(skill.allowed_tools, f"the skill {skill.name}"), run or run_at_work.get()())
+
+
+def _let_read(agent: Agent, skill: Skill) -> None:
+    """Unless its folder is, by a link, one in which everything of the user's lies."""
+    if not is_inside(os.path.realpath(os.path.expanduser("~")), os.path.realpath(skill.folder)):
+        agent.let_read(skill.folder)
+
+
+def skill_prompt(skill: Skill, arguments: str) -> str:
+    """What the model is told when the user activates one. Raises InputError."""
+    try:
+        text = load_skill(skill)
+    except Unreadable as error:
+        raise InputError(say("skills.problem", where=str(skill.origin), reason=str(error))) from error
+    if "$ARGUMENTS" in text:
+        return text.replace("$ARGUMENTS", arguments)
+    return f"{text}\n\n{arguments or f'Do what the skill {skill.name} says.'}"
+
+
+# --- allowed-tools
+
+
+class Narrowing:
+    """What the runs of an agent may not do, each run by itself: a skill or a command holds for the run in which it is used."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[ref[Any], AllowedTools]] = []
+
+    def hold(self, allowed: AllowedTools, run: Any) -> None:
+        self._held = [(held, each) for held, each in self._held if held() is not None]
+        self._held.append((ref(run), allowed))
+
+    def __call__(self, spec: ToolSpec, intent: Intent, law: Law) -> str:
+        run: Any = run_at_work.get()()
+        reasons = (allowed.refusal(spec, intent, law) for held, allowed in self._held if held() is run)
+        return next(filter(None, reasons), "")
+
+
+def narrow(agent: Agent, allowed: AllowedTools, run: Any) -> None:
+    """Refuse what is not allowed, in this run."""
+    if run is None:
+        return
+    if not isinstance(agent.approvals.narrowed, Narrowing):
+        agent.approvals.narrowed = Narrowing()
+    agent.approvals.narrowed.hold(allowed, run)

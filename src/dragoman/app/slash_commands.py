@@ -1,0 +1,231 @@
+"""Commands that lie in files, and skills by name: `/review src` becomes the prompt they stand for.
+
+Commands of the shell in them go the way of the model's: rules, the user, the sandbox. Where one may not run, the prompt says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import NamedTuple
+
+from dragoman.app.connecting import connect_model
+from dragoman.app.extensions import folders_of
+from dragoman.app.setup import Setup, catalog_of
+from dragoman.app.skills import activate, narrow, notices_of, skill_prompt
+from dragoman.base import jsontext
+from dragoman.base.ids import new_session_id
+from dragoman.base.places import shorten_home
+from dragoman.base.words import say
+from dragoman.extensions.commands import FileCommand, find_commands
+from dragoman.extensions.files import SourceProblem
+from dragoman.extensions.plugins import find_plugins
+from dragoman.extensions.skills import Skill, find_skills
+from dragoman.extensions.sources import Origin
+from dragoman.extensions.templates import FilePart, Part, ShellPart, fill_in
+from dragoman.loop.agent import Agent
+from dragoman.loop.run import Run
+from dragoman.policy.allowed_tools import AllowedTools
+from dragoman.tools.workspace import ToolRefusal
+from dragoman.values.contracts import Allow
+from dragoman.values.errors import DragomanError, InputError
+from dragoman.values.messages import Text, ToolCall
+
+MAX_FILE_BYTES = 100_000
+MAX_PROMPT_CHARS = 1_000_000
+MAX_LISTED = 200
+FAMILIES = ("haiku", "opus", "sonnet")
+Say = Callable[[str], None]
+
+
+class CommandRow(NamedTuple):
+    """A command as it is listed."""
+
+    description: str
+    origin: Origin
+    hint: str = ""
+
+
+class FileCommands:
+    """The commands and skills that there are now, by name with its slash."""
+
+    def __init__(self, setup: Setup, built_in: Collection[str] = ()) -> None:
+        """Names that are `built_in` are left to the conversation."""
+        self._setup = setup
+        folders = folders_of(setup)
+        plugins = find_plugins(folders)
+        commands, skills = find_commands(folders, plugins.found), find_skills(folders, plugins.found)
+        self.problems: tuple[SourceProblem, ...] = (*plugins.problems, *commands.problems, *skills.problems)
+        self._found: dict[str, FileCommand | Skill] = {f"/{command.name}": command for command in commands.found}
+        for skill in skills.found:
+            if skill.for_user:
+                self._found.setdefault(f"/{skill.name}", skill)
+        self.hidden = {name: found.origin for name, found in self._found.items() if name in built_in}
+        """Those that a built-in command of the same name stands before."""
+        for name in self.hidden:
+            del self._found[name]
+
+    @property
+    def rows(self) -> Mapping[str, CommandRow]:
+        return {name: CommandRow(found.description, found.origin, found.argument_hint) for name, found in self._found.items()}
+
+    @property
+    def notices(self) -> list[str]:
+        return notices_of(self.problems)
+
+    def notices_about(self, line: str) -> list[str]:
+        """Why a command of this name is not there, if its file cannot be read."""
+        name = line.split(maxsplit=1)[0].rpartition(":")[2].removeprefix("/")
+        stems = (name, os.path.join(name, "SKILL"))
+        return [
+            str(each) for each in self.problems if os.path.splitext(each.origin.path)[0].endswith(tuple(os.sep + stem for stem in stems))
+        ]
+
+    def find(self, line: str) -> Invocation | None:
+        """What a line that begins with a slash invokes; None: no command of that name."""
+        name = line.split(maxsplit=1)[0]
+        found = self._found.get(name)
+        return Invocation(self._setup, found, line.strip()[len(name) :].strip()) if found is not None else None
+
+
+class Invocation:
+    """One use of a command or a skill: `start` begins its run, `finish` follows when that is over."""
+
+    def __init__(self, setup: Setup, found: FileCommand | Skill, arguments: str) -> None:
+        self._setup = setup
+        self._found = found
+        self._arguments = arguments
+        self._before = ""
+        """The model to go back to afterwards."""
+
+    async def start(self, agent: Agent, tell: Say = lambda text: None, prefix: str = "") -> Run:
+        """Make the prompt and begin the run; `prefix` stands before the prompt. Raises InputError."""
+        if isinstance(self._found, Skill):
+            run = agent.run(prefix + skill_prompt(self._found, self._arguments))
+            activate(agent, self._found, run)
+            return run
+        command = self._found
+        allowed = AllowedTools(command.allowed_tools, f"the command /{command.name}") if command.allowed_tools else None
+        parts = fill_in(command.template, command.style, self._arguments, swallows=command.swallows)
+        prompt = await _Prompt(agent, allowed, tell).make(parts)
+        self._use_model(agent, command.model, tell)
+        run = agent.run(prefix + prompt)
+        if allowed is not None:
+            narrow(agent, allowed, run)
+        return run
+
+    def finish(self, agent: Agent) -> None:
+        """Go back to the conversation's model, if the command had one of its own."""
+        if self._before:
+            agent.change_model(connect_model(self._setup, agent.blobs, self._before))
+            self._before = ""
+
+    def _use_model(self, agent: Agent, name: str, tell: Say) -> None:
+        """The model that a command names, for its run. One that is not known or cannot be reached changes nothing, and that is said."""
+        before = f"{agent.provider.name}/{agent.model}"
+        if name in FAMILIES:  # Claude Code's short names: the first of them that the service in use has
+            row = catalog_of(self._setup).deployments.get(agent.provider.name)
+            name = next((f"{row.name}/{each}" for each in row.models if each.startswith(f"claude-{name}")), "") if row is not None else ""
+        if not name or name == "inherit":
+            return
+        try:
+            row, model = catalog_of(self._setup).find(name)
+            if f"{row.name}/{model}" == before:
+                return
+            agent.change_model(connect_model(self._setup, agent.blobs, f"{row.name}/{model}"))
+        except DragomanError as error:
+            tell(say("skills.model_not_used", name=name, now=before, reason=str(error)))
+            return
+        self._before = before
+
+
+class _Prompt:
+    """Puts what commands print and files say into a prompt."""
+
+    def __init__(self, agent: Agent, allowed: AllowedTools | None, tell: Say) -> None:
+        self._agent = agent
+        self._allowed = allowed
+        self._tell = tell
+
+    async def make(self, parts: list[Part]) -> str:
+        texts: list[str] = []
+        for part in parts:
+            if isinstance(part, ShellPart):
+                texts.append(await self._run(part.command))
+            elif isinstance(part, FilePart):
+                texts.append(self._read(part))
+            else:
+                texts.append(part)
+        prompt = "".join(texts).strip()
+        if len(prompt) > MAX_PROMPT_CHARS:
+            raise InputError(say("skills.prompt_too_long", most=f"{MAX_PROMPT_CHARS:,}"))
+        if not prompt:
+            raise InputError(say("skills.empty_command"))
+        return prompt
+
+    async def _run(self, command: str) -> str:
+        """What a command prints. It is judged, and asked about, as if the model had called it."""
+        agent = self._agent
+        tool = agent.tools.get("run_shell")
+        if tool is None or not command.strip():
+            return f"(`{command}` was not run: there is no tool for commands)"
+        call = ToolCall(f"slash-{new_session_id()}", tool.spec.name, jsontext.dumps({"command": command}))
+        before = agent.approvals.narrowed
+        agent.approvals.narrowed = self._allowed.refusal if self._allowed is not None else None
+        try:
+            if (prepare := getattr(tool, "prepare_intent", None)) is not None:
+                await prepare({"command": command})
+            decided = agent.approvals.decide(call)
+            decision = await decided if isinstance(decided, Awaitable) else decided
+        finally:
+            agent.approvals.narrowed = before
+        if not isinstance(decision, Allow):
+            reason = getattr(decision, "reason", "") or "it was not decided"
+            self._tell(say("skills.not_run", command=command, reason=reason))
+            return f"(`{command}` was not run: {reason})"
+        self._tell(say("skills.runs", command=command))
+        output = await tool.run(jsontext.decode_object(decision.arguments or call.arguments) or {}, lambda text: None)
+        return _printed("\n".join(part.text for part in output.content if isinstance(part, Text)))
+
+    def _read(self, part: FilePart) -> str:
+        """What a file says, between lines that name it; the names in a folder. A path that leads nowhere is just text."""
+        workspace = self._agent.workspace
+        try:
+            path = workspace.resolve(part.path)
+            shown = workspace.display_path(path)
+            if not os.path.lexists(path):
+                return part.written
+            if os.path.isdir(path):
+                names = sorted(os.listdir(path))
+                more = f"\n… {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+                return f"\n{shown} holds:\n" + "\n".join(names[:MAX_LISTED]) + more + "\n"
+            with workspace.open_file(path) as (descriptor, _):
+                data = os.read(descriptor, MAX_FILE_BYTES + 1)
+        except (ToolRefusal, OSError) as error:
+            self._tell(say("skills.file_not_read", path=part.path, reason=str(error)))
+            return f"({part.path} was not read: {error})"
+        if b"\0" in data:
+            return f"({shown} is not text)"
+        cut = "\n… (cut: read the rest with read_file)" if len(data) > MAX_FILE_BYTES else ""
+        return f"\n--- {shown} ---\n{data[:MAX_FILE_BYTES].decode('utf-8', 'replace')}{cut}\n--- end of {shown} ---\n"
+
+
+def _printed(text: str) -> str:
+    """What a command printed, of what the tool says of it."""
+    found = jsontext.decode_object(text)
+    if found is None:
+        return text
+    out, err, code = (found.get(name) for name in ("stdout", "stderr", "exitCode"))
+    lines = [str(each).rstrip("\n") for each in (out, err) if each]
+    return "\n".join([*lines, f"(exit code {code})"] if code else lines) or "(it printed nothing)"
+
+
+def origin_words(origin: Origin) -> str:
+    """Where a command comes from, in a few words for a list."""
+    return f"{origin.program} · {shorten_home(origin.path)}"
+
+
+def completions(setup: Setup, built_in: Collection[str]) -> Mapping[str, str]:
+    """Name with its slash → what it does and where it comes from."""
+    rows = FileCommands(setup, built_in).rows
+    return {name: " · ".join(filter(None, (row.hint, row.description, origin_words(row.origin)))) for name, row in rows.items()}

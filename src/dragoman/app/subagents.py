@@ -1,0 +1,64 @@
+"""The subagents of the program: the built-in ones and those that the user and the project define, also for other programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.app.extensions import folders_of
+from dragoman.app.setup import Setup, catalog_of
+from dragoman.base.plugins import is_module_name
+from dragoman.base.words import say
+from dragoman.extensions.agents import AgentDefinition, find_agents
+from dragoman.loop.tasks import TaskAgent
+from dragoman.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.providers.catalog import Catalog
+
+_CALLERS = frozenset({"", "inherit", "default", "auto"})
+"""How files say that it has its caller's model."""
+_FAMILIES = ("opus", "sonnet", "haiku")
+"""How Claude Code names models."""
+
+
+def find_subagents(setup: Setup, service: str) -> tuple[tuple[TaskAgent, ...], tuple[str, ...]]:
+    """Those that are defined, and what the user should be told of the files. `service`: the deployment that the conversation uses."""
+    found = find_agents(folders_of(setup))
+    agents: list[TaskAgent] = []
+    notices = list(found.notices)
+    for each in found.agents:
+        if is_module_name(each.model.partition("/")[0]):
+            notices.append(say("subagents.wrong_file", where=str(each.origin), reason=say("subagents.model_is_code", model=each.model)))
+            continue
+        agents.append(_agent_of(each, _model_of(each, service, catalog_of(setup))))
+    return tuple(agents), tuple(notices)
+
+
+def _agent_of(found: AgentDefinition, model: str) -> TaskAgent:
+    return TaskAgent(
+        found.name,
+        found.description,
+        found.instructions,
+        found.tools,
+        found.without,
+        model=model,
+        may_inherit=found.origin.program != "dragoman",
+        origin=str(found.origin),
+    )
+
+
+def _model_of(found: AgentDefinition, service: str, catalog: Catalog) -> str:
+    """The model as we name it. Names of one family are taken from the service in use, if it has them; else the caller's model does."""
+    name = found.model
+    if name.lower() in _CALLERS:
+        return ""
+    if name.lower() in _FAMILIES and (deployment := catalog.deployments.get(service)) is not None:
+        of_family = [model for model in deployment.models if name.lower() in model]
+        return f"{service}/{max(of_family)}" if of_family else ""
+    if name.lower() in _FAMILIES:
+        return ""
+    try:
+        deployment, model = catalog.find(name)
+    except ConfigError:
+        return name  # told where it is called
+    return f"{deployment.name}/{model}"

@@ -1,0 +1,132 @@
+"""Sessions in a git worktree of their own: made beside the repository, on a branch of its own, so that the main tree is not touched.
+
+git runs here without the repository's hooks and file system monitor: making a worktree runs nothing that a repository brings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+
+import msgspec
+
+from dragoman.base.words import say
+from dragoman.loop.surroundings import repository_root
+from dragoman.policy.sandbox.repositories import main_tree
+from dragoman.values.errors import InputError
+
+GIT_S = 300.0
+"""How long git may take: a large tree is checked out."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}(?<!\.lock)(?<!\.)\Z")
+_SAFE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+
+
+class Worktree(msgspec.Struct, frozen=True):
+    path: str
+    branch: str
+    main: str
+    """The folder of the main tree."""
+    workspace: str
+    """The folder in it that the session works in."""
+    base: str = ""
+    """The commit it was made at; empty: it was there before, and is not removed."""
+    left_behind: int = 0
+    """How many uncommitted changes the tree has that it was made from."""
+
+
+def worktrees_folder(main: str) -> str:
+    """Beside the repository: in it, git would list the worktrees as untracked."""
+    return f"{main}-worktrees"
+
+
+def main_of(root: str) -> str:
+    """The main tree, if a real path is that of a worktree that was made here; else empty."""
+    main = main_tree(root)
+    return main if main and os.path.dirname(root) == worktrees_folder(main) else ""
+
+
+def open_worktree(directory: str, name: str) -> Worktree:
+    """Make a worktree at the last commit, or go into the one of this name that was made before. Raises InputError."""
+    real = os.path.realpath(directory)
+    root = repository_root(real)
+    if not root:
+        raise InputError(say("worktrees.no_repository", path=directory))
+    if not _NAME.match(name) or ".." in name:
+        raise InputError(say("worktrees.bad_name", name=name[:80]))
+    main = main_tree(root) or root
+    path, branch = os.path.join(worktrees_folder(main), name), f"dragoman/{name}"
+    inside = os.path.relpath(real, root)
+    if os.path.lexists(path):
+        if main_of(path) != main:
+            raise InputError(say("worktrees.not_made", path=path, reason=os.strerror(17)))
+        return Worktree(path, _git(path, "rev-parse", "--abbrev-ref", "HEAD"), main, _folder_in(path, inside))
+    return _make(root, Worktree(path, branch, main, ""), inside)
+
+
+def _make(root: str, wanted: Worktree, inside: str) -> Worktree:
+    try:
+        base = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    except InputError:
+        base = ""
+    if not base:
+        raise InputError(say("worktrees.no_commit"))
+    left_behind = len(_git(root, "status", "--porcelain").splitlines())
+    is_new = not _git(root, "branch", "--list", wanted.branch)
+    try:
+        if is_new:
+            _git(root, "worktree", "add", "-b", wanted.branch, wanted.path, base)
+        else:
+            _git(root, "worktree", "add", wanted.path, wanted.branch)
+    except InputError as error:
+        raise InputError(say("worktrees.not_made", path=wanted.path, reason=error)) from error
+    workspace, base = _folder_in(wanted.path, inside), base if is_new else ""
+    return msgspec.structs.replace(wanted, workspace=workspace, base=base, left_behind=left_behind)
+
+
+def leave_worktree(worktree: Worktree) -> str:
+    """Remove it if nothing was done in it. Returns what to tell the user: that, or where it is and what to do with it."""
+    path, branch, quoted = worktree.path, worktree.branch, shlex.quote(worktree.path)
+    try:
+        is_dirty = bool(_git(path, "status", "--porcelain"))
+        if worktree.base and not is_dirty and _is_unchanged(worktree):
+            _git(worktree.main, "worktree", "remove", path)
+            _git(worktree.main, "branch", "-D", branch)
+            _remove_if_empty(os.path.dirname(path))
+            return say("worktrees.removed", path=path, branch=branch)
+    except InputError:
+        is_dirty = True  # whatever is wrong with it, it is not removed
+    commit = say("worktrees.commit_first", quoted=quoted) if is_dirty else ""
+    return say("worktrees.kept", path=path, branch=branch, quoted=quoted, commit=commit, force="--force " if is_dirty else "")
+
+
+def _is_unchanged(worktree: Worktree) -> bool:
+    return _git(worktree.path, "rev-parse", "HEAD", f"refs/heads/{worktree.branch}").split() == [worktree.base, worktree.base]
+
+
+def _remove_if_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # others are in it
+
+
+def _folder_in(path: str, inside: str) -> str:
+    folder = os.path.normpath(os.path.join(path, inside))
+    return folder if os.path.isdir(folder) else path
+
+
+def _git(directory: str, *arguments: str) -> str:
+    """What git says. Raises InputError with its complaint."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    command = ["git", *_SAFE, "-C", directory, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=env, timeout=GIT_S, check=False)
+    except FileNotFoundError as error:
+        raise InputError(say("worktrees.no_git")) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(str(error)) from error
+    if done.returncode:
+        raise InputError(done.stderr.decode("utf-8", "replace").strip() or f"git {arguments[0]}: {done.returncode}")
+    return done.stdout.decode("utf-8", "replace").strip()

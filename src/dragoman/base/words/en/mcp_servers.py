@@ -1,0 +1,97 @@
+"""MCP servers: how they are configured, agreed to and used."""
+
+TEXTS = {
+    # What is wrong in a file that configures servers.
+    "mcp_servers.wrong_file": "{where}: its MCP servers are not used: {reason}",
+    "mcp_servers.wrong_entry": "{where}: the MCP server {name} is not used: {reason}",
+    "mcp_servers.not_a_table": "a table with names is due here",
+    "mcp_servers.wrong_name": "its name is empty or longer than 100 characters",
+    "mcp_servers.wrong_kind": "{key} has to be {kind}",
+    "mcp_servers.kind_text": "a text",
+    "mcp_servers.kind_texts": "a list of texts",
+    "mcp_servers.kind_flag": "true or false",
+    "mcp_servers.kind_table": "a table of names and texts",
+    "mcp_servers.kind_time": "a number above 0",
+    "mcp_servers.wrong_transport": "transport is {name}; it has to be http or sse",
+    "mcp_servers.wrong_url": "url is {url}; it has to begin with http:// or https://",
+    "mcp_servers.no_command": "it has neither a command nor a url",
+    "mcp_servers.not_set": "the variable {name} is not set",
+    "mcp_servers.own_key": "the variable {name} holds a key for a model: a project's file does not get it",
+    "mcp_servers.no_files_for_projects": "a project's file may not have {path} read into it",
+    "mcp_servers.file_unreadable": "{path} cannot be read ({reason})",
+    # Servers of projects need a yes.
+    "mcp_servers.not_approved_unasked": "the MCP server {name} ({where}) is not used: say yes to it with dragoman mcp approve {name}",
+    "mcp_servers.not_approved_changed": "the MCP server {name} ({where}) is not used, because its command, environment or address has "
+    "changed: look at it with dragoman mcp get {name}, and say yes with dragoman mcp approve {name}",
+    "mcp_servers.not_approved_tools_changed": "the MCP server {name} ({where}) is not used, because it describes its tools in another "
+    "way than when you said yes: look at them with dragoman mcp get {name}, and say yes with dragoman mcp approve {name}",
+    "mcp_servers.question_intro": "{where} configures the MCP server {name}: {shown}",
+    "mcp_servers.question_changed": "(You said yes to it before; its command, environment or address has changed since.)",
+    "mcp_servers.question_tools_changed": "(You said yes to it before; it describes its tools in another way since.)",
+    "mcp_servers.question_env": "It is given these variables: {names}",
+    "mcp_servers.question": "Use this server here?  y yes   n no   ? why:",
+    "mcp_servers.question_why": "A server is a program or a service that the model's calls go to. It runs outside the sandbox, with "
+    "your rights, and\n"
+    "what it answers is read by your model. Each call is asked about as before, unless you allow it.\n"
+    "No: it is not started. dragoman mcp approve says yes later.",
+    # At work.
+    "mcp_servers.too_slow": "{server} did not answer within {seconds:g} s",
+    "mcp_servers.not_learnt": "the tools of the MCP server {name} are not known, so the model does not have them: {reason}",
+    "mcp_servers.joined": "the MCP server {name} is there: {count:tool joins|tools join} at the next prompt",
+    "mcp_servers.started_again": "the MCP server {server} had ended, and was started again",
+    "mcp_servers.died_in_call": "the MCP server {server} ended during this call ({reason}). Whether the call took effect is not known; "
+    "the server is started again for the next call",
+    "mcp_servers.died_again": "the MCP server {server} has ended a second time, and is not started again in this conversation",
+    "mcp_servers.tool_is_gone": "{name} cannot be called any more: its MCP server is not configured, or is not agreed to",
+    "mcp_servers.no_such_prompt": "no MCP server has a prompt called {name}",
+    "mcp_servers.prompt_needs": "the prompt {name} needs {missing}: write /{name} with the values in this order, or as name=value",
+    "mcp_servers.resource_failed": "@{name} was left as it is: {reason}",
+    # Questions of servers.
+    "mcp_servers.asks_page": "The MCP server {server} asks you to open a page: {message}\n"
+    "{url}\n"
+    "It was not opened for you: look at the address first.",
+    "mcp_servers.page_opened": "I have done it",
+    "mcp_servers.asks_form": "The MCP server {server} asks you for {count:answer|answers}: {message}",
+    "mcp_servers.accepts": "answer",
+    "mcp_servers.declines": "decline",
+    "mcp_servers.asks_field": "{name}{about}{hint}",
+    "mcp_servers.field_optional": " (may be left empty)",
+    "mcp_servers.field_wrong": "{answer} does not fit {name}, which has to be of the kind {kind}",
+    "mcp_servers.yes": "yes",
+    "mcp_servers.no": "no",
+    # dragoman mcp
+    "mcp_servers.unknown_action": "mcp has no action {name}{hint}; there are: {known}",
+    "mcp_servers.needs_name": "mcp {action} needs the name of a server",
+    "mcp_servers.too_many_words": "mcp {action} takes no more words than these; {word} is too many",
+    "mcp_servers.no_such_server": "no MCP server is called {name}{hint}; dragoman mcp list shows all",
+    "mcp_servers.none": "No MCP servers are configured. dragoman mcp add NAME COMMAND … adds one; docs/mcp.md says which files are read.",
+    "mcp_servers.row_disabled": "switched off",
+    "mcp_servers.row_problem": "cannot be used: {problem}",
+    "mcp_servers.row_no": "you said no (dragoman mcp approve {name})",
+    "mcp_servers.row_unasked": "waits for your yes (dragoman mcp approve {name})",
+    "mcp_servers.row_changed": "changed since your yes (dragoman mcp approve {name})",
+    "mcp_servers.row_tools_changed": "describes other tools than when you said yes (dragoman mcp approve {name})",
+    "mcp_servers.row_known": "{count:tool|tools}, about {tokens:token|tokens}",
+    "mcp_servers.row_unknown": "its tools are not known yet (dragoman mcp test {name})",
+    "mcp_servers.row_started": "started",
+    "mcp_servers.row_newer": "its list has changed: that holds from the next conversation on",
+    "mcp_servers.added": "added {name} to {path}",
+    "mcp_servers.add_usage": "mcp add needs a name and a command or a URL: dragoman mcp add NAME COMMAND ARGUMENT …, or dragoman mcp "
+    "add NAME https://…",
+    "mcp_servers.wrong_variable": "{text} is no NAME=VALUE",
+    "mcp_servers.wrong_header": "{text} is no NAME: VALUE",
+    "mcp_servers.exists": "{path} has a server called {name} already; dragoman mcp remove {name} first",
+    "mcp_servers.bad_name": "{name} is no name for a server: letters, digits, - and _, at most 60 of them",
+    "mcp_servers.removed": "removed {name} from {path}",
+    "mcp_servers.not_ours": "{name} is configured in {where}, which belongs to another program: remove it there, or switch it off with "
+    "[mcp.servers.{name}] and enabled = false in {path}",
+    "mcp_servers.not_removed": "{name} could not be taken out of {path}, whose form is not plain: remove it there by hand",
+    "mcp_servers.file_unwritable": "{path} cannot be changed ({reason})",
+    "mcp_servers.tested": "{name} works: {tools:tool|tools}, {prompts:prompt|prompts}, {resources:resource|resources} ({era}, protocol "
+    "{protocol})",
+    "mcp_servers.added_but": "it does not work yet: {reason}",
+    "mcp_servers.approved": "approved: {name} ({shown})",
+    "mcp_servers.already": "{name} needs no yes: it is configured in your own {where}",
+    "mcp_servers.config_heading": "MCP servers",
+    "mcp_servers.slash_usage": "/mcp, /mcp approve NAME",
+}

@@ -1,0 +1,26 @@
+"""Hooks: the program's sentences, in Chinese."""
+
+TEXTS = {
+    "hooks_unasked": "本项目的 {count} 个钩子在您同意之前不会运行：请先查看 dragoman hooks，再执行 dragoman hooks approve（{files}）",
+    "hooks_changed": "钩子 {command}（{place}）未运行：自您同意之后，它或它运行的文件已改变；请查看 dragoman hooks",
+    "hooks_question_intro": "本项目带有钩子：即在固定时刻于您的机器上运行的命令，不再询问，且在沙箱之外。",
+    "hooks_question": "运行它们吗？y/n（您的回答会被记住，直到其中之一改变）：",
+    "hooks_not_saved": "您对钩子的回答无法保存：{reason}",
+    "hooks_none": "没有钩子。读取位置见 docs/hooks.md。",
+    "hooks_state_runs": "运行",
+    "hooks_state_unasked": "不运行：用 dragoman hooks approve 同意",
+    "hooks_state_refused": "不运行：您已拒绝",
+    "hooks_legend": "项目的钩子只在您同意后运行：dragoman hooks approve。试运行：dragoman hooks test EVENT [TOOL]。",
+    "hooks_approved": "以下钩子从现在起运行，直到它们或其运行的文件改变：",
+    "hooks_nothing_to_approve": "没有需要同意的：本项目的每个钩子都已得到您的同意，或没有钩子。",
+    "hooks_revoked": "以下钩子不再运行：",
+    "hooks_no_such": "没有钩子 {id}；dragoman hooks 会列出全部",
+    "hooks_file_unwritable": "无法写入 {path}：{reason}",
+    "hooks_unknown_action": "没有操作 {name}{hint}；可用的有 list、approve、revoke 和 test",
+    "hooks_test_what": "请指定事件：{events}",
+    "hooks_tested_none": "没有适合 {event} {subject} 的钩子。",
+    "hooks_tested": "{place}  {command}\n  退出码 {code}，{ms} 毫秒",
+    "hooks_tested_not_run": "{place}  {command}\n  未运行",
+    "hooks_slash_usage": "请写 /hooks 或 /hooks approve",
+    "hooks_config_title": "钩子：",
+}

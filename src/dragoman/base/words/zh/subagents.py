@@ -1,0 +1,26 @@
+"""子代理：定义、运行情况。"""
+
+TEXTS = {
+    "subagents.wrong_file": "未使用此子代理：{where}：{reason}",
+    "subagents.wrong_name": "名称只能由字母、数字、'-'、'_' 和 '.' 组成，最多 64 个字符，不能是 {name!r}",
+    "subagents.no_description": "没有说明何时调用它；请在开头的元数据中加一行 'description: …'",
+    "subagents.too_large": "文件超过 {bytes} 字节",
+    "subagents.unknown_tools": "子代理用到了这里没有的工具，已忽略：{names}",
+    "subagents.model_not_used": "子代理 {agent} 要求的模型 {model} 不可用，改用 {used}：{reason}",
+    "subagents.model_is_code": "子代理的模型 {model} 会运行代码：请改在配置中指定",
+    "subagents.builtin": "内置",
+    "subagents.none_here": "此对话中没有工具 'task'，因此没有子代理",
+    "subagents.all_tools": "全部工具",
+    "subagents.no_tools": "没有工具",
+    "subagents.reading_tools": "只读工具",
+    "subagents.asks": "由 {agent} 请求",
+    "subagents.calls": "{count} 次调用",
+    "subagents.tokens": "{count} 个 token",
+    "subagents.waits": "等待模型",
+    "subagents.thinks": "思考中",
+    "subagents.writes": "正在写回答",
+    "subagents.running": "{number}  {title}  {state}",
+    "subagents.stopped": "已停止：{title}",
+    "subagents.session_link": "子代理：会话 {id}  {title}",
+    "subagents.called_by": "由会话 {id} 调用",
+}

@@ -1,0 +1,43 @@
+"""The library: registering, discovering and calling tools. What the model is told is not here."""
+
+TEXTS = {
+    # --- tools of installed packages
+    "tools.not_installed": "无法加载工具 {name}：{reason}",
+    "tools.not_a_tool": "{name} 是 {kind}；工具是函数，或具有 spec、intend 和 run 的对象",
+    # --- what the model may ask the user for
+    "tools.outside_remedy": "请用户允许您也在该目录中工作",
+    # --- registering tools
+    "tools.unknown_builtin": "没有叫 {name!r} 的内置工具；可选 {known}",
+    "tools.wrong_name": "无效的工具名称 {name!r}：请用 1–64 个字母、数字、_ 或 -，以字母或 _ 开头",
+    "tools.name_taken": "已有叫 {name!r} 的工具；请换个名称，或传入 replace=True",
+    "tools.parameters_not_json": "工具 {name!r} 的参数不是 JSON：{reason}",
+    "tools.parameters_not_a_schema": "工具 {name!r} 的参数必须是 JSON Schema 对象",
+    # --- functions as tools
+    "tools.function_without_name": "{function} 没有可作工具名的名称；请传入 name=…",
+    "tools.function_signature": "无法读取 {name} 的签名（{reason}）；请用您自己的函数包装它",
+    "tools.function_variadic": "{name} 接受 *{parameter}，但模型需要知道每个参数的名称；请用您自己的函数包装它",
+    "tools.function_parameters": "无法向模型描述 {name} 的参数：{reason}",
+    "tools.function_annotations": "无法读取 {name} 的注解：{reason}",
+    "tools.function_timeout": "{name} 的 timeout_s 是 {given!r}；请给出大于 0 的秒数",
+    "tools.function_contexts": "{name} 两次接受 ToolContext（{parameters}）；一个就够了",
+    "tools.media_unknown": '从开头看不出这些字节是什么；请给出类型：Media(data, "audio/wav")',
+    "tools.media_outside": "它返回了图片或文件，而在运行之外没有可保存它的会话",
+    # --- tools of another program
+    "tools.discovery_two_commands": "发现工具需要两个命令：一个列出工具，一个调用工具",
+    "tools.discovery_not_run": "无法运行发现工具的命令 {command!r}：{reason}",
+    "tools.discovery_failed": "发现工具的命令 {command!r} 失败：{reason}{detail}",
+    "tools.discovery_exit_code": "它以退出码 {code} 结束",
+    "tools.discovery_too_long": "发现工具的命令 {command!r} 打印了超过 {most:,} 字节",
+    "tools.discovery_not_json": "发现工具的命令 {command!r} 没有打印 JSON（{reason}）；它必须打印声明的列表，其他内容应写到 stderr。"
+    "其输出开头为：{output!r}",
+    "tools.discovery_bad_tool": "发现工具的命令 {command!r} 声明了无法使用的工具：{reason}",
+    "tools.discovery_no_name": "发现工具的命令 {command!r} 声明了没有名称的内容：{declaration}",
+    "tools.discovery_not_a_schema": "发现工具的命令 {command!r} 声明的 {name!r} 的参数不是 JSON Schema 对象",
+    # --- searching the web
+    "tools.search_refused": "服务拒绝回答：{reason}",
+    "tools.searxng_timeout": "{seconds:.0f} 秒内没有应答",
+    "tools.searxng_no_json": "服务器不提供 JSON；请在其设置的 `search.formats` 中加入 `json`",
+    "tools.searxng_failed": "服务器没有进行搜索",
+    "tools.searxng_not_json": "服务器的应答不是 JSON",
+    "tools.searxng_too_long": "应答超过 {most} MB",
+}

@@ -1,0 +1,69 @@
+"""`dragoman agents`, and `/agents` in a conversation: which subagents there are, and where each is defined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dragoman.app.options import Options
+from dragoman.app.setup import set_up
+from dragoman.app.subagents import find_subagents
+from dragoman.base import jsontext
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.loop.tasks import TASK, TaskAgent, TaskTool, all_agents
+from dragoman.values.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.loop.agent import Agent
+
+_DESCRIPTION_CHARS = 200
+
+
+def run_agents(options: Options) -> str:
+    if (action := options.words[0] if options.words else "list") != "list":
+        raise InputError(say("agents_no_such_action", action=one_line(action, 40)))
+    if len(options.words) > 1:
+        raise InputError(say("too_many_words", command="agents list", word=one_line(options.words[1], 60)))
+    setup = set_up(options)
+    found, notices = find_subagents(setup, setup.config.model.partition("/")[0])
+    agents = all_agents(found)
+    if options.output_format == "json":
+        return jsontext.dumps({"agents": [_as_json(agent) for agent in agents], "notices": list(notices)}) + "\n"
+    return "\n".join([*lines_of(agents), *(say("notice", text=notice) for notice in notices)]) + "\n"
+
+
+def for_conversation(agent: Agent) -> list[str]:
+    """Those that the model can call now."""
+    tool = agent.tools.get(TASK)
+    return lines_of(tool.agents.values()) if isinstance(tool, TaskTool) else [say("subagents.none_here")]
+
+
+def lines_of(agents: Iterable[TaskAgent]) -> list[str]:
+    lines: list[str] = []
+    for agent in agents:
+        facts = [_tools_words(agent), agent.model, agent.origin or say("subagents.builtin")]
+        lines.append(f"  {agent.name}  {one_line(agent.description, _DESCRIPTION_CHARS)}")
+        lines.append(f"    {one_line(' · '.join(filter(None, facts)))}")
+    return lines
+
+
+def _tools_words(agent: TaskAgent) -> str:
+    if agent.reads_only:
+        return say("subagents.reading_tools")
+    if agent.tools is None:
+        without = f" − {', '.join(agent.without)}" if agent.without else ""
+        return say("subagents.all_tools") + without
+    return ", ".join(name for name in agent.tools if name not in agent.without) or say("subagents.no_tools")
+
+
+def _as_json(agent: TaskAgent) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "description": agent.description,
+        "tools": None if agent.tools is None else list(agent.tools),
+        "without": list(agent.without),
+        "reads_only": agent.reads_only,
+        "model": agent.model or None,
+        "origin": agent.origin or None,
+    }

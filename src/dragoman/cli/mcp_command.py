@@ -1,0 +1,264 @@
+"""`dragoman mcp`: which MCP servers are configured and what they offer; adding, trying, agreeing to and removing one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from dragoman.app.config import PROJECT_FILE
+from dragoman.app.mcp import consent_of, find, lists_of
+from dragoman.app.mcp_file import NAME, ServerEntry, add_entry, remove_entry
+from dragoman.app.mcp_rows import ServerRow, rows_of
+from dragoman.app.options import Options
+from dragoman.app.setup import Setup, set_up
+from dragoman.base import jsontext
+from dragoman.base.places import shorten_home
+from dragoman.base.text import closest, one_line
+from dragoman.base.words import say
+from dragoman.cli.actions import Action, refuse_options
+from dragoman.extensions.mcp.configured import ConfiguredServer
+from dragoman.extensions.mcp.contracts import HttpServer
+from dragoman.extensions.mcp.known import KnownList
+from dragoman.values.errors import DragomanError, InputError
+
+T = TypeVar("T")
+EXIT_FAILED = 1
+
+
+def run_mcp(options: Options) -> str | tuple[str, int]:
+    name = options.words[0] if options.words else "list"
+    action = ACTIONS.get(name)
+    if action is None:
+        close = closest(name, ACTIONS)
+        hint = say("did_you_mean", name=close[0]) if close else ""
+        raise InputError(say("mcp_servers.unknown_action", name=one_line(name, 40), hint=hint, known=", ".join(ACTIONS)))
+    operands = options.words[1:]
+    if action.operand and not operands:
+        raise InputError(say("mcp_servers.needs_name", action=name))
+    if name != "add" and len(operands) > (1 if action.operand else 0):
+        raise InputError(say("mcp_servers.too_many_words", action=name, word=one_line(operands[-1], 60)))
+    refuse_options(options, action, f"mcp {name}")
+    return action.run(options)
+
+
+def _list(options: Options) -> str:
+    setup = set_up(options)
+    rows, found = rows_of(setup)
+    if options.output_format == "json":
+        return _json({"servers": [row.to_json() for row in rows], "problems": list(found.problems)})
+    lines = [*(row.line for row in rows), *(say("notice", text=problem) for problem in (*found.problems, *setup.notices))]
+    return "\n".join(lines or [say("mcp_servers.none")]) + "\n"
+
+
+def _get(options: Options) -> str:
+    rows, _ = rows_of(set_up(options))
+    row = _row(rows, options.words[1])
+    if options.output_format == "json":
+        return _json(row.to_json() | {"definitions": _definitions(row.known)})
+    server = row.server
+    named = server.server.headers if isinstance(server.server, HttpServer) else server.server.env
+    lines = [row.line]
+    lines += [say("mcp_servers.question_env", names=", ".join(sorted(named)))] if named else []
+    for tool in row.known.tools if row.known is not None else ():
+        is_left_out = "" if server.offers(tool.name) else f" ({say('mcp_servers.row_disabled')})"
+        lines.append(one_line(f"  {tool.name}{is_left_out}  {tool.description}", 200))
+    for prompt in row.known.prompts if row.known is not None else ():
+        lines.append(one_line(f"  /mcp__{server.name}__{prompt.name}  {prompt.description}", 200))
+    for resource in row.known.resources if row.known is not None else ():
+        lines.append(one_line(f"  @{server.name}:{resource.uri}  {resource.description or resource.name}", 200))
+    return "\n".join(lines) + "\n"
+
+
+def _add(options: Options) -> str | tuple[str, int]:
+    setup = set_up(options)
+    if len(options.words) < 3:
+        raise InputError(say("mcp_servers.add_usage"))
+    name, first, *rest = options.words[1:]
+    if not NAME.match(name):
+        raise InputError(say("mcp_servers.bad_name", name=one_line(name, 80)))
+    entry = _entry(options, first, rest)
+    path = _own_file(setup, options.scope)
+    add_entry(path, name, entry)
+    setup = set_up(options)  # with what was written
+    server = _found(setup, name)
+    if server.needs_yes:  # whoever adds a server to a project has said yes to it
+        consent_of(setup).decide(server, yes=True)
+    reason, known = "", None
+    try:
+        known = _asked(setup, server)
+    except (DragomanError, OSError) as error:
+        reason = str(error)
+    if options.output_format == "json":
+        return _json({"added": name, "file": path, "works": not reason, "reason": reason or None, "tools": _names(known)})
+    lines = [say("mcp_servers.added", name=name, path=shorten_home(path))]
+    lines.append(_tested(name, known) if known is not None else say("mcp_servers.added_but", reason=reason))
+    return "\n".join(lines) + "\n"
+
+
+def _entry(options: Options, first: str, rest: list[str]) -> ServerEntry:
+    env = dict(_pair(each, "=", "mcp_servers.wrong_variable") for each in options.env)
+    headers = dict(_pair(each, ":", "mcp_servers.wrong_header") for each in options.header)
+    if first.startswith(("http://", "https://")):
+        return ServerEntry(url=first, transport=options.transport, headers=headers)
+    return ServerEntry(command=first, args=tuple(rest), env=env)
+
+
+def _pair(text: str, sign: str, problem: str) -> tuple[str, str]:
+    name, found, value = text.partition(sign)
+    if not found or not name.strip():
+        raise InputError(say(problem, text=one_line(name, 60)))
+    return name.strip(), value.strip() if sign == ":" else value
+
+
+def _remove(options: Options) -> str:
+    setup = set_up(options)
+    server = _found(setup, options.words[1])
+    if server.origin.program != "dragoman":
+        path = setup.places.config_file
+        raise InputError(say("mcp_servers.not_ours", name=server.name, where=server.origin, path=path))
+    remove_entry(server.origin.path, server.name)
+    lists_of(setup).forget(server)
+    if options.output_format == "json":
+        return _json({"removed": server.name, "file": server.origin.path})
+    return say("mcp_servers.removed", name=server.name, path=shorten_home(server.origin.path)) + "\n"
+
+
+def _test(options: Options) -> str | tuple[str, int]:
+    setup = set_up(options)
+    server = _usable(setup, options.words[1])
+    try:
+        known = _asked(setup, server)
+    except (DragomanError, OSError) as error:
+        if options.output_format == "json":
+            return _json({"name": server.name, "works": False, "reason": str(error)}), EXIT_FAILED
+        return say("failed", message=str(error)) + "\n", EXIT_FAILED
+    if options.output_format == "json":
+        return _json({"name": server.name, "works": True, "era": known.era, "protocol": known.protocol, "tools": _names(known)})
+    return _tested(server.name, known) + "\n"
+
+
+def _approve(options: Options) -> str:
+    setup = set_up(options)
+    server = _found(setup, options.words[1])
+    if not server.needs_yes:
+        raise InputError(say("mcp_servers.already", name=server.name, where=server.origin))
+    try:
+        consent_of(setup).decide(server, yes=True, known=lists_of(setup).get(server))
+    except OSError as error:
+        raise InputError(say("mcp_servers.file_unwritable", path=setup.places.data, reason=error.strerror or error)) from error
+    if options.output_format == "json":
+        return _json({"approved": server.name, "shown": server.shown, "file": str(server.origin)})
+    return say("mcp_servers.approved", name=server.name, shown=one_line(server.shown, 300)) + "\n"
+
+
+def _login(options: Options) -> str:
+    from dragoman.cli.mcp_login import sign_in, signed_in_lines
+
+    setup = set_up(options)
+    server = _usable(setup, options.words[1])
+    signed = _run(sign_in(setup, server))
+    if options.output_format == "json":
+        row = {"name": server.name, "issuer": signed.issuer, "scopes": list(signed.scopes), "stored": signed.stored_in}
+        return _json(row | {"file": setup.places.mcp_tokens_file})
+    return "\n".join(signed_in_lines(setup, server, signed)) + "\n"
+
+
+def _logout(options: Options) -> str:
+    from dragoman.cli.mcp_login import sign_out, signed_out_line
+
+    setup = set_up(options)
+    server = _found(setup, options.words[1])
+    out = _run(sign_out(setup, server))
+    if options.output_format == "json":
+        return _json({"name": server.name, "was_signed_in": out is not None, "revoked": out is not None and out.is_revoked})
+    return signed_out_line(server, out) + "\n"
+
+
+ACTIONS: dict[str, Action[Options]] = {
+    "list": Action(_list, options=("trust",)),
+    "get": Action(_get, "NAME", ("trust",)),
+    "add": Action(_add, "NAME", ("trust", "env", "header", "transport", "scope")),
+    "remove": Action(_remove, "NAME", ("trust",)),
+    "test": Action(_test, "NAME", ("trust",)),
+    "approve": Action(_approve, "NAME", ("trust",)),
+    "login": Action(_login, "NAME", ("trust",)),
+    "logout": Action(_logout, "NAME", ("trust",)),
+}
+
+
+# --- parts
+
+
+def _own_file(setup: Setup, scope: str) -> str:
+    if scope == "project":
+        return os.path.join(setup.workspace, PROJECT_FILE)
+    return setup.loaded.files[0].path
+
+
+def _row(rows: list[ServerRow], name: str) -> ServerRow:
+    found = next((row for row in rows if row.server.name == name), None)
+    if found is None:
+        close = closest(name, [row.server.name for row in rows])
+        raise InputError(
+            say("mcp_servers.no_such_server", name=one_line(name, 60), hint=say("did_you_mean", name=close[0]) if close else "")
+        )
+    return found
+
+
+def _found(setup: Setup, name: str) -> ConfiguredServer:
+    found = find(setup)
+    server = found.get(name)
+    if server is None:
+        close = closest(name, [each.name for each in found.servers])
+        hint = say("did_you_mean", name=close[0]) if close else ""
+        raise InputError(say("mcp_servers.no_such_server", name=one_line(name, 60), hint=hint))
+    return server
+
+
+def _usable(setup: Setup, name: str) -> ConfiguredServer:
+    """A server that may be spoken to. Raises InputError for one that waits for a yes, or cannot be used."""
+    server = _found(setup, name)
+    verdict = consent_of(setup).verdict(server, lists_of(setup).get(server))
+    if verdict not in ("yes", "tools_changed"):
+        raise InputError(say(f"mcp_servers.row_{verdict}", name=server.name))
+    if server.problem:
+        raise InputError(say("mcp_servers.row_problem", problem=server.problem))
+    return server
+
+
+def _asked(setup: Setup, server: ConfiguredServer) -> KnownList:
+    from dragoman.app.mcp_clients import ask_once
+
+    return _run(ask_once(setup, server, lists_of(setup), consent_of(setup)))
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def _tested(name: str, known: KnownList) -> str:
+    return say(
+        "mcp_servers.tested",
+        name=name,
+        tools=len(known.tools),
+        prompts=len(known.prompts),
+        resources=len(known.resources),
+        era=known.era,
+        protocol=known.protocol,
+    )
+
+
+def _names(known: KnownList | None) -> list[str] | None:
+    return None if known is None else [tool.name for tool in known.tools]
+
+
+def _definitions(known: KnownList | None) -> list[dict[str, Any]] | None:
+    if known is None:
+        return None
+    return [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in known.tools]
+
+
+def _json(value: dict[str, Any]) -> str:
+    return jsontext.dumps(value) + "\n"

@@ -1,0 +1,42 @@
+"""`/mcp` in both conversations: the servers and their state, and saying yes to one."""
+
+from __future__ import annotations
+
+from dragoman.app.mcp import AgentServers
+from dragoman.app.mcp_prompts import prompt_names
+from dragoman.app.mcp_rows import rows_of_agent
+from dragoman.app.setup import Setup
+from dragoman.base.text import closest, one_line
+from dragoman.base.words import say
+from dragoman.loop.agent import Agent
+from dragoman.values.errors import InputError
+
+
+def run_slash(setup: Setup, agent: Agent, words: list[str]) -> list[str]:
+    """The lines to show. Raises InputError."""
+    servers: AgentServers | None = agent.beside.get("mcp")
+    if servers is None or not servers.found.servers:
+        return [say("mcp_servers.none"), *(servers.found.problems if servers is not None else ())]
+    match words:
+        case [] | ["list"]:
+            prompts = [one_line(f"  {name}  {about}", 200) for name, about in prompt_names(servers).items()]
+            return [*(row.line for row in rows_of_agent(servers)), *prompts, *servers.found.problems]
+        case ["approve", name]:
+            return [_approve(servers, name)]
+        case _:
+            raise InputError(say("mcp_servers.slash_usage"))
+
+
+def _approve(servers: AgentServers, name: str) -> str:
+    server = servers.found.get(name)
+    if server is None:
+        close = closest(name, [each.name for each in servers.found.servers])
+        hint = say("did_you_mean", name=close[0]) if close else ""
+        raise InputError(say("mcp_servers.no_such_server", name=one_line(name, 60), hint=hint))
+    if not server.needs_yes:
+        raise InputError(say("mcp_servers.already", name=server.name, where=server.origin))
+    try:
+        servers.allow(server)
+    except OSError as error:
+        raise InputError(say("mcp_servers.file_unwritable", path="mcp.jsonl", reason=error.strerror or error)) from error
+    return say("mcp_servers.approved", name=name, shown=one_line(server.shown, 300))

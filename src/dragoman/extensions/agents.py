@@ -1,0 +1,184 @@
+"""Definitions of subagents: Markdown files in the folders `agents`, ours and those of Claude Code, gemini-cli and opencode.
+
+The frontmatter has the name, what it is for, its tools and its model; the text below is what it is told. Other programs' names of tools
+are translated into ours. Nothing here is run, and no definition can stop a start: what is wrong with one is a notice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
+from dragoman.extensions.sources import Origin, ProgramFolder
+
+MAX_FILES = 200
+"""Of one folder."""
+MAX_BYTES = 200_000
+_DEEPEST = 3
+_FOLDERS = {"dragoman": ("agents",), "claude": ("agents",), "gemini": ("agents",), "opencode": ("agents", "agent")}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+_OURS = (
+    *("read_file", "read_many_files", "list_directory", "glob", "grep", "edit", "write_file", "shell_output"),
+    *("todo", "ask_user", "save_memory", "web_fetch", "google_web_search", "task"),
+)
+_TOOLS: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in _OURS},
+    "run_shell": ("run_shell", "shell_output"),
+    # Claude Code and opencode
+    "read": ("read_file", "read_many_files"),
+    "notebookread": ("read_file",),
+    "ls": ("list_directory",),
+    "list": ("list_directory",),
+    "multiedit": ("edit",),
+    "notebookedit": ("edit",),
+    "patch": ("edit",),
+    "write": ("write_file",),
+    "bash": ("run_shell", "shell_output"),
+    "bashoutput": ("shell_output",),
+    "killshell": ("shell_output",),
+    "webfetch": ("web_fetch",),
+    "websearch": ("google_web_search",),
+    "todowrite": ("todo",),
+    "todoread": ("todo",),
+    "agent": ("task",),
+    "askuserquestion": ("ask_user",),
+    "question": ("ask_user",),
+    # gemini-cli
+    "search_file_content": ("grep",),
+    "grep_search": ("grep",),
+    "replace": ("edit",),
+    "run_shell_command": ("run_shell", "shell_output"),
+    "write_todos": ("todo",),
+}
+"""By the name in lower case."""
+
+
+class AgentDefinition(msgspec.Struct, frozen=True):
+    """A subagent as its file has it, with our names of its tools."""
+
+    name: str
+    description: str
+    instructions: str
+    tools: tuple[str, ...] | None
+    """None: its file names none, so it has all."""
+    without: tuple[str, ...]
+    """Those it does not have."""
+    model: str
+    """As the file has it."""
+    origin: Origin
+
+
+class FoundAgents(msgspec.Struct, frozen=True):
+    agents: tuple[AgentDefinition, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What is wrong with definitions, and tools that nothing here is called."""
+
+
+def agent_folders(folders: Iterable[ProgramFolder]) -> list[tuple[ProgramFolder, str]]:
+    """Where definitions are, of the folders that may be read. Only names are looked at: this is asked at every start."""
+    named = [(folder, os.path.join(folder.path, name)) for folder in folders for name in _FOLDERS.get(folder.program, ())]
+    return [(folder, path) for folder, path in named if os.path.isdir(path)]
+
+
+def find_agents(folders: Iterable[ProgramFolder]) -> FoundAgents:
+    """Every subagent that is defined, by name; of several with one name the first, which lies nearest to the workspace."""
+    found: dict[str, AgentDefinition] = {}
+    notices: list[str] = []
+    unknown: dict[str, str] = {}
+    for folder, path in agent_folders(folders):
+        for file in _markdown_files(path):
+            try:
+                agent = _read_agent(folder, file, unknown)
+            except _Wrong as wrong:
+                notices.append(say("subagents.wrong_file", where=str(wrong.origin), reason=wrong.reason))
+                continue
+            if agent is not None:
+                found.setdefault(agent.name, agent)
+    if unknown:
+        notices.append(say("subagents.unknown_tools", names=", ".join(f"{name} ({file})" for name, file in unknown.items())))
+    return FoundAgents(tuple(found[name] for name in sorted(found)), tuple(notices))
+
+
+class _Wrong(Exception):
+    def __init__(self, origin: Origin, reason: str) -> None:
+        self.origin, self.reason = origin, reason
+
+
+def _markdown_files(folder: str) -> Iterator[str]:
+    count = 0
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(folders) if os.path.relpath(at, folder).count(os.sep) < _DEEPEST else []
+        for name in sorted(names):
+            if name.endswith(".md") and name.lower() != "readme.md":
+                count += 1
+                if count > MAX_FILES:
+                    return
+                yield os.path.join(at, name)
+
+
+def _read_agent(folder: ProgramFolder, path: str, unknown: dict[str, str]) -> AgentDefinition | None:
+    """None: it is no subagent but the other program's own mode. Raises _Wrong."""
+    origin = Origin(folder.program, folder.tier, path)
+    read = read_frontmatter(_text_of(path, origin))
+    if read.faults:
+        fault = read.faults[0]
+        raise _Wrong(msgspec.structs.replace(origin, line=fault.line), fault.reason)
+    if folder.program == "opencode" and read.text("mode") == "primary":
+        return None
+    name = read.text("name") or os.path.basename(path).removesuffix(".md")
+    if not _NAME.match(name):
+        raise _Wrong(_at(origin, read, "name"), say("subagents.wrong_name", name=one_line(name, 80)))
+    if not (description := read.text("description")):
+        raise _Wrong(_at(origin, read, "description", 1), say("subagents.no_description"))
+    tools, without = _tools_of(read, path, unknown)
+    return AgentDefinition(name, description, read.body.strip(), tools, without, read.text("model"), _at(origin, read, "name", 1))
+
+
+def _text_of(path: str, origin: Origin) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _Wrong(origin, error.strerror or str(error)) from error
+    if len(data) > MAX_BYTES:
+        raise _Wrong(origin, say("subagents.too_large", bytes=MAX_BYTES))
+    return data.decode("utf-8", "replace")
+
+
+def _at(origin: Origin, read: Frontmatter, key: str, otherwise: int = 0) -> Origin:
+    return msgspec.structs.replace(origin, line=read.lines.get(key, otherwise))
+
+
+def _tools_of(read: Frontmatter, path: str, unknown: dict[str, str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Those it has, None for all, and those it does not have."""
+    value = read.values.get("tools", "")
+    refused = _bare(read.words("disallowedTools"))
+    if isinstance(value, dict):  # opencode: what is not named is allowed
+        refused += [name for name, is_allowed in value.items() if str(is_allowed).lower() == "false"]
+    names = _bare(read.words("tools")) if not isinstance(value, dict) else list[str]()
+    wanted = None if not names or "*" in names else _translated(names, path, unknown)
+    return (() if "*" in refused else wanted), _translated([name for name in refused if name != "*"], path, unknown)
+
+
+def _bare(names: Sequence[str]) -> list[str]:
+    """Without what a program lets it do with the tool: `Bash(git log:*)`. What may run is for the user's own rules to say."""
+    return [name.partition("(")[0].strip() for name in names]
+
+
+def _translated(names: Sequence[str], path: str, unknown: dict[str, str]) -> tuple[str, ...]:
+    """Our names. Those of an MCP server's tools are taken as they are: which there are is not known yet."""
+    ours: list[str] = []
+    for name in names:
+        if known := _TOOLS.get(name.lower()):
+            ours += known
+        elif name.startswith("mcp_"):
+            ours.append(name)
+        else:
+            unknown.setdefault(one_line(name, 60), path)
+    return tuple(dict.fromkeys(ours))

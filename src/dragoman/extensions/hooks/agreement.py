@@ -1,0 +1,118 @@
+"""Which hooks of projects the user has agreed to: each yes holds for what is run, and for the project's own files that it names.
+
+A hook runs outside the sandbox and unasked. So a yes is bound to a hash: of its definition, and of the content of every file of the
+project that its command names. Where one of them changes, by a pull or by the model, it is asked about again.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Collection, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from dragoman.base.atomic import replace_file
+from dragoman.base.beneath import is_inside
+from dragoman.base.clock import now_ms
+from dragoman.base.lock import hold
+from dragoman.base.private import make_directory
+from dragoman.extensions.hooks.definitions import Hook, definition_of
+
+MAX_FILE_BYTES = 4_000_000
+_PLACES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "DRAGOMAN_PROJECT_DIR", "PWD")
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """One line of the file."""
+
+    hash: str
+    project: str
+    command: str
+    """For whoever reads the file."""
+    saved_ms: int = 0
+    is_yes: bool = True
+    """A no is remembered too: it is not asked about again."""
+
+
+def hash_of(hook: Hook) -> str:
+    """Of what is run, as it is now."""
+    made = sha256(definition_of(hook).encode("utf-8", "surrogatepass"))
+    for path in files_of(hook):
+        made.update(b"\0" + os.path.relpath(path, hook.project).encode("utf-8", "surrogateescape") + b"\0" + _content(path))
+    return made.hexdigest()
+
+
+def files_of(hook: Hook) -> list[str]:
+    """The files of the project that its command names."""
+    try:
+        words = [hook.command, *hook.args] if hook.args is not None else shlex.split(hook.command)
+    except ValueError:  # an open quote: the shell says so too
+        words = hook.command.split()
+    real = os.path.realpath(hook.project)
+    found: dict[str, None] = {}
+    for word in words:
+        for piece in (word, *word.replace("=", " ").replace(";", " ").split()):
+            path = os.path.realpath(os.path.join(hook.project, _expanded(piece, hook.project)))
+            if is_inside(path, real) and os.path.isfile(path):
+                found[path] = None
+    return sorted(found)
+
+
+def to_agree(hook: Hook, workspace: str) -> Hook | None:
+    """What has to be agreed to before it runs: a project's hook; and one of the user's own that runs a file of the workspace, which
+    others may have written, and the model may write. None: it runs as it is."""
+    if hook.project:
+        return hook
+    bound = msgspec.structs.replace(hook, project=workspace)
+    return bound if files_of(bound) else None
+
+
+def _expanded(word: str, project: str) -> str:
+    for name in _PLACES:
+        word = word.replace(f"${{{name}}}", project).replace(f"${name}", project)
+    return word.replace("\0", "")
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        return f"unreadable {error.errno}".encode()
+    return sha256(data).digest() + len(data).to_bytes(8, "big")
+
+
+def read_agreed(path: str) -> dict[str, Agreed]:
+    """By hash. Torn or damaged lines agree to nothing, nor does a file that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError:
+        return {}
+    found: dict[str, Agreed] = {}
+    for line in data.splitlines() if len(data) <= MAX_FILE_BYTES else ():
+        try:
+            each = msgspec.json.decode(line, type=Agreed)
+        except msgspec.DecodeError:
+            continue
+        found[each.hash] = each
+    return found
+
+
+def agree(path: str, hooks: Sequence[Hook], *, is_yes: bool = True) -> None:
+    """Remember what the user said about each of these, as they are now. Raises OSError."""
+    _change(path, {made: Agreed(made, hook.project, hook.line, now_ms(), is_yes) for hook in hooks for made in (hash_of(hook),)}, ())
+
+
+def take_back(path: str, hooks: Sequence[Hook]) -> None:
+    """Raises OSError."""
+    _change(path, {}, {hash_of(hook) for hook in hooks})
+
+
+def _change(path: str, added: dict[str, Agreed], removed: Collection[str]) -> None:
+    make_directory(os.path.dirname(path))
+    with hold(path):
+        kept = {key: each for key, each in {**read_agreed(path), **added}.items() if key not in removed}
+        replace_file(path, b"".join(msgspec.json.encode(each) + b"\n" for each in kept.values()))

@@ -1,0 +1,396 @@
+"""MCP servers as files configure them: ours, and those of Claude Code, gemini-cli, Codex and opencode, each with file and line.
+
+A server is a yes or no of the user's by its `hash`: that of what would be started or reached, as it is written, so that another value of
+a variable is not another server, and no secret is in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from hashlib import sha256
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.base.words import say
+from dragoman.extensions.mcp.contracts import HttpServer, OAuthSettings, StdioServer
+from dragoman.extensions.sources import Origin
+
+STARTUP_S = 30.0
+"""How long a server may take until it has said what it offers: some are downloaded first."""
+CALL_S = 600.0
+MAX_NAME_CHARS = 100
+Style = Literal["dollar", "braces", "both", "any_dollar", "none"]
+"""How variables are written: `${X}` and `${X:-default}` (dollar), `{env:X}` (braces), either (both), also `$X` (any_dollar), or not."""
+
+_DOLLAR = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_ANY_DOLLAR = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)")
+_BRACES = re.compile(r"\{(env|file):([^}]+)\}")
+
+
+class ConfiguredServer(msgspec.Struct, frozen=True):
+    name: str
+    origin: Origin
+    server: StdioServer | HttpServer
+    """With its variables filled in."""
+    hash: str
+    is_enabled: bool = True
+    problem: str = ""
+    """Why it cannot be used: a variable that is not set."""
+    startup_timeout_s: float = STARTUP_S
+    call_timeout_s: float = CALL_S
+    include: tuple[str, ...] = ()
+    """The tools that are offered; empty: all."""
+    exclude: tuple[str, ...] = ()
+    shown: str = ""
+    """The command or the URL as it is written."""
+
+    @property
+    def needs_yes(self) -> bool:
+        """Whether the user is asked about it: whoever wrote the project's file may be somebody else."""
+        return self.origin.tier == "project"
+
+    @property
+    def host(self) -> str:
+        """Of an HTTP server: `example.org`, or `example.org:8080`."""
+        if isinstance(self.server, StdioServer):
+            return ""
+        try:
+            parts = urlsplit(self.server.url)
+            port = parts.port
+        except ValueError:
+            return self.server.url
+        usual = {"http": 80, "https": 443}.get(parts.scheme)
+        return (parts.hostname or "") + (f":{port}" if port not in (None, usual) else "")
+
+    def offers(self, tool: str) -> bool:
+        return (not self.include or tool in self.include) and tool not in self.exclude
+
+
+class WrongEntry(ValueError):
+    """What is wrong with an entry, and at which key of it."""
+
+    def __init__(self, problem: str, key: str = "") -> None:
+        super().__init__(problem)
+        self.key = key
+
+
+class FillFrom(msgspec.Struct, frozen=True):
+    """What variables of an entry are filled in from."""
+
+    env: Mapping[str, str]
+    secret: Callable[[], Collection[str]] = frozenset
+    """The names of variables that hold our own keys: a project's file does not get them."""
+    read_file: Callable[[str], str] | None = None
+    """Reads a file that an entry of the user's own names. Raises OSError or ValueError."""
+
+
+class Filling:
+    """Fills in the variables of one entry, and keeps what is wrong with them."""
+
+    def __init__(self, around: FillFrom, style: Style, *, is_project: bool) -> None:
+        self._around = around
+        self._style = style
+        self._is_project = is_project
+        self.problem = ""
+
+    def fill(self, text: str) -> str:
+        if self._style in ("dollar", "both"):
+            text = _DOLLAR.sub(self._variable, text)
+        elif self._style == "any_dollar":
+            text = _ANY_DOLLAR.sub(self._variable, text)
+        if self._style in ("braces", "both"):
+            text = _BRACES.sub(self._named, text)
+        return text
+
+    def value(self, name: str) -> str:
+        """The value of a variable that is named as such."""
+        return self._value(name, None)
+
+    def _variable(self, found: re.Match[str]) -> str:
+        return self._value(found[1] or found[3], found[2])
+
+    def _named(self, found: re.Match[str]) -> str:
+        if found[1] == "env":
+            return self._value(found[2].strip(), None if self._style == "both" else "")
+        read = self._around.read_file
+        if self._is_project or read is None:
+            self._note(say("mcp_servers.no_files_for_projects", path=found[2]))
+            return ""
+        try:
+            return read(found[2].strip()).strip()
+        except (OSError, ValueError) as error:
+            self._note(say("mcp_servers.file_unreadable", path=found[2], reason=error))
+            return ""
+
+    def _value(self, name: str, otherwise: str | None) -> str:
+        if self._is_project and name in self._around.secret():
+            self._note(say("mcp_servers.own_key", name=name))
+            return ""
+        value = self._around.env.get(name) or otherwise
+        if value is None:
+            self._note(say("mcp_servers.not_set", name=name))
+        return value or ""
+
+    def _note(self, problem: str) -> None:
+        self.problem = self.problem or problem
+
+
+class Entry:
+    """One entry of a file, read key by key. Unknown keys are left alone: every program has its own."""
+
+    def __init__(self, values: Any) -> None:
+        if not isinstance(values, dict):
+            raise WrongEntry(say("mcp_servers.not_a_table"))
+        self._values: dict[str, Any] = values
+
+    def has(self, key: str) -> bool:
+        return self._values.get(key) is not None
+
+    def text(self, *keys: str) -> str:
+        return next((self._of(key, str, "text") for key in keys if self.has(key)), "")
+
+    def flag(self, key: str, otherwise: bool) -> bool:
+        return self._of(key, bool, "flag") if self.has(key) else otherwise
+
+    def texts(self, *keys: str) -> tuple[str, ...]:
+        for key in keys:
+            if self.has(key):
+                items = self._of(key, list, "texts")
+                if not all(isinstance(item, str) for item in items):
+                    raise WrongEntry(say("mcp_servers.wrong_kind", key=key, kind=say("mcp_servers.kind_texts")), key)
+                return tuple(items)
+        return ()
+
+    def words(self, *keys: str) -> tuple[str, ...]:
+        """A list of texts, or one text with spaces between them."""
+        for key in keys:
+            if isinstance(self._values.get(key), str):
+                return tuple(self.text(key).split())
+        return self.texts(*keys)
+
+    def number(self, *keys: str) -> int:
+        key = next((key for key in keys if self.has(key)), "")
+        value = self._values.get(key, 0)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise WrongEntry(say("mcp_servers.wrong_kind", key=key, kind=say("mcp_auth.kind_number")), key)
+        return value
+
+    def table(self, *keys: str) -> dict[str, str]:
+        """Names and texts. Numbers and flags are taken as the texts that they are in an environment."""
+        for key in keys:
+            if self.has(key):
+                items = self._of(key, dict, "table")
+                if any(isinstance(value, (dict, list)) for value in items.values()):
+                    raise WrongEntry(say("mcp_servers.wrong_kind", key=key, kind=say("mcp_servers.kind_table")), key)
+                return {str(name): _as_text(value) for name, value in items.items() if value is not None}
+        return {}
+
+    def seconds(self, key: str, per_second: float, otherwise: float) -> float:
+        if not self.has(key):
+            return otherwise
+        value = self._values[key]
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise WrongEntry(say("mcp_servers.wrong_kind", key=key, kind=say("mcp_servers.kind_time")), key)
+        return min(value / per_second, 86_400.0)
+
+    def inner(self, key: str) -> Entry:
+        value = self._values.get(key)
+        return Entry(value if isinstance(value, dict) else {})
+
+    def command(self, *keys: str) -> tuple[str, ...]:
+        """A program, or a list that begins with it."""
+        for key in keys:
+            if isinstance(self._values.get(key), list):
+                return self.texts(key)
+            if self.has(key):
+                return (self.text(key),)
+        return ()
+
+    def _of(self, key: str, kind: type, word: str) -> Any:
+        """`word` names the sentence that says what it has to be."""
+        value = self._values[key]
+        if not isinstance(value, kind):
+            raise WrongEntry(say("mcp_servers.wrong_kind", key=key, kind=say(f"mcp_servers.kind_{word}")), key)
+        return value
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+Draft = tuple[StdioServer | HttpServer, dict[str, Any]]
+"""A server as it is written, and the further fields of ConfiguredServer."""
+
+
+def read_claude(entry: Entry, filling: Filling) -> Draft:
+    kind = entry.text("type", "transport")
+    url = entry.text("url")
+    if url and kind != "stdio":
+        server: StdioServer | HttpServer = HttpServer(url, entry.table("headers"), "sse" if kind == "sse" else "http")
+    else:
+        server = _stdio(entry.command("command"), entry, "env")
+    return server, {
+        "is_enabled": not entry.flag("disabled", False) and entry.flag("enabled", True),
+        "call_timeout_s": entry.seconds("timeout", 1000, CALL_S),
+    }
+
+
+def read_gemini(entry: Entry, filling: Filling) -> Draft:
+    url, http = entry.text("url"), entry.text("httpUrl")
+    if http or url:
+        is_http = bool(http) or entry.text("type") in ("http", "streamable-http")
+        server: StdioServer | HttpServer = HttpServer(http or url, entry.table("headers"), "http" if is_http else "sse")
+    else:
+        server = _stdio(entry.command("command"), entry, "env")
+    return server, {
+        "call_timeout_s": entry.seconds("timeout", 1000, CALL_S),
+        "include": tuple(name.partition("(")[0] for name in entry.texts("includeTools")),
+        "exclude": tuple(name.partition("(")[0] for name in entry.texts("excludeTools")),
+    }
+
+
+def read_codex(entry: Entry, filling: Filling) -> Draft:
+    if url := entry.text("url"):
+        headers = entry.table("http_headers")
+        headers |= {name: filling.value(variable) for name, variable in entry.table("env_http_headers").items()}
+        if variable := entry.text("bearer_token_env_var"):
+            headers["Authorization"] = f"Bearer {filling.value(variable)}"
+        server: StdioServer | HttpServer = HttpServer(url, headers)
+    else:
+        server = _stdio(entry.command("command"), entry, "env")
+        passed = {name: filling.value(name) for name in entry.texts("env_vars")}
+        server = msgspec.structs.replace(server, env={**passed, **server.env})
+    startup_s = entry.seconds("startup_timeout_ms", 1000, entry.seconds("startup_timeout_sec", 1, STARTUP_S))
+    return server, {
+        "is_enabled": entry.flag("enabled", True),
+        "startup_timeout_s": startup_s,
+        "call_timeout_s": entry.seconds("tool_timeout_sec", 1, CALL_S),
+        "include": entry.texts("enabled_tools"),
+        "exclude": entry.texts("disabled_tools"),
+    }
+
+
+def read_opencode(entry: Entry, filling: Filling) -> Draft:
+    if entry.text("type") == "remote" or (entry.has("url") and not entry.has("command")):
+        server: StdioServer | HttpServer = HttpServer(entry.text("url"), entry.table("headers"))
+    else:
+        server = _stdio(entry.command("command"), entry, "environment")
+    times = entry.inner("timeout") if entry.has("timeout") and not _is_number(entry, "timeout") else None
+    return server, {
+        "is_enabled": entry.flag("enabled", True) and not entry.flag("disabled", False),
+        "startup_timeout_s": times.seconds("startup", 1000, STARTUP_S) if times else entry.seconds("timeout", 1000, STARTUP_S),
+        "call_timeout_s": times.seconds("request", 1000, CALL_S) if times else CALL_S,
+    }
+
+
+def read_own(entry: Entry, filling: Filling) -> Draft:
+    if url := entry.text("url"):
+        kind = entry.text("transport") or "http"
+        if kind not in ("http", "sse"):
+            raise WrongEntry(say("mcp_servers.wrong_transport", name=kind), "transport")
+        server: StdioServer | HttpServer = HttpServer(url, entry.table("headers"), kind)
+    else:
+        server = _stdio(entry.command("command"), entry, "env")
+        passed = {name: filling.value(name) for name in entry.texts("pass_env")}
+        server = msgspec.structs.replace(server, env={**passed, **server.env})
+    return server, {
+        "is_enabled": entry.flag("enabled", True),
+        "startup_timeout_s": entry.seconds("startup_timeout_s", 1, STARTUP_S),
+        "call_timeout_s": entry.seconds("timeout_s", 1, CALL_S),
+        "include": entry.texts("tools"),
+        "exclude": entry.texts("exclude_tools"),
+    }
+
+
+Reader = Callable[[Entry, Filling], Draft]
+STYLES: dict[Reader, Style] = {
+    read_claude: "dollar",
+    read_gemini: "any_dollar",
+    read_codex: "none",
+    read_opencode: "braces",
+    read_own: "both",
+}
+
+
+def read_entry(name: str, values: Any, origin: Origin, read: Reader, around: FillFrom) -> ConfiguredServer:
+    """One server. Raises WrongEntry."""
+    if not name.strip() or len(name) > MAX_NAME_CHARS:
+        raise WrongEntry(say("mcp_servers.wrong_name"))
+    filling = Filling(around, STYLES[read], is_project=origin.tier == "project")
+    written, fields = read(Entry(values), filling)
+    _check(written)
+    if isinstance(written, HttpServer):
+        written = msgspec.structs.replace(written, oauth=_oauth(Entry(values)))
+    return ConfiguredServer(
+        name,
+        origin,
+        _filled(written, filling),
+        hash_of(_unfilled(written, values)),
+        problem=filling.problem,
+        shown=written.url if isinstance(written, HttpServer) else " ".join((written.command, *written.args)),
+        **fields,
+    )
+
+
+def hash_of(value: object) -> str:
+    return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:32]
+
+
+def _unfilled(written: StdioServer | HttpServer, values: Any) -> object:
+    """What the hash is of. Variables that a key names (`env_vars`, `pass_env`) are in it by their names, not their values."""
+    if isinstance(written, StdioServer):
+        named = [*values.get("env_vars", ()), *values.get("pass_env", ())]
+        env = {name: value for name, value in written.env.items() if name not in named}
+        return ["stdio", written.command, written.args, env, written.cwd, named]
+    named = [values.get("env_http_headers"), values.get("bearer_token_env_var")]
+    signing_in = [values["oauth"]] if values.get("oauth") else []
+    return ["http", written.url, values.get("headers") or values.get("http_headers"), written.transport, named, *signing_in]
+
+
+def _oauth(entry: Entry) -> OAuthSettings | None:
+    """What is set by hand about signing in: in our words, and in those of the other programs."""
+    if not entry.has("oauth"):
+        return None
+    given = entry.inner("oauth")
+    port = given.number("callback_port", "callbackPort")
+    grant = given.text("grant") or "authorization_code"
+    if grant not in ("authorization_code", "client_credentials"):
+        raise WrongEntry(say("mcp_servers.wrong_kind", key="oauth.grant", kind=say("mcp_auth.kind_grant")), "oauth")
+    return OAuthSettings(
+        client_id=given.text("client_id", "clientId"),
+        client_secret=given.text("client_secret", "clientSecret"),
+        issuer=given.text("issuer"),
+        grant=grant,
+        private_key_pem=given.text("private_key"),
+        signing_algorithm=given.text("signing_algorithm") or "ES256",
+        scopes=given.words("scopes", "scope"),
+        client_metadata_url=given.text("client_metadata_url"),
+        redirect_uri=given.text("redirect_uri", "redirectUri") or (f"http://localhost:{port}/callback" if port else ""),
+    )
+
+
+def _stdio(command: tuple[str, ...], entry: Entry, env_key: str) -> StdioServer:
+    if not command or not command[0].strip():
+        raise WrongEntry(say("mcp_servers.no_command"))
+    return StdioServer(command[0], (*command[1:], *entry.texts("args")), entry.table(env_key), entry.text("cwd"))
+
+
+def _check(server: StdioServer | HttpServer) -> None:
+    if isinstance(server, HttpServer) and not server.url.startswith(("http://", "https://", "${", "$", "{")):
+        raise WrongEntry(say("mcp_servers.wrong_url", url=server.url[:100]), "url")
+
+
+def _filled(server: StdioServer | HttpServer, filling: Filling) -> StdioServer | HttpServer:
+    fill = filling.fill
+    if isinstance(server, HttpServer):
+        headers = {name: fill(value) for name, value in server.headers.items()}
+        return HttpServer(fill(server.url), headers, server.transport, server.oauth and server.oauth.filled(fill))
+    env = {name: fill(value) for name, value in server.env.items()}
+    return StdioServer(fill(server.command), tuple(map(fill, server.args)), env, fill(server.cwd))
+
+
+def _is_number(entry: Entry, key: str) -> bool:
+    return isinstance(entry._values.get(key), int | float)

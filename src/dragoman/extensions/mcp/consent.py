@@ -1,0 +1,95 @@
+"""Which servers of projects the user has said yes to. A yes is about one project, one name, and a hash of what would be started or
+reached; when the server later describes its tools in another way, it is asked for again."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import msgspec
+
+from dragoman.base.clock import now_ms
+from dragoman.base.lock import hold
+from dragoman.base.private import make_directory, write_whole
+from dragoman.extensions.mcp.configured import ConfiguredServer
+from dragoman.extensions.mcp.known import KnownList
+
+MAX_FILE_BYTES = 16_000_000
+Verdict = Literal["yes", "no", "unasked", "changed", "tools_changed"]
+"""changed: the yes was to another command, environment or address. tools_changed: to other tools."""
+
+
+class ServerDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the file. The last one about a server holds."""
+
+    project: str
+    name: str
+    hash: str
+    yes: bool
+    tools: str = ""
+    """The hash of the tools as they were; empty: they were not known yet."""
+    saved_ms: int = 0
+
+
+class Consent:
+    """`project` is the folder that was trusted."""
+
+    def __init__(self, file: str, project: str) -> None:
+        self._file = file
+        self._project = project
+        self._read: dict[str, ServerDecision] | None = None
+
+    def verdict(self, server: ConfiguredServer, known: KnownList | None) -> Verdict:
+        if not server.needs_yes:
+            return "yes"
+        decision = self._decisions.get(server.name)
+        if decision is None:
+            return "unasked"
+        if decision.hash != server.hash:
+            return "changed"
+        if decision.yes and decision.tools and known is not None and known.tools_hash != decision.tools:
+            return "tools_changed"
+        return "yes" if decision.yes else "no"
+
+    def decide(self, server: ConfiguredServer, *, yes: bool, known: KnownList | None = None) -> None:
+        """Raises OSError."""
+        tools = known.tools_hash if known is not None else ""
+        decision = ServerDecision(self._project, server.name, server.hash, yes, tools, now_ms())
+        make_directory(os.path.dirname(self._file))
+        with hold(self._file):
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+            descriptor = os.open(self._file, flags, 0o600)
+            try:
+                write_whole(descriptor, b"\n" + msgspec.json.encode(decision) + b"\n")  # a leading newline: it never joins a torn line
+            finally:
+                os.close(descriptor)
+        self._decisions[server.name] = decision
+
+    def bind_tools(self, server: ConfiguredServer, known: KnownList) -> None:
+        """The tools of a server that was agreed to before they were known are those that were agreed to."""
+        decision = self._decisions.get(server.name)
+        if server.needs_yes and decision is not None and decision.yes and not decision.tools and decision.hash == server.hash:
+            self.decide(server, yes=True, known=known)
+
+    @property
+    def _decisions(self) -> dict[str, ServerDecision]:
+        if self._read is None:
+            self._read = _read(self._file, self._project)
+        return self._read
+
+
+def _read(file: str, project: str) -> dict[str, ServerDecision]:
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(MAX_FILE_BYTES + 1)
+    except OSError:
+        return {}
+    found: dict[str, ServerDecision] = {}
+    for line in data.splitlines() if len(data) <= MAX_FILE_BYTES else ():
+        try:
+            decision = msgspec.json.decode(line, type=ServerDecision)
+        except msgspec.DecodeError:
+            continue
+        if decision.project == project:
+            found[decision.name] = decision
+    return found

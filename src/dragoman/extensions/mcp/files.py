@@ -1,0 +1,252 @@
+"""Which files configure MCP servers, and what they say. The first that has a name wins: ours, then what lies nearer.
+
+A wrong file or entry is named with its line, and the rest holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.base.words import say
+from dragoman.extensions import located_json
+from dragoman.extensions.mcp.configured import (
+    ConfiguredServer,
+    FillFrom,
+    Reader,
+    WrongEntry,
+    read_claude,
+    read_codex,
+    read_entry,
+    read_gemini,
+    read_opencode,
+    read_own,
+)
+from dragoman.extensions.sources import Origin, ProgramFolder, Tier
+
+ReadText = Callable[[str], str]
+"""The text of a file. Raises OSError or ValueError with why it cannot be read."""
+Path = tuple[str, ...]
+
+
+class OwnConfigFile(msgspec.Struct, frozen=True):
+    """A configuration file of ours that was read already."""
+
+    path: str
+    tier: Tier
+    text: str
+
+
+class FoundServers(msgspec.Struct, frozen=True):
+    servers: tuple[ConfiguredServer, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def get(self, name: str) -> ConfiguredServer | None:
+        return next((each for each in self.servers if each.name == name), None)
+
+
+def candidates(folder: ProgramFolder) -> tuple[str, ...]:
+    """The files in which a program keeps its servers. They need not exist."""
+    join, path, project = os.path.join, folder.path, folder.project
+    match folder.program:
+        case "claude" if project:
+            return (join(project, ".mcp.json"),)
+        case "claude":
+            # With CLAUDE_CONFIG_DIR it lies in that folder, without beside ~/.claude.
+            is_usual = os.path.basename(path) == ".claude"
+            return (join(os.path.dirname(path) if is_usual else path, ".claude.json"),)
+        case "codex":
+            return (join(path, "config.toml"),)
+        case "gemini":
+            return (join(path, "settings.json"),)
+        case "opencode":
+            names = ("opencode.jsonc", "opencode.json")
+            return (*(join(project, name) for name in names if project), *(join(path, name) for name in names))
+        case _:
+            return ()
+
+
+def find_servers(
+    folders: Sequence[ProgramFolder], own: Sequence[OwnConfigFile], workspaces: Sequence[str], around: FillFrom, read_text: ReadText
+) -> FoundServers:
+    """Every server that the files configure. `workspaces`: the folder that is worked in and its repository, by which ~/.claude.json names
+    the servers of a project that are the user's own."""
+    finding = _Finding(around, read_text, workspaces)
+    for file in own:
+        finding.add_own(file)
+    users = [folder for folder in folders if folder.program == "claude" and folder.tier == "user"]
+    for folder in users:
+        finding.add_users_for_project(folder)
+    for folder in folders:
+        finding.add_folder(folder)
+    servers = (each if each.name not in finding.switched_off else _off(each) for each in finding.servers.values())
+    return FoundServers(tuple(servers), tuple(finding.problems))
+
+
+def _off(server: ConfiguredServer) -> ConfiguredServer:
+    return msgspec.structs.replace(server, is_enabled=False)
+
+
+class _Finding:
+    def __init__(self, around: FillFrom, read_text: ReadText, workspaces: Sequence[str]) -> None:
+        self.servers: dict[str, ConfiguredServer] = {}
+        self.problems: list[str] = []
+        self.switched_off: set[str] = set()
+        """Names that another file switches off."""
+        self._around = around
+        self._read_text = read_text
+        self._workspaces = workspaces
+        self._decoded: dict[str, tuple[str, dict[str, Any]] | None] = {}
+
+    def add_own(self, file: OwnConfigFile) -> None:
+        import tomllib
+
+        values = tomllib.loads(file.text)  # it was read before, and is right
+        self._add(values, ("mcp", "servers"), read_own, Origin("dragoman", file.tier, file.path), _toml_lines(file.text))
+
+    def add_users_for_project(self, folder: ProgramFolder) -> None:
+        for path in candidates(folder):
+            decoded = self._json(path)
+            projects = decoded[1].get("projects") if decoded else None
+            if decoded is None or not isinstance(projects, dict):
+                continue
+            for workspace in self._workspaces:
+                entry = projects.get(workspace)
+                if isinstance(entry, dict):
+                    place = ("projects", workspace, "mcpServers")
+                    self._add(decoded[1], place, read_claude, Origin("claude", "user", path), _json_lines(decoded[0]))
+                    for key in ("disabledMcpServers", "disabledMcpjsonServers"):
+                        self.switched_off |= set(_names(entry.get(key)))
+
+    def add_folder(self, folder: ProgramFolder) -> None:
+        for path in candidates(folder):
+            origin = Origin(folder.program, folder.tier, path)
+            if folder.program == "codex":
+                self._add_codex(path, origin)
+            elif decoded := self._json(path):
+                text, values = decoded
+                for place, read in _places(folder.program, values):
+                    self._add(values, place, read, origin, _json_lines(text))
+                if folder.program == "gemini":
+                    self._switch_off_gemini(values)
+
+    def _add_codex(self, path: str, origin: Origin) -> None:
+        text = self._text(path)
+        if text is None or "mcp_servers" not in text:
+            return
+        import tomllib
+
+        try:
+            values = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            return self.problems.append(say("mcp_servers.wrong_file", where=path, reason=error))
+        self._add(values, ("mcp_servers",), read_codex, origin, _toml_lines(text))
+
+    def _switch_off_gemini(self, values: dict[str, Any]) -> None:
+        table = values.get("mcp")
+        if not isinstance(table, dict):
+            return
+        self.switched_off |= set(_names(table.get("excluded")))
+        if allowed := _names(table.get("allowed")):
+            self.switched_off |= {name for name, each in self.servers.items() if each.origin.program == "gemini" and name not in allowed}
+
+    def _add(
+        self, values: dict[str, Any], place: Path, read: Reader, origin: Origin, lines: Callable[[Sequence[Path]], dict[Path, int]]
+    ) -> None:
+        table: Any = values
+        for key in place:
+            table = table.get(key) if isinstance(table, dict) else None
+        if table is None or table == {}:
+            return
+        if not isinstance(table, dict):
+            line = lines([place]).get(place, 0)
+            where = msgspec.structs.replace(origin, line=line)
+            return self.problems.append(say("mcp_servers.wrong_file", where=where, reason=say("mcp_servers.not_a_table")))
+        at = lines([(*place, name) for name in table])
+        for name, entry in table.items():
+            self._add_entry(name, entry, read, msgspec.structs.replace(origin, line=at.get((*place, name), 0)), (*place, name), lines)
+
+    def _add_entry(
+        self, name: str, entry: Any, read: Reader, origin: Origin, path: Path, lines: Callable[[Sequence[Path]], dict[Path, int]]
+    ) -> None:
+        if name in self.servers:
+            return
+        if read is read_opencode and isinstance(entry, dict) and set(entry) <= {"enabled", "disabled"}:
+            return  # it only switches a server of somewhere else on or off
+        if read is read_own and isinstance(entry, dict) and set(entry) == {"enabled"}:
+            if entry["enabled"] is False:
+                self.switched_off.add(name)
+            return
+        try:
+            server = read_entry(name, entry, origin, read, self._around)
+        except WrongEntry as error:
+            exact = (*path, error.key)
+            where = msgspec.structs.replace(origin, line=lines([exact]).get(exact, origin.line) if error.key else origin.line)
+            self.problems.append(say("mcp_servers.wrong_entry", where=where, name=name[:100], reason=error))
+            return
+        if server.problem and server.is_enabled:
+            self.problems.append(say("mcp_servers.wrong_entry", where=origin, name=name, reason=server.problem))
+        self.servers[name] = server
+
+    def _json(self, path: str) -> tuple[str, dict[str, Any]] | None:
+        """The text and the object of a file; None where there is none that could name servers, or it cannot be read."""
+        if path in self._decoded:
+            return self._decoded[path]
+        self._decoded[path] = found = self._decode(path)
+        return found
+
+    def _decode(self, path: str) -> tuple[str, dict[str, Any]] | None:
+        text = self._text(path)
+        if text is None or '"mcp' not in text.lower():
+            return None
+        try:
+            values = located_json.decode(text)
+        except located_json.WrongJson as error:
+            self.problems.append(say("mcp_servers.wrong_file", where=f"{path}:{error.line}", reason=error))
+            return None
+        if not isinstance(values, dict):
+            self.problems.append(say("mcp_servers.wrong_file", where=path, reason=say("mcp_servers.not_a_table")))
+            return None
+        return text, values
+
+    def _text(self, path: str) -> str | None:
+        if not os.path.lexists(path):
+            return None
+        try:
+            return self._read_text(path)
+        except (OSError, ValueError) as error:
+            self.problems.append(say("mcp_servers.wrong_file", where=path, reason=error))
+            return None
+
+
+def _places(program: str, values: dict[str, Any]) -> Iterator[tuple[Path, Reader]]:
+    if program == "claude":
+        yield ("mcpServers",), read_claude
+    elif program == "gemini":
+        yield ("mcpServers",), read_gemini
+    elif program == "opencode":
+        table = values.get("mcp")
+        servers = table.get("servers") if isinstance(table, dict) else None
+        # Version 2 keeps them one table deeper. A server could be called so, but it would have a type or a command.
+        is_deeper = isinstance(servers, dict) and not {"type", "command", "url", "enabled"} & set(servers)
+        yield ("mcp", "servers") if is_deeper else ("mcp",), read_opencode
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _json_lines(text: str) -> Callable[[Sequence[Path]], dict[Path, int]]:
+    return lambda paths: located_json.lines_of(text, paths)
+
+
+def _toml_lines(text: str) -> Callable[[Sequence[Path]], dict[Path, int]]:
+    def lines(paths: Sequence[Path]) -> dict[Path, int]:
+        from dragoman.base.toml_lines import line_of
+
+        return {path: line for path in paths if (line := line_of(text, path))}
+
+    return lines

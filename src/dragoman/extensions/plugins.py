@@ -1,0 +1,267 @@
+"""Plugins: folders that bring skills, commands, MCP servers, hooks and subagents together.
+
+Agent Plugins 1.0 (`plugin.json`, `skills/`, `mcp.json`), those of Claude Code (`.claude-plugin/plugin.json`; its list of what is installed
+is read) and extensions of gemini-cli (`gemini-extension.json`). Only what is installed is found; nothing is run here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.base import jsontext
+from dragoman.base.words import say
+from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, read_text
+from dragoman.extensions.sources import Origin, ProgramFolder
+
+MAX_MANIFEST_BYTES = 1_000_000
+MAX_PLUGINS = 200
+Format = Literal["agent-plugins", "claude", "gemini"]
+Kind = Literal["skills", "commands", "agents", "hooks", "mcp", "memory"]
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """One plugin, and where in it what lies."""
+
+    name: str
+    path: str
+    """Its folder: what `${CLAUDE_PLUGIN_ROOT}`, `${PLUGIN_ROOT}` and `${extensionPath}` stand for."""
+    origin: Origin
+    """Its manifest."""
+    format: Format
+    version: str = ""
+    description: str = ""
+    skills: tuple[str, ...] = ()
+    """Folders, each with folders of skills. This and the next ones exist."""
+    commands: tuple[str, ...] = ()
+    """Folders, or single files."""
+    agents: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    """JSON files whose key `hooks` has them; the manifest itself, if they stand in it."""
+    mcp: tuple[str, ...] = ()
+    """JSON files whose key `mcpServers` has them, or that are nothing but such a table; the manifest itself, if they stand in it."""
+    memory: tuple[str, ...] = ()
+    """Files that the model is told."""
+    excluded_tools: tuple[str, ...] = ()
+
+    def search_folders(self, kind: Kind) -> tuple[SearchFolder, ...]:
+        return tuple(SearchFolder(self.origin.program, self.origin.tier, path, self.path, self.name) for path in getattr(self, kind))
+
+
+class FoundPlugins(msgspec.Struct, frozen=True):
+    found: tuple[Plugin, ...] = ()
+    problems: tuple[SourceProblem, ...] = ()
+
+
+def find_plugins(folders: Sequence[ProgramFolder]) -> FoundPlugins:
+    """What is installed in these folders. Of several with one name the first counts."""
+    plugins: dict[str, Plugin] = {}
+    problems: list[SourceProblem] = []
+    places = dict.fromkeys(place for folder in folders for place in _plugin_folders(folder, folders, problems))
+    for place in list(places)[:MAX_PLUGINS]:
+        plugin = _read_plugin(place, problems)
+        if plugin is not None:
+            plugins.setdefault(plugin.name, plugin)
+    if len(places) > MAX_PLUGINS:
+        beyond = list(places)[MAX_PLUGINS]
+        problems.append(SourceProblem(beyond.origin(beyond.path), say("skills.too_many_plugins", most=MAX_PLUGINS)))
+    return FoundPlugins(tuple(plugins.values()), tuple(problems))
+
+
+# --- where they are
+
+
+def _plugin_folders(folder: ProgramFolder, folders: Sequence[ProgramFolder], problems: list[SourceProblem]) -> Iterator[SearchFolder]:
+    if folder.program == "gemini":
+        yield from _below(folder, "extensions", _disabled_extensions(folder))
+        return
+    if folder.program == "claude" and folder.tier == "user":
+        yield from _installed_by_claude(folder, folders, problems)
+    if folder.program in ("agents", "dragoman"):
+        yield from _below(folder, "plugins")
+
+
+def _below(folder: ProgramFolder, name: str, without: frozenset[str] = frozenset()) -> Iterator[SearchFolder]:
+    """The folders that lie in one, if they have a manifest."""
+    path = os.path.join(folder.path, name)
+    try:
+        names = sorted(os.listdir(path))[: 10 * MAX_PLUGINS]
+    except OSError:
+        return
+    for each in names:
+        inside = os.path.join(path, each)
+        if each not in without and _manifest_of(inside):
+            yield SearchFolder(folder.program, folder.tier, inside, folder.project)
+
+
+def _installed_by_claude(folder: ProgramFolder, folders: Sequence[ProgramFolder], problems: list[SourceProblem]) -> Iterator[SearchFolder]:
+    """As Claude Code's own list has it: for the user, or for one of the projects we are in."""
+    listed = _read_json(folder, os.path.join(folder.path, "plugins", "installed_plugins.json"), problems).get("plugins")
+    if not isinstance(listed, dict):
+        return
+    switched_off = _switched_off(folders, problems)
+    projects = {os.path.realpath(each.project) for each in folders if each.project}
+    for name, installs in listed.items():
+        if name in switched_off:
+            continue
+        for install in installs if isinstance(installs, list) else [installs]:
+            if not isinstance(install, dict) or not isinstance(path := install.get("installPath"), str):
+                continue
+            project = install.get("projectPath")
+            if install.get("scope", "user") == "user" or (isinstance(project, str) and os.path.realpath(project) in projects):
+                yield SearchFolder(folder.program, folder.tier, path)
+                break
+
+
+def _switched_off(folders: Sequence[ProgramFolder], problems: list[SourceProblem]) -> frozenset[str]:
+    """Plugins of Claude Code that its settings name as not enabled; what stands nearest to the work decides."""
+    enabled: dict[str, bool] = {}
+    for folder in folders:
+        for name in ("settings.local.json", "settings.json") if folder.program == "claude" else ():
+            table = _read_json(folder, os.path.join(folder.path, name), []).get("enabledPlugins")
+            for plugin, is_on in table.items() if isinstance(table, dict) else ():
+                enabled.setdefault(plugin, is_on is not False)
+    return frozenset(name for name, is_on in enabled.items() if not is_on)
+
+
+def _disabled_extensions(folder: ProgramFolder) -> frozenset[str]:
+    """gemini-cli writes down for which folders an extension is switched off; one that is off everywhere (`!/*`) is not read."""
+    table = _read_json(folder, os.path.join(folder.path, "extensions", "extension-enablement.json"), [])
+    off = {"!/*", "!*"}
+    return frozenset(
+        name
+        for name, row in table.items()
+        if isinstance(row, dict) and isinstance(rules := row.get("overrides"), list) and rules[-1:] and rules[-1] in off
+    )
+
+
+def _read_json(folder: ProgramFolder, path: str, problems: list[SourceProblem]) -> Mapping[str, Any]:
+    """Empty where there is no such file."""
+    if not os.path.lexists(path):
+        return {}
+    place = SearchFolder(folder.program, folder.tier, path, folder.project)
+    found = _read_manifest(place, path, problems)
+    return found if found is not None else {}
+
+
+# --- what is in one
+
+
+def _manifest_of(path: str) -> tuple[str, Format] | None:
+    manifests: tuple[tuple[str, Format], ...] = (
+        ("plugin.json", "agent-plugins"),
+        (os.path.join(".claude-plugin", "plugin.json"), "claude"),
+        ("gemini-extension.json", "gemini"),
+    )
+    for name, form in manifests:
+        if os.path.isfile(os.path.join(path, name)):
+            return os.path.join(path, name), form
+    return None
+
+
+def _read_plugin(place: SearchFolder, problems: list[SourceProblem]) -> Plugin | None:
+    found = _manifest_of(place.path)
+    if found is None:  # a plugin of Claude Code may do without
+        found = (os.path.join(place.path, ".claude-plugin", "plugin.json"), "claude")
+        if not os.path.isdir(place.path):
+            problems.append(SourceProblem(place.origin(place.path), say("skills.plugin_gone")))
+            return None
+        manifest: Mapping[str, Any] | None = {}
+    else:
+        manifest = _read_manifest(place, found[0], problems)
+    if manifest is None:
+        return None
+    path, form = found
+    return _Parts(place, manifest, path, form).plugin()
+
+
+def _read_manifest(place: SearchFolder, path: str, problems: list[SourceProblem]) -> Mapping[str, Any] | None:
+    try:
+        text = read_text(place, path, MAX_MANIFEST_BYTES)
+    except Unreadable as error:
+        problems.append(SourceProblem(place.origin(path), str(error)))
+        return None
+    try:
+        found = jsontext.decode(text)
+    except jsontext.NotJSON as error:
+        problems.append(SourceProblem(place.origin(path), say("skills.not_json", reason=str(error))))
+        return None
+    if isinstance(found, dict):
+        return found
+    problems.append(SourceProblem(place.origin(path), say("skills.not_a_table")))
+    return None
+
+
+class _Parts:
+    """Where the parts of a plugin lie: in the usual folders, and in those that the manifest names. None lies outside the plugin."""
+
+    def __init__(self, place: SearchFolder, manifest: Mapping[str, Any], path: str, form: Format) -> None:
+        self._place = place
+        self._manifest = manifest
+        self._path = path
+        self._format: Format = form
+
+    def plugin(self) -> Plugin:
+        name = self._manifest.get("name")
+        version, description = self._manifest.get("version"), self._manifest.get("description")
+        excluded = self._manifest.get("excludeTools")
+        is_portable = self._format == "agent-plugins" and not os.path.isdir(os.path.join(self._place.path, ".claude-plugin"))
+        return Plugin(
+            name=_plain_name(name) or _plain_name(os.path.basename(self._place.path)) or "plugin",
+            path=self._place.path,
+            origin=self._place.origin(self._path),
+            format=self._format,
+            version=version if isinstance(version, str) else "",
+            description=description if isinstance(description, str) else "",
+            skills=self._existing("skills", "skills"),
+            commands=() if is_portable else self._existing("commands", "commands"),
+            agents=() if is_portable else self._existing("agents", "agents"),
+            hooks=() if is_portable else self._existing("hooks", os.path.join("hooks", "hooks.json")),
+            mcp=self._existing("mcpServers", "mcp.json" if is_portable else ".mcp.json"),
+            memory=self._memory(),
+            excluded_tools=tuple(each for each in excluded if isinstance(each, str)) if isinstance(excluded, list) else (),
+        )
+
+    def _existing(self, key: str, usual: str) -> tuple[str, ...]:
+        named = self._manifest.get(key) if self._format != "agent-plugins" or key != "skills" else None
+        paths = [*([usual] if usual else []), *_texts(named)]
+        found = [os.path.normpath(os.path.join(self._place.path, path)) for path in paths]
+        own = SearchFolder(self._place.program, self._place.tier, self._place.path, self._place.path)
+        existing = [path for path in dict.fromkeys(found) if os.path.exists(path) and own.holds(path)]
+        return (*existing, self._path) if isinstance(named, dict) else tuple(existing)
+
+    def _memory(self) -> tuple[str, ...]:
+        if self._format != "gemini":
+            return ()
+        named = self._manifest.get("contextFileName")
+        return tuple(
+            path
+            for path in self._existing("contextFileName", "GEMINI.md")
+            if not named or not path.endswith(os.sep + "GEMINI.md") or "GEMINI.md" in _texts(named)
+        )
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _plain_name(value: object) -> str:
+    text = value.strip() if isinstance(value, str) else ""
+    return text if 0 < len(text) <= 64 and all(char.isalnum() or char in "._-" for char in text) else ""
+
+
+def search_folders(
+    folders: Iterable[ProgramFolder], plugins: Iterable[Plugin], kind: Kind, names: Mapping[str, Sequence[str]]
+) -> list[SearchFolder]:
+    """Where one kind of thing is looked for: in the folders that `names` has by program, then in plugins."""
+    own = [
+        SearchFolder(folder.program, folder.tier, os.path.join(folder.path, name), folder.project)
+        for folder in folders
+        for name in names.get(folder.program, ())
+    ]
+    return [*own, *(each for plugin in plugins for each in plugin.search_folders(kind))]

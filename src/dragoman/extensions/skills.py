@@ -1,0 +1,188 @@
+"""Skills: folders with a SKILL.md, as agentskills.io has it. The model is told name and description; the rest is read when needed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
+from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
+from dragoman.extensions.plugins import Plugin, search_folders
+from dragoman.extensions.sources import PROGRAMS, Origin, ProgramFolder
+
+FILE = "SKILL.md"
+FOLDERS: dict[str, tuple[str, ...]] = dict.fromkeys(PROGRAMS, ("skills",))
+MAX_SKILLS = 500
+MAX_DESCRIPTION_CHARS = 1_024
+MAX_SKILL_BYTES = 400_000
+MAX_HEAD_BYTES = 32_000
+MAX_CATALOGUE_CHARS = 24_000
+"""Of all lines that the model is told; beyond it descriptions are shortened."""
+_SHORTER = (MAX_DESCRIPTION_CHARS, 500, 250, 120, 60)
+_NAME = re.compile(r"[\w][\w.-]{0,63}")
+MAX_LISTED_FILES = 50
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """One skill, without its body."""
+
+    name: str
+    """With `plugin:` before it, if a plugin brings it."""
+    description: str
+    folder: str
+    place: SearchFolder
+    origin: Origin
+    allowed_tools: tuple[str, ...] = ()
+    for_model: bool = True
+    """Whether the model may activate it by itself."""
+    for_user: bool = True
+    """Whether it is among the commands."""
+    argument_hint: str = ""
+
+    @property
+    def file(self) -> str:
+        return os.path.join(self.folder, FILE)
+
+
+class FoundSkills(msgspec.Struct, frozen=True):
+    found: tuple[Skill, ...] = ()
+    problems: tuple[SourceProblem, ...] = ()
+
+    def named(self, name: str) -> Skill | None:
+        return next((skill for skill in self.found if skill.name == name), None)
+
+
+def find_skills(folders: Sequence[ProgramFolder], plugins: Sequence[Plugin] = ()) -> FoundSkills:
+    """Of several with one name the first counts: what lies nearest to the work."""
+    found: dict[str, Skill] = {}
+    problems: list[SourceProblem] = []
+    seen: set[str] = set()
+    for place in search_folders(folders, plugins, "skills", FOLDERS):
+        if not _take_folder(place, found, problems, seen):
+            problems.append(SourceProblem(place.origin(place.path), say("skills.too_many", most=MAX_SKILLS)))
+            break
+    return FoundSkills(tuple(found.values()), tuple(problems))
+
+
+def _take_folder(place: SearchFolder, found: dict[str, Skill], problems: list[SourceProblem], seen: set[str]) -> bool:
+    """False once there are too many."""
+    if not os.path.isdir(place.path):
+        return True
+    if not place.holds(place.path):
+        problems.append(SourceProblem(place.origin(place.path), say("skills.leads_out", folder=place.within)))
+        return True
+    walk = Walk(place)
+    inside = ""
+    for path, _, files in walk:
+        if inside and path.startswith(inside):  # a skill's own files
+            continue
+        if FILE not in files:
+            continue
+        inside = path + os.sep
+        real = os.path.realpath(path)
+        if real in seen:  # the same by a link
+            continue
+        seen.add(real)
+        if len(found) >= MAX_SKILLS:
+            return False
+        skill = _read_skill(place, path, problems)
+        if skill is not None:
+            found.setdefault(skill.name, skill)
+    if not walk.is_whole:
+        problems.append(SourceProblem(place.origin(place.path), say("skills.not_whole")))
+    return True
+
+
+def _read_skill(place: SearchFolder, folder: str, problems: list[SourceProblem]) -> Skill | None:
+    path = os.path.join(folder, FILE)
+    try:
+        head = read_frontmatter(read_text(place, path, MAX_HEAD_BYTES, head=True))
+    except Unreadable as error:
+        problems.append(SourceProblem(place.origin(path), str(error)))
+        return None
+    if head.faults:  # one notice for a file; it is used nevertheless
+        problems.append(SourceProblem(place.origin(path, head.faults[0].line), head.faults[0].reason))
+    name = _name_of(head, folder)
+    if not name:
+        problems.append(SourceProblem(place.origin(path, head.lines.get("name", 1)), say("skills.no_name")))
+        return None
+    description = one_line(head.text("description") or _first_line(head.body), MAX_DESCRIPTION_CHARS)
+    if not description:
+        problems.append(SourceProblem(place.origin(path, 1), say("skills.no_description")))
+        return None
+    return Skill(
+        name=f"{place.plugin}:{name}" if place.plugin else name,
+        description=description,
+        folder=folder,
+        place=place,
+        origin=place.origin(path, head.lines.get("name", 0)),
+        allowed_tools=allowed_tools_of(head),
+        for_model=head.flag("disable-model-invocation") is not True,
+        for_user=head.flag("user-invocable") is not False,
+        argument_hint=one_line(head.text("argument-hint"), 80),
+    )
+
+
+def allowed_tools_of(head: Frontmatter) -> tuple[str, ...]:
+    """Parted by commas or blanks; a blank inside brackets parts nothing."""
+    key = next((key for key in ("allowed-tools", "allowed_tools") if key in head.values), "")
+    return tuple(head.words(key, ", ")) if key else ()
+
+
+def _name_of(head: Frontmatter, folder: str) -> str:
+    for name in (head.text("name"), os.path.basename(folder)):
+        if _NAME.fullmatch(name):
+            return name
+    return ""
+
+
+def _first_line(body: str) -> str:
+    lines = (line.strip() for line in body.splitlines())
+    return next((line.lstrip("# ") for line in lines if line.strip("#-* ")), "")
+
+
+# --- what the model is told
+
+
+def catalogue(skills: Sequence[Skill]) -> tuple[tuple[str, str], ...]:
+    """Name and description of those that the model may activate; shortened where there are many, and the last left out where that is not
+    enough."""
+    offered = [skill for skill in skills if skill.for_model]
+    rows: list[tuple[str, str]] = []
+    for most in _SHORTER:
+        rows = [(skill.name, one_line(skill.description, most)) for skill in offered]
+        if _chars(rows) <= MAX_CATALOGUE_CHARS:
+            break
+    while _chars(rows) > MAX_CATALOGUE_CHARS:
+        del rows[-max(1, len(rows) // 20) :]
+    return tuple(rows)
+
+
+def _chars(rows: Sequence[tuple[str, str]]) -> int:
+    return sum(len(name) + len(text) + 5 for name, text in rows)
+
+
+def load_skill(skill: Skill) -> str:
+    """What the model gets when it is activated: the body, where its files are and which there are. Raises Unreadable."""
+    body = read_frontmatter(read_text(skill.place, skill.file, MAX_SKILL_BYTES)).body.strip()
+    body = body.replace("${CLAUDE_SKILL_DIR}", skill.folder).replace("${CLAUDE_PLUGIN_ROOT}", skill.place.within or skill.folder)
+    body = body.replace("</skill>", "< /skill>")  # it must not fake its own end
+    files = _list_files(skill)
+    about = f"Its files are in {skill.folder}; paths in it are meant from there."
+    listed = f"\nBeside {FILE} there are: {', '.join(files)}" if files else ""
+    return f'<skill name="{skill.name}">\n{about}{listed}\n\n{body}\n</skill>'
+
+
+def _list_files(skill: Skill) -> list[str]:
+    place = SearchFolder(skill.place.program, skill.place.tier, skill.folder, skill.place.within)
+    names: list[str] = []
+    for _, below, files in Walk(place):
+        names += ["/".join((*below, name)) for name in files if (below or name != FILE) and not name.startswith(".")]
+        if len(names) > MAX_LISTED_FILES:
+            return [*names[:MAX_LISTED_FILES], "…"]
+    return [one_line(name, 200) for name in names]

@@ -1,0 +1,143 @@
+"""Prompts of commands: text with places for arguments, commands of the shell and files. Two ways of writing them. Pure.
+
+Markdown (Claude Code, opencode, ours): `$ARGUMENTS`, `$1`, `` !`command` ``, `@file`.
+TOML (gemini-cli): `{{args}}`, `!{command}`, `@{file}`.
+What the user gives as arguments is never read as a template: a command or a file in it stays text.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Style = Literal["markdown", "toml"]
+MAX_PARTS = 50
+"""How many commands and files one prompt may name; what is beyond is text."""
+
+_MARKDOWN = re.compile(r"(?<!\S)!`(?P<command>[^`\n]+)`|(?<![\w`@./\\-])@(?P<file>[^\s`'\"<>()\[\]{},;|]+)")
+_ARGUMENT = re.compile(r"\$ARGUMENTS(?:\[(?P<from_zero>\d{1,2})\])?|\$(?P<number>[1-9]\d?)(?!\d)")
+_BRACES = re.compile(r"[!@]\{(?!\{)")
+_ARGS = "{{args}}"
+
+
+class ShellPart(msgspec.Struct, frozen=True):
+    """What this command prints stands here."""
+
+    command: str
+
+
+class FilePart(msgspec.Struct, frozen=True):
+    """What this file says stands here."""
+
+    path: str
+    written: str
+    """As the template has it, for where there is no such file."""
+
+
+Part: TypeAlias = str | ShellPart | FilePart
+
+
+def fill_in(template: str, style: Style, arguments: str, *, swallows: bool = False) -> list[Part]:
+    """The parts of a prompt, in order. Arguments that the template has no place for are added at its end.
+
+    `swallows`: the highest of `$1`, `$2` … takes all further words, as opencode has it.
+    """
+    parts = _split_markdown(template) if style == "markdown" else _split_toml(template)
+    given = _Given(arguments, max(_numbers(template), default=0) if swallows else 0)
+    is_used = False
+    filled: list[Part] = []
+    for part in parts:
+        text = part if isinstance(part, str) else part.command if isinstance(part, ShellPart) else part.path
+        if style == "markdown":
+            made = _ARGUMENT.sub(given.replace, text)
+            is_used = is_used or _ARGUMENT.search(text) is not None
+        else:
+            made = text.replace(_ARGS, shlex.quote(arguments) if isinstance(part, ShellPart) and arguments else arguments)
+            is_used = is_used or _ARGS in text
+        filled.append(_with_text(part, made))
+    if arguments.strip() and not is_used:
+        filled.append(f"\n\nArguments: {arguments}")
+    return filled
+
+
+class _Given:
+    """The arguments, for the places that want them."""
+
+    def __init__(self, arguments: str, last: int) -> None:
+        self._all = arguments
+        self._words = split_arguments(arguments)
+        self._last = last
+
+    def replace(self, match: re.Match[str]) -> str:
+        if match["number"]:
+            number = int(match["number"])
+            return " ".join(self._words[number - 1 :]) if number == self._last else self._word(number - 1)
+        return self._word(int(match["from_zero"])) if match["from_zero"] else self._all
+
+    def _word(self, at: int) -> str:
+        return self._words[at] if at < len(self._words) else ""
+
+
+def split_arguments(arguments: str) -> Sequence[str]:
+    """As a shell parts them; where quotes do not close, at blanks."""
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def _numbers(template: str) -> list[int]:
+    return [int(match["number"]) for match in _ARGUMENT.finditer(template) if match["number"]]
+
+
+def _with_text(part: Part, text: str) -> Part:
+    if isinstance(part, ShellPart):
+        return ShellPart(text)
+    return FilePart(text, part.written.replace(part.path, text)) if isinstance(part, FilePart) else text
+
+
+def _split_markdown(template: str) -> list[Part]:
+    parts: list[Part] = []
+    at = 0
+    for number, match in enumerate(_MARKDOWN.finditer(template)):
+        if number >= MAX_PARTS:
+            break
+        parts.append(template[at : match.start()])
+        if match["command"]:
+            parts.append(ShellPart(match["command"].strip()))
+            at = match.end()
+        else:
+            path = match["file"].rstrip(".:!?")
+            parts.append(FilePart(path, f"@{path}"))
+            at = match.start() + 1 + len(path)
+    return [*parts, template[at:]]
+
+
+def _split_toml(template: str) -> list[Part]:
+    parts: list[Part] = []
+    at, searched, count = 0, 0, 0
+    while count < MAX_PARTS and (match := _BRACES.search(template, searched)) is not None:
+        end = _closing(template, match.end())
+        if end < 0:
+            searched = match.end()
+            continue
+        inside = template[match.end() : end].strip()
+        parts.append(template[at : match.start()])
+        parts.append(ShellPart(inside) if match[0][0] == "!" else FilePart(inside, template[match.start() : end + 1]))
+        at = searched = end + 1
+        count += 1
+    return [*parts, template[at:]]
+
+
+def _closing(template: str, start: int) -> int:
+    """Where the brace closes that opened before `start`; -1: nowhere within reach."""
+    depth = 1
+    for at in range(start, min(len(template), start + 10_000)):
+        depth += {"{": 1, "}": -1}.get(template[at], 0)
+        if depth == 0:
+            return at
+    return -1

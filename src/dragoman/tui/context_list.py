@@ -1,0 +1,196 @@
+"""`/context`: every item of the next request, with its size and what became of it; each is read, let go or kept from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.base.clock import now_ms
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.cli.context_page import marks_of
+from dragoman.cli.session_list import age
+from dragoman.tui.calls import Folded
+from dragoman.tui.line import Line, Span, line
+from dragoman.tui.overlay import Viewer
+from dragoman.tui.picker import Picker, PickerItem
+from dragoman.values.errors import DragomanError
+from dragoman.values.record import Said
+
+if TYPE_CHECKING:
+    from dragoman.context.plan import Plan
+    from dragoman.context.plan_items import PlanItem
+    from dragoman.tui.talk import LiveTalk
+    from dragoman.values.usage import Prices
+
+MILLION = 1_000_000
+_BAR_COLUMNS = 40
+_MOST_KINDS = 4
+_TOOLS = "tools"
+
+
+def show_context(conversation: LiveTalk) -> None:
+    _ContextList(conversation).open()
+
+
+class _ContextList:
+    def __init__(self, conversation: LiveTalk) -> None:
+        self._conversation = conversation
+        self._is_by_time = False
+        self._picker = Picker(
+            "",
+            (),
+            self._read,
+            keys=say("conversation.context_keys"),
+            actions={"ctrl-x": self._let_go, "ctrl-k": self._keep, "tab": self._reorder},
+        )
+
+    def open(self) -> None:
+        self._refresh()
+        self._conversation.canvas.open(self._picker)
+
+    def _refresh(self) -> None:
+        plan = self._plan = self._conversation.agent.plan()
+        items = [(number, item) for number, item in enumerate(plan.items) if item.tokens and item.kind != "tools"]
+        if not self._is_by_time:
+            items.sort(key=lambda each: -max(each[1].tokens, each[1].whole_tokens if each[1].state == "pruned" else 0))
+        now = now_ms()
+        prices = self._conversation.agent.provider.profile(self._conversation.agent.model).prices
+        self._picker.set_title(_title(plan), _head(plan))
+        rows = [_row(plan, item, number, now, prices) for number, item in items]
+        self._picker.set_choices([*rows, *_tools_row(plan)])
+
+    def _reorder(self, key: str) -> bool:
+        self._is_by_time = not self._is_by_time
+        self._refresh()
+        return True
+
+    def _item(self, key: str) -> PlanItem:
+        if key == _TOOLS:
+            return next(item for item in self._plan.items if item.kind == "tools")
+        return self._plan.items[int(key)]
+
+    # --- one item
+
+    def _read(self, key: str) -> bool:
+        if key == _TOOLS:
+            self._conversation.canvas.open(Viewer([Folded(say("context_kind_tools"), _tools_text(self._plan))]), over=True)
+            return True
+        item = self._item(key)
+        self._conversation.canvas.open(Viewer([Folded(_what(item), _text_of(self._conversation, item))]), over=True)
+        return True
+
+    def _let_go(self, key: str) -> bool:
+        """Of one that is gone: bring it back."""
+        item, agent = self._item(key), self._conversation.agent
+        return self._choose(lambda: agent.undo_choice(item.seq) if item.state == "pruned" else agent.let_go(item.seq))
+
+    def _keep(self, key: str) -> bool:
+        """Of one that is kept: take that back."""
+        item, agent = self._item(key), self._conversation.agent
+        return self._choose(lambda: agent.undo_choice(item.seq) if item.held else agent.keep(item.seq))
+
+    def _choose(self, choice: Callable[[], int]) -> bool:
+        try:
+            choice()
+        except DragomanError as error:
+            self._picker.hint = str(error)
+            return True
+        self._refresh()
+        self._conversation.note_context()
+        return True
+
+
+# --- what is shown
+
+
+def _title(plan: Plan) -> str:
+    words = [say("conversation.context_title", tokens=plan.tokens)]
+    if plan.window:
+        words.append(say("conversation.of_window", percent=f"{100 * plan.tokens / plan.window:.1f}", window=plan.window))
+    if plan.costs.next_input_usd is not None:
+        words.append(f"${plan.costs.next_input_usd:.4f}")
+    if plan.cache.last_ms:
+        words.append(say("tui.cache_warm" if plan.cache.warm else "tui.cache_cold"))
+    return " · ".join(words)
+
+
+def _head(plan: Plan) -> list[Line]:
+    """How full the window is, and of what."""
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for item in plan.items:
+        if item.tokens:
+            kinds.setdefault((item.kind, item.name if item.kind == "result" else ""), []).append(item.tokens)
+    largest = sorted(kinds.items(), key=lambda each: -sum(each[1]))[:_MOST_KINDS]
+    words = " · ".join(f"{_kind_words(*kind, len(sizes))} {100 * sum(sizes) / max(plan.tokens, 1):.0f}%" for kind, sizes in largest)
+    if not plan.window:
+        return [line(words, "dim")]
+    full = min(round(_BAR_COLUMNS * plan.tokens / plan.window), _BAR_COLUMNS)
+    style = "warn" if plan.tokens > plan.window * 0.7 else "good"
+    return [(Span("█" * full, style), Span("░" * (_BAR_COLUMNS - full), "dim")), line(words, "dim")]
+
+
+def _kind_words(kind: str, name: str, count: int) -> str:
+    return say("context_results_of", name=name, count=count) if name else say(f"context_kind_{kind}")
+
+
+def _row(plan: Plan, item: PlanItem, number: int, now: int, prices: Prices | None) -> PickerItem:
+    when = age(now - item.timestamp_ms) if item.timestamp_ms else ""
+    share = f"{100 * item.tokens / max(plan.tokens, 1):.1f}%"
+    entry = f"[{item.seq}]" if item.seq else ""
+    cells = (f"{_what(item)} {one_line(item.about, 200)}".strip(), entry, f"{item.tokens:,}", share, when, _state(item))
+    return PickerItem(str(number), cells, "", _advice(plan, item, number, prices))
+
+
+def _tools_row(plan: Plan) -> list[PickerItem]:
+    """What the model is told of its tools, on one row: they go and come together."""
+    tools = [item for item in plan.items if item.kind == "tools" and item.tokens]
+    tokens = sum(item.tokens for item in tools)
+    cells = (f"{say('context_kind_tools')} ({len(tools)})", "", f"{tokens:,}", f"{100 * tokens / max(plan.tokens, 1):.1f}%", "", "")
+    return [PickerItem(_TOOLS, cells)] if tools else []
+
+
+def _tools_text(plan: Plan) -> str:
+    return "\n".join(f"{item.tokens:>7,}  {item.name}: {item.about}" for item in plan.items if item.kind == "tools")
+
+
+def _state(item: PlanItem) -> str:
+    if item.state == "pruned":
+        return say("conversation.let_go", tokens=item.whole_tokens)
+    return say("context_goes") if item.goes else marks_of(item)
+
+
+def _advice(plan: Plan, item: PlanItem, number: int, prices: Prices | None) -> str:
+    """What letting it go would cost once, and save with each request."""
+    if item.kind != "result" or item.state != "kept":
+        return ""
+    if prices is None:
+        return say("conversation.saves_tokens", tokens=item.tokens)
+    read = prices.cache_read if prices.cache_read is not None else prices.input
+    if not plan.cache.warm:
+        return say("conversation.saves_now", tokens=item.tokens, usd=_usd(item.tokens * prices.input))
+    after = sum(each.tokens for each in plan.items[number + 1 :])
+    write = prices.cache_write if prices.cache_write is not None else prices.input
+    once, each = after * max(write - read, 0), item.tokens * read
+    return say("conversation.saves_later", tokens=item.tokens, once=_usd(once), each=_usd(each))
+
+
+def _usd(millionths: float) -> str:
+    return f"{millionths / MILLION:.4f}"
+
+
+def _what(item: PlanItem) -> str:
+    return item.name or say(f"context_one_{item.kind}")
+
+
+def _text_of(conversation: LiveTalk, item: PlanItem) -> str:
+    """The whole of it, also where a line stands in its place."""
+    history = conversation.agent.history
+    if item.call_id and item.kind == "result":
+        for outcome in history.view.outcomes:
+            if outcome.result.call_id == item.call_id:
+                return outcome.result.text
+    if item.kind == "system":
+        return history.view.system
+    entry = next((entry for entry in history.entries if entry.seq == item.seq), None)
+    return entry.message.text if isinstance(entry, Said) and entry.message.text else item.about

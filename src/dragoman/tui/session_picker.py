@@ -1,0 +1,209 @@
+"""`/resume`: sessions to go on with, of this folder, of all, and those of other programs; each can be read, named, copied or deleted."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from dragoman.base.clock import now_ms
+from dragoman.base.places import shorten_home
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.cli.session_list import age
+from dragoman.sessions.projects import session_id_of
+from dragoman.tui.calls import Folded
+from dragoman.tui.overlay import Viewer
+from dragoman.tui.picker import Picker, PickerItem
+from dragoman.values.errors import DragomanError
+from dragoman.values.record import Titled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman.sessions.importers.whereabouts import ForeignSession
+    from dragoman.sessions.summary import Summary
+    from dragoman.tui.talk import LiveTalk
+    from dragoman.values.record import Entry
+
+Scope = Literal["folder", "all", "others"]
+_SCOPES: tuple[Scope, ...] = ("folder", "all", "others")
+
+
+def pick_session(conversation: LiveTalk) -> None:
+    SessionPicker(conversation).open()
+
+
+def open_session(conversation: LiveTalk, session_id: str) -> None:
+    options = msgspec.structs.replace(conversation.setup.options, resume=session_id, model="")
+    conversation.start(conversation.open_session(msgspec.structs.replace(conversation.setup, options=options)))
+
+
+class SessionPicker:
+    def __init__(self, conversation: LiveTalk) -> None:
+        self._conversation = conversation
+        self._store = conversation.store
+        self._workspace = conversation.setup.workspace
+        self._scope: Scope = "folder"
+        self._to_delete = ""
+        self._picker = Picker(
+            "",
+            (),
+            self._take,
+            keys=say("conversation.sessions_keys"),
+            actions={
+                "tab": self._next_scope,
+                "ctrl-f": self._fork,
+                "ctrl-o": self._show,
+                "ctrl-t": self._ask_title,
+                "ctrl-x": self._delete,
+                "ctrl-s": self._search,
+            },
+            empty=say("conversation.sessions_none"),
+            always=("tab", "ctrl-s"),
+        )
+
+    def open(self) -> None:
+        self._refresh()
+        self._conversation.canvas.open(self._picker)
+
+    def _refresh(self) -> None:
+        self._picker.set_title(say(f"conversation.sessions_title_{self._scope}"))
+        self._picker.set_choices(self._items())
+
+    def _items(self) -> list[PickerItem]:
+        now = now_ms()
+        if self._scope == "others":
+            from dragoman.sessions.importers.whereabouts import find_foreign_sessions
+
+            return [_foreign_item(each, now) for each in find_foreign_sessions(os.environ)]
+        found = self._store.list(None if self._scope == "all" else self._workspace)
+        here = self._conversation.agent.session_id
+        return [_own_item(each, now, is_everywhere=self._scope == "all") for each in found if each.session_id != here and not each.parent]
+
+    # --- what keys do
+
+    def _next_scope(self, _: str) -> bool:
+        self._scope = _SCOPES[(_SCOPES.index(self._scope) + 1) % len(_SCOPES)]
+        self._refresh()
+        return True
+
+    def _take(self, key: str) -> bool:
+        if self._scope != "others":
+            open_session(self._conversation, key)
+            return False
+        return self._try(lambda: import_and_open(self._conversation, key))
+
+    def _fork(self, key: str) -> bool:
+        return self._try(lambda: open_session(self._conversation, session_id_of(self._store.fork(self._path_of(key)))))
+
+    def _show(self, key: str) -> bool:
+        def show() -> bool:
+            from dragoman.cli.session_show import as_text
+            from dragoman.sessions.transcript import read_transcript
+
+            entries = _imported_entries(key) if self._scope == "others" else self._store.read(self._path_of(key)).entries
+            self._conversation.canvas.open(Viewer([Folded(key, as_text(read_transcript(entries)))], at_end=True), over=True)
+            return True
+
+        return self._try(show)
+
+    def _ask_title(self, key: str) -> bool:
+        if self._is_foreign():
+            return True
+        found = self._store.find(key, self._workspace)
+        self._picker.ask(say("conversation.new_title"), found.title, lambda title: self._rename(key, title))
+        return True
+
+    def _rename(self, key: str, title: str) -> None:
+        def rename() -> bool:
+            from dragoman.cli.sessions_command import open_to_append
+
+            with open_to_append(self._store, self._path_of(key)) as session:
+                session.journal.append(Titled(session.loaded.entries[-1].seq + 1, now_ms(), one_line(title, 200)))
+            self._refresh()
+            return True
+
+        if title.strip():
+            self._try(rename)
+
+    def _delete(self, key: str) -> bool:
+        """Only when it is asked for twice."""
+        if self._is_foreign():
+            return True
+        if self._to_delete != key:
+            self._to_delete, self._picker.hint = key, say("conversation.delete_again")
+            return True
+
+        def delete() -> bool:
+            self._store.delete(self._path_of(key))
+            self._refresh()
+            self._picker.hint = say("conversation.deleted")
+            return True
+
+        return self._try(delete)
+
+    def _search(self, _: str) -> bool:
+        """What is typed, in everything that was said: also where it does not stand in a title."""
+        if self._is_foreign() or not self._picker.filter:
+            return True
+
+        def search() -> bool:
+            hits = self._store.search(self._picker.filter, None if self._scope == "all" else self._workspace)
+            now = now_ms()
+            rows = [_own_item(hit.summary, now, is_everywhere=self._scope == "all", note=one_line(hit.excerpt, 200)) for hit in hits]
+            self._picker.set_title(say("conversation.sessions_found", text=self._picker.filter))
+            self._picker.set_choices(rows, keep_filter=False)
+            return True
+
+        return self._try(search)
+
+    # --- helpers
+
+    def _path_of(self, key: str) -> str:
+        return self._store.find(key, self._workspace).path
+
+    def _is_foreign(self) -> bool:
+        if self._scope == "others":
+            self._picker.hint = say("conversation.not_ours")
+        return self._scope == "others"
+
+    def _try(self, act: Callable[[], bool | None]) -> bool:
+        try:
+            return bool(act())
+        except DragomanError as error:
+            self._picker.hint = str(error)
+            return True
+
+
+def import_and_open(conversation: LiveTalk, path: str) -> None:
+    """A session of another program, or an exported one, becomes one of ours, and the conversation goes on with it."""
+    from dragoman.cli.session_files import import_into
+
+    kept, imported = import_into(conversation.store, conversation.setup.workspace, path)
+    for each in (*imported.notices, *(say("import_not_carried", what=each) for each in imported.not_carried)):
+        conversation.screen.message(each, "yellow")
+    open_session(conversation, session_id_of(kept))
+
+
+def _imported_entries(path: str) -> tuple[Entry, ...]:
+    from dragoman.sessions.importers import import_session
+
+    return import_session(path).entries
+
+
+def _own_item(found: Summary, now: int, *, is_everywhere: bool, note: str = "") -> PickerItem:
+    counted = say("conversation.messages", count=found.messages)
+    where = (shorten_home(found.workspace),) if is_everywhere else ()
+    return PickerItem(
+        found.session_id,
+        (one_line(found.title or found.first_prompt, 200), age(now - found.updated_ms), counted, found.model.rpartition("/")[2], *where),
+        f"{found.session_id} {found.first_prompt} {found.imported_from}",
+        note or one_line(found.first_prompt, 200),
+    )
+
+
+def _foreign_item(found: ForeignSession, now: int) -> PickerItem:
+    where = shorten_home(found.folder) if "/" in found.folder else ""
+    return PickerItem(found.path, (found.title, age(now - found.updated_ms), found.program, where), found.path, shorten_home(found.path))

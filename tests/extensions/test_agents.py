@@ -1,0 +1,97 @@
+"""Definitions of subagents, as Claude Code, gemini-cli, opencode and we write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.extensions.agents import MAX_BYTES, AgentDefinition, FoundAgents, find_agents
+from dragoman.extensions.sources import Program, ProgramFolder
+
+
+def found_in(folder: Path, program: Program, name: str, text: str | bytes, under: str = "agents") -> FoundAgents:
+    path = folder / under / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return find_agents([ProgramFolder(program, "user", str(folder))])
+
+
+def the_one(found: FoundAgents) -> AgentDefinition:
+    (agent,) = found.agents
+    return agent
+
+
+def test_one_of_claude_code(tmp_path: Path) -> None:
+    tools = "tools: Read, Bash(git log:*), mcp__x__y\nmodel: inherit\n"
+    text = f"---\nname: reviewer\ndescription: |\n  Reviews.\n  Use it often.\n{tools}---\n\nBe strict.\n"
+    agent = the_one(found_in(tmp_path, "claude", "reviewer.md", text))
+    assert (agent.name, agent.instructions, agent.model) == ("reviewer", "Be strict.", "inherit")
+    assert agent.tools == ("read_file", "read_many_files", "run_shell", "shell_output", "mcp__x__y")
+    assert str(agent.origin) == f"{tmp_path / 'agents' / 'reviewer.md'}:2"
+
+
+def test_what_claude_code_takes_away(tmp_path: Path) -> None:
+    agent = the_one(found_in(tmp_path, "claude", "a.md", "---\nname: a\ndescription: b\ndisallowedTools: Write, Edit\n---\n"))
+    assert agent.tools is None
+    assert agent.without == ("write_file", "edit")
+
+
+def test_one_of_gemini_cli(tmp_path: Path) -> None:
+    tools = "tools:\n  - read_file\n  - search_file_content\n  - run_shell_command\n"
+    text = f"---\nname: auditor\nkind: local\ndescription: Audits.\n{tools}---\nAudit."
+    agent = the_one(found_in(tmp_path, "gemini", "auditor.md", text))
+    assert agent.tools == ("read_file", "grep", "run_shell", "shell_output")
+    everything = the_one(found_in(tmp_path, "gemini", "auditor.md", "---\nname: auditor\ndescription: Audits.\ntools: ['*']\n---\nAudit."))
+    assert everything.tools is None
+
+
+@pytest.mark.parametrize("under", ["agent", "agents"])
+def test_one_of_opencode_is_named_by_its_file(under: str, tmp_path: Path) -> None:
+    text = "---\ndescription: Reviews.\nmode: subagent\nmodel: anthropic/claude-x\ntools:\n  write: false\n  bash: true\n---\nReview."
+    agent = the_one(found_in(tmp_path, "opencode", "review.md", text, under))
+    assert (agent.name, agent.tools, agent.without, agent.model) == ("review", None, ("write_file",), "anthropic/claude-x")
+    assert found_in(tmp_path, "opencode", "review.md", "---\ndescription: x\nmode: primary\n---\n", under).agents == ()
+
+
+def test_what_is_wrong_is_one_notice_with_its_place_and_the_others_are_used(tmp_path: Path) -> None:
+    found_in(tmp_path, "dragoman", "good.md", "---\ndescription: Good.\n---\n")
+    found_in(tmp_path, "dragoman", "large.md", b"-" * (MAX_BYTES + 1))
+    found_in(tmp_path, "dragoman", "named.md", "---\nname: two words\ndescription: x\n---\n")
+    found = found_in(tmp_path, "dragoman", "silent.md", "---\nname: silent\n---\n")
+    assert [agent.name for agent in found.agents] == ["good"]
+    assert len(found.notices) == 3
+    assert f"{tmp_path / 'agents' / 'named.md'}:2" in found.notices[1]
+    assert "description" in found.notices[2]
+
+
+def test_unknown_tools_are_named_in_one_notice(tmp_path: Path) -> None:
+    found_in(tmp_path, "claude", "a.md", "---\nname: a\ndescription: x\ntools: Read, Telescope\n---\n")
+    found = found_in(tmp_path, "claude", "b.md", "---\nname: b\ndescription: x\ntools: Sextant, Telescope\n---\n")
+    (notice,) = found.notices
+    assert "Telescope" in notice
+    assert "Sextant" in notice
+    assert [agent.tools for agent in found.agents] == [("read_file", "read_many_files"), ()]
+
+
+def test_the_nearest_of_one_name_wins(tmp_path: Path) -> None:
+    for place in ("near", "far"):
+        found_in(tmp_path / place, "claude", "a.md", f"---\nname: a\ndescription: {place}\n---\n")
+    folders = [ProgramFolder("claude", "project", str(tmp_path / "near")), ProgramFolder("claude", "user", str(tmp_path / "far"))]
+    assert the_one(find_agents(folders)).description == "near"
+
+
+PIECES = st.sampled_from(
+    ["---\n", "name: a\n", "description: b\n", "tools:", " [", "]", "\n  - Read\n", " {x: false}\n", "model: m\n", "\n", "é\ud800"]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=8), max_size=12))
+def test_no_file_stops_it(tmp_path_factory: pytest.TempPathFactory, pieces: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    found = found_in(folder, "claude", "any.md", "".join(pieces).encode("utf-8", "surrogatepass"))
+    assert len(found.agents) + len(found.notices) >= 1
+    for agent in found.agents:
+        assert agent.description

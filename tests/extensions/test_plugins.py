@@ -1,0 +1,121 @@
+"""Plugins of three kinds, as they are installed, and what of them is used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dragoman.extensions.commands import find_commands
+from dragoman.extensions.plugins import find_plugins
+from dragoman.extensions.skills import find_skills
+from dragoman.extensions.sources import ProgramFolder
+
+
+def put(path: Path, text: str = "x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def put_json(path: Path, value: Any) -> Path:
+    return put(path, json.dumps(value))
+
+
+def folder(path: Path, program: Any, project: Path | None = None) -> ProgramFolder:
+    return ProgramFolder(program, "project" if project else "user", str(path), str(project) if project else "")
+
+
+def claude(home: Path, *names: str, **more: Any) -> ProgramFolder:
+    installed = {}
+    for name in names:
+        path = home / ".claude" / "plugins" / "cache" / "market" / name / "1.0.0"
+        put_json(path / ".claude-plugin" / "plugin.json", {"name": name, "version": "1.0.0", "description": "D"})
+        put(path / "commands" / "go.md", "Go.")
+        put(path / "skills" / "poet" / "SKILL.md", "---\ndescription: Poems\n---\nx")
+        put_json(path / "hooks" / "hooks.json", {"hooks": {}})
+        put_json(path / ".mcp.json", {"mcpServers": {}})
+        put(path / "agents" / "a.md", "A")
+        installed[f"{name}@market"] = [{"scope": "user", "installPath": str(path), "version": "1.0.0", **more}]
+    put_json(home / ".claude" / "plugins" / "installed_plugins.json", {"version": 2, "plugins": installed})
+    return folder(home / ".claude", "claude")
+
+
+def test_installed_by_claude_code(tmp_path: Path) -> None:
+    found = find_plugins([claude(tmp_path, "one", "two")])
+    assert [(plugin.name, plugin.format, plugin.version) for plugin in found.found] == [
+        ("one", "claude", "1.0.0"),
+        ("two", "claude", "1.0.0"),
+    ]
+    one = found.found[0]
+    assert all((one.skills, one.commands, one.agents, one.hooks, one.mcp))
+    assert found.problems == ()
+    assert [skill.name for skill in find_skills([], found.found).found] == ["one:poet", "two:poet"]
+    assert [command.name for command in find_commands([], found.found).found] == ["one:go", "two:go"]
+
+
+def test_what_is_switched_off_or_meant_for_another_project_is_not_there(tmp_path: Path) -> None:
+    mine = claude(tmp_path, "one", "two")
+    put_json(tmp_path / ".claude" / "settings.json", {"enabledPlugins": {"one@market": False, "two@market": True}})
+    assert [plugin.name for plugin in find_plugins([mine]).found] == ["two"]
+    project = tmp_path / "project"
+    put_json(project / ".claude" / "settings.json", {"enabledPlugins": {"one@market": True, "two@market": False}})
+    assert [plugin.name for plugin in find_plugins([folder(project / ".claude", "claude", project), mine]).found] == ["one"]
+    elsewhere = claude(tmp_path / "other", "three", scope="project", projectPath=str(project))
+    assert find_plugins([elsewhere]).found == ()
+    assert len(find_plugins([folder(project / ".claude", "claude", project), elsewhere]).found) == 1
+
+
+def test_an_extension_of_gemini_cli(tmp_path: Path) -> None:
+    path = tmp_path / ".gemini" / "extensions" / "ext"
+    manifest = {
+        "name": "ext",
+        "version": "2",
+        "mcpServers": {"s": {"command": "x"}},
+        "contextFileName": "CTX.md",
+        "excludeTools": ["run_shell"],
+    }
+    put_json(path / "gemini-extension.json", manifest)
+    put(path / "CTX.md")
+    put(path / "GEMINI.md")
+    put(path / "commands" / "gcs" / "sync.toml", 'prompt = "Sync {{args}}"')
+    put(path / "skills" / "s" / "SKILL.md", "---\ndescription: S\n---\nx")
+    found = find_plugins([folder(tmp_path / ".gemini", "gemini")])
+    [plugin] = found.found
+    assert plugin.mcp == (str(path / "gemini-extension.json"),)
+    assert plugin.memory == (str(path / "CTX.md"),)
+    assert plugin.excluded_tools == ("run_shell",)
+    assert [command.name for command in find_commands([], found.found).found] == ["ext:gcs:sync"]
+    put_json(tmp_path / ".gemini" / "extensions" / "extension-enablement.json", {"ext": {"overrides": ["!/*"]}})
+    assert find_plugins([folder(tmp_path / ".gemini", "gemini")]).found == ()
+
+
+def test_agent_plugins(tmp_path: Path) -> None:
+    path = tmp_path / ".agents" / "plugins" / "hello"
+    put_json(path / "plugin.json", {"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "hello"})
+    put(path / "skills" / "greet" / "SKILL.md", "---\nname: greet\ndescription: Greets\n---\nx")
+    put_json(path / "mcp.json", {"mcpServers": {}})
+    put(path / "commands" / "not-in-the-standard.md")
+    found = find_plugins([folder(tmp_path / ".agents", "agents")])
+    [plugin] = found.found
+    assert (plugin.format, plugin.mcp, plugin.commands) == ("agent-plugins", (str(path / "mcp.json"),), ())
+    assert [skill.name for skill in find_skills([], found.found).found] == ["hello:greet"]
+
+
+def test_wrong_manifests_are_named_and_nothing_else_suffers(tmp_path: Path) -> None:
+    plugins = tmp_path / ".agents" / "plugins"
+    put(plugins / "a" / "plugin.json", "{ not json")
+    put(plugins / "b" / "plugin.json", "[1]")
+    put(plugins / "c" / "plugin.json", "x" * 2_000_000)
+    put_json(plugins / "d" / "plugin.json", {"name": "../../evil", "skills": "../../../outside"})
+    put(tmp_path / "outside" / "s" / "SKILL.md", "---\ndescription: Out\n---\nx")
+    (plugins / "d" / "skills").symlink_to(tmp_path / "outside")
+    found = find_plugins([folder(tmp_path / ".agents", "agents")])
+    assert [problem.origin.path for problem in found.problems] == [str(plugins / name / "plugin.json") for name in "abc"]
+    [plugin] = found.found
+    assert (plugin.name, plugin.skills) == ("d", ())
+    (tmp_path / "gone").mkdir()
+    lost = claude(tmp_path / "gone", "one")
+    listed = tmp_path / "gone" / ".claude" / "plugins" / "installed_plugins.json"
+    put(listed, listed.read_text().replace("cache", "nowhere"))
+    assert "its folder is gone" in str(find_plugins([lost]).problems[0])

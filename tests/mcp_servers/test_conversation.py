@@ -1,0 +1,134 @@
+"""MCP servers in a conversation: the question before it, `/mcp`, and prompts of servers; and `dragoman mcp` with `dragoman config`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from program import Place, Service, calls, script
+from quay import HARBOUR, Quay
+from terminals import terminal, tmux
+
+Serve = Callable[..., Service]
+
+
+def project(quay: Quay) -> None:
+    (quay.place.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"harbour": quay.entry("harbour")}}))
+
+
+def test_a_projects_server_is_asked_about_once(quay: Quay, serve: Serve) -> None:
+    project(quay)
+    asked = serve(script(calls(("mcp__harbour__tide", {"port": "Sur"})), "text: At noon.", "text: Hello, Ann."))
+    with terminal(quay.place) as shown:
+        shown.expect("Trust this folder?")
+        shown.send("y\n")
+        shown.expect("configures the MCP server harbour", "Use this server here?")
+        shown.send("?\n")
+        shown.expect("outside the sandbox")
+        shown.send("y\n")
+        shown.prompt()
+        shown.ask("/mcp")
+        assert "11 tools" in shown.prompt()
+        shown.ask("When is the tide high?")
+        shown.expect("harbour: tide", "Run it?")
+        shown.send("y")
+        assert "At noon." in shown.prompt()
+        shown.ask("/mcp__harbour__greet Ann")
+        assert "Hello, Ann." in shown.prompt()
+        shown.send(b"\x04")
+        assert shown.ended() == 0
+    assert "In Sur the tide is high at noon." in json.dumps(asked.requests)
+    assert "Say hello to Ann." in json.dumps(asked.requests[-1])
+    assert quay.living() == []
+    with terminal(quay.place) as shown:
+        assert "Use this server" not in shown.prompt()
+
+
+def test_a_no_holds_and_can_be_taken_back_in_the_conversation(quay: Quay, serve: Serve) -> None:
+    project(quay)
+    asked = serve(script("text: One.", "text: Two."))
+    with terminal(quay.place) as shown:
+        shown.expect("Trust this folder?")
+        shown.send("y\n")
+        shown.expect("Use this server here?")
+        shown.send("n\n")
+        shown.prompt()
+        shown.ask("one")
+        shown.prompt()
+        assert quay.pids() == []
+        shown.ask("/mcp approve harbour")
+        shown.expect("approved: harbour")
+        shown.prompt()
+        shown.ask("two")
+        shown.prompt()
+        shown.send(b"\x04")
+        assert shown.ended() == 0
+    first, second = (json.dumps(request["tools"]) for request in asked.requests)
+    assert "mcp__harbour__tide" not in first
+    assert "mcp__harbour__tide" in second
+
+
+def test_in_a_live_conversation_the_tools_join_at_the_next_prompt(quay: Quay, serve: Serve) -> None:
+    project(quay)
+    asked = serve(script("text: One.", "text: Two."))
+    quay.place.ui = ""
+    with tmux(quay.place) as shown:
+        shown.expect("Trust this folder?")
+        shown.type("y")
+        shown.keys("Enter")
+        shown.expect("Use this server here?")
+        shown.type("y")
+        shown.keys("Enter")
+        shown.expect("11 tools join at the next prompt")
+        shown.type("/mcp")
+        shown.keys("Enter")
+        shown.expect("11 tools, about")
+        shown.type("one")
+        shown.keys("Enter")
+        shown.expect("One.")
+    assert "mcp__harbour__tide" in json.dumps(asked.requests[0]["tools"])
+
+
+def test_a_server_is_added_tried_shown_and_removed(quay: Quay, place: Place) -> None:
+    done = place.run("mcp", "add", "harbour", "--env", "MODE=test", "--", sys.executable, HARBOUR)
+    assert done.code == 0, done
+    assert "harbour works: 11 tools, 1 prompt, 1 resource" in done.out
+    [row] = place.run("mcp", "--json").json["servers"]
+    assert (row["name"], row["state"], row["line"], row["variables"]) == ("harbour", "known", 1, ["MODE"])
+    assert "tide" in row["tools"]
+    shown = place.run("config").out
+    assert "MCP servers" in shown
+    assert "config.toml:1" in shown
+    assert "MODE" not in shown, "nor the values of its variables"
+    assert "/mcp__harbour__greet" in place.run("mcp", "get", "harbour").out
+    assert place.run("mcp", "remove", "harbour").code == 0
+    assert place.run("mcp", "--json").json["servers"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tset"], "did you mean test"),
+        (["get"], "needs the name"),
+        (["get", "harbor"], "did you mean harbour"),
+        (["get", "harbour", "more"], "too many"),
+        (["add", "x"], "needs a name and a command or a URL"),
+        (["add", "a b", "--", "x"], "no name for a server"),
+        (["add", "x", "--env", "A", "--", "y"], "no NAME=VALUE"),
+        (["remove", "harbour"], "belongs to another program"),
+        (["approve", "harbour"], "needs no yes"),
+    ],
+)
+def test_mistakes_are_told(quay: Quay, words: list[str], said: str) -> None:
+    quay.configure("harbour")
+    assert said in quay.place.run("mcp", *words).complaint(42)
+
+
+def test_a_server_that_does_not_work_is_told_by_its_test(quay: Quay) -> None:
+    (quay.place.home / ".claude.json").write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-program"}}}))
+    done = quay.place.run("mcp", "test", "gone")
+    assert (done.code, "was not found" in done.out) == (1, True), done
+    assert quay.place.run("mcp", "test", "gone", "--json").json["works"] is False

@@ -1,0 +1,52 @@
+"""`allowed-tools`: what is not named does not act; nothing is allowed by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.policy.allowed_tools import AllowedTools
+from dragoman.policy.judge import Law
+from dragoman.values.contracts import Intent
+from dragoman.values.messages import ToolSpec
+
+LAW = Law(folders=("/work",))
+SHELL = ToolSpec.of("run_shell", "", {"type": "object"}, kind="execute")
+EDIT = ToolSpec.of("write_file", "", {"type": "object"}, kind="edit")
+FETCH = ToolSpec.of("web_fetch", "", {"type": "object"}, kind="fetch")
+READ = ToolSpec.of("read_file", "", {"type": "object"}, read_only=True)
+
+
+def may(names: list[str], spec: ToolSpec, intent: Intent) -> bool:
+    return not AllowedTools(names, "the skill x").refusal(spec, intent, LAW)
+
+
+@pytest.mark.parametrize(
+    ("names", "command", "runs"),
+    [
+        (["Bash"], "rm -rf x", True),
+        (["run_shell_command"], "make", True),
+        (["Bash(git add:*)"], "git add .", True),
+        (["Bash(git add:*)"], "git push", False),
+        (["Bash(git add:*)"], "git add . && rm x", False),
+        (["Bash(git add:*)"], "git add $(rm x)", False),
+        (["Read"], "make", False),
+        (["Read"], "ls", True),
+        (["*"], "make", True),
+        (["nonsense("], "make", False),
+    ],
+)
+def test_commands(names: list[str], command: str, runs: bool) -> None:
+    assert may(names, SHELL, Intent(command=command, directory="/work")) is runs
+
+
+def test_edits_fetches_and_reads() -> None:
+    there = Intent(writes=("/work/src/a.py",))
+    assert may(["Edit"], EDIT, there)
+    assert may(["Write(src/**)"], EDIT, there)
+    assert not may(["Edit(docs/**)"], EDIT, there)
+    assert not may(["Bash"], EDIT, there)
+    assert may(["write_file"], EDIT, there)
+    assert may(["WebFetch(domain:example.org)"], FETCH, Intent(scope="example.org"))
+    assert not may(["WebFetch(domain:example.org)"], FETCH, Intent(scope="example.com"))
+    assert may(["Bash"], READ, Intent(reads=("/work/a",))), "what only reads is never refused"
+    assert "allows only these tools to act: Bash" in AllowedTools(["Bash"], "the skill x").refusal(EDIT, there, LAW)

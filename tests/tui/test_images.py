@@ -1,0 +1,46 @@
+"""Images in a prompt: dropped or pasted paths become `@` words, and those are sent with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.tui.images import MOST_BYTES, as_word, read_images
+from dragoman.values.blobs import MemoryBlobs
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("{path}", '@"my pic.png" '),
+        ("'{path}'", '@"my pic.png" '),
+        ("{path}\n", '@"my pic.png" '),
+        ("file://{url}", '@"my pic.png" '),
+        ("see {path}", ""),
+        ("{path}.txt", ""),
+        ("/nowhere/else.png", ""),
+        ("pic.png", ""),
+    ],
+)
+def test_the_path_of_an_image_becomes_a_word(tmp_path: Path, form: str, expected: str) -> None:
+    path = tmp_path / "my pic.png"
+    path.write_bytes(PNG)
+    text = form.format(path=str(path).replace(" ", "\\ ") if form == "{path}\n" else path, url=str(path).replace(" ", "%20"))
+    assert as_word(text, str(tmp_path)) == expected
+
+
+def test_images_are_read_by_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "b b.JPG").write_bytes(b"\xff\xd8\xff" + bytes(9))
+    (tmp_path / "no.gif").write_bytes(b"text")
+    (tmp_path / "big.webp").write_bytes(b"RIFF____WEBP" + bytes(MOST_BYTES))
+    (tmp_path / "notes.txt").write_text("x")
+    blobs = MemoryBlobs()
+    prompt = 'compare @a.png with @"b b.JPG", not @no.gif @big.webp @notes.txt @gone.png or me@a.png'
+    images, problems = read_images(prompt, str(tmp_path), blobs)
+    assert [image.mime for image in images] == ["image/png", "image/jpeg"]
+    assert blobs.get(images[0].sha256) == PNG
+    assert [problem.split()[0] for problem in problems] == ["no.gif", "big.webp"]

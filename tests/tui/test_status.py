@@ -1,0 +1,29 @@
+"""What holds commands stands in the status line, in every mode in which some run."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from dragoman.policy.judge import Mode
+from dragoman.tui.line import plain
+from dragoman.tui.status import Facts, status_line
+
+FACTS = Facts(model="anthropic/claude-sonnet-5-5")
+
+
+@pytest.mark.parametrize(("mode", "words"), [("default", "ask first"), ("auto-edit", "edits run"), ("auto", "commands run")])
+@pytest.mark.parametrize(("level", "told"), [(0, "no sandbox"), (1, "sandbox 1"), (2, "sandbox 2"), (3, "sandbox 3"), (4, "sandbox")])
+def test_the_level_is_said_in_every_mode_in_which_commands_run(mode: Mode, words: str, level: int, told: str) -> None:
+    shown = plain(status_line(msgspec.structs.replace(FACTS, mode=mode, sandbox=level), 80))
+    assert words in shown
+    assert told in shown
+
+
+def test_nothing_is_said_before_it_is_known_and_where_no_command_runs() -> None:
+    assert "sandbox" not in plain(status_line(FACTS, 80))
+    assert "sandbox" not in plain(status_line(msgspec.structs.replace(FACTS, mode="plan", sandbox=1), 80))
+
+
+def test_that_no_gate_can_be_made_is_said() -> None:
+    assert "sandbox 2, no gate" in plain(status_line(msgspec.structs.replace(FACTS, sandbox=2, has_gate=False), 80))
