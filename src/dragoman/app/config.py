@@ -15,7 +15,7 @@ import msgspec
 from dragoman.app.config_tables import Config, ConfigFile, ConfigSource, LoadedConfig, keys
 from dragoman.app.options import Options
 from dragoman.base.places import Places
-from dragoman.base.words import say
+from dragoman.base.words import LOCALE_VARIABLES, language_of, say
 from dragoman.loop.memory import MEMORY_FILES, folders_between
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError
@@ -68,11 +68,11 @@ def load(options: Options, env: Mapping[str, str], places: Places, workspace: st
 
     The project's file is opened only where the folder is `trusted`.
     """
-    layers: list[tuple[ConfigSource, dict[str, Any]]] = []
     user = _user_file(options, places, workspace)
-    layers.append((ConfigSource("user", user.path), _checked(user)))
+    of_user = _checked(user)
     project = _project_file(user, workspace, trusted=trusted)
-    layers.append((ConfigSource("project", project.path), _checked_project(project, layers[0][1])))
+    of_project = _checked_project(project, of_user)
+    layers = [*_from_locale(env), (ConfigSource("user", user.path), of_user), (ConfigSource("project", project.path), of_project)]
     layers += _from_environment(env)
     layers += _from_flags(options)
     merged: dict[str, Any] = {}
@@ -80,7 +80,7 @@ def load(options: Options, env: Mapping[str, str], places: Places, workspace: st
     for source, values in layers:
         _overlay(merged, _with_rules_of(merged, values))
         sources |= dict.fromkeys(_leaves(values), source)
-    rules = _rules(options, (user, layers[0][1]), (project, layers[1][1]))
+    rules = _rules(options, (user, of_user), (project, of_project))
     return LoadedConfig(_converted(merged, ConfigFile("", "user", "read")), sources, (user, project), rules)
 
 
@@ -191,6 +191,13 @@ def _refuse_models_of_projects(file: ConfigFile, values: dict[str, Any], user: d
 
 
 # --- the environment, flags -----------------------------------------------------------------------------------------------------
+
+
+def _from_locale(env: Mapping[str, str]) -> Iterator[tuple[ConfigSource, dict[str, Any]]]:
+    """The system's language, where no file names one."""
+    if not env.get("DRAGOMAN_LANG", "").strip() and (language := language_of(env)):
+        variable = next(name for name in LOCALE_VARIABLES if env.get(name))
+        yield ConfigSource("env", variable), {"lang": language}
 
 
 def _from_environment(env: Mapping[str, str]) -> Iterator[tuple[ConfigSource, dict[str, Any]]]:

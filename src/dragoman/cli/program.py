@@ -10,7 +10,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from dragoman.app.options import Options
-from dragoman.base.words import choose_language, say, speak_for_program
+from dragoman.base.words import choose_language, chosen_language, language_of, say, speak_for_program
 from dragoman.cli.arguments import BadArguments, parse
 from dragoman.values.errors import DragomanError, InputError
 
@@ -18,6 +18,7 @@ from dragoman.values.errors import DragomanError, InputError
 def run(argv: Sequence[str]) -> int:
     """Run the program on these arguments and return the exit code. Raises nothing but KeyboardInterrupt."""
     speak_for_program()
+    choose_language(language_of(os.environ))
     try:
         options = parse(argv)
     except BadArguments as error:
@@ -27,7 +28,7 @@ def run(argv: Sequence[str]) -> int:
         from dragoman.base.wrapping import USUAL_COLUMNS, columns_of, lay_out
         from dragoman.cli.help_texts import help_for
 
-        language = options.lang or os.environ.get("DRAGOMAN_LANG", "")  # the configuration is not read for it
+        language = chosen_language()  # the configuration is not read for it
         return _print(lay_out(help_for(options.command, language), columns_of(sys.stdout) or USUAL_COLUMNS))
     if options.version:
         from dragoman import __version__

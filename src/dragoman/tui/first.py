@@ -14,7 +14,7 @@ import signal
 from collections.abc import Sequence
 
 from dragoman.base.places import find_places
-from dragoman.base.words import choose_language, say
+from dragoman.base.words import choose_language, language_of, say
 from dragoman.tui.composer import Composer, may_name_image
 from dragoman.tui.keys import Key, KeyReader, Paste
 from dragoman.tui.layout import lay_out
@@ -199,5 +199,5 @@ def _language(arguments: Sequence[str], environment: dict[str, str]) -> str:
             named = "".join(arguments[number + 1 : number + 2])
         elif word.startswith("--lang="):
             named = word.partition("=")[2]
-    named = named or environment.get("DRAGOMAN_LANG", "")
+    named = named or language_of(environment)
     return named if named in ("en", "zh") else ""

@@ -29,6 +29,9 @@ PROGRAM = ("program", "program_terminal", "program_sessions", "program_commands"
 REMEDIES = "program_remedies"
 """Sentences of the library in the program's words."""
 
+LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
+"""The first that is set decides, as for other programs."""
+
 ALWAYS_LOADED = {
     "http.too_many_open": "too many files and connections are open in this process; run fewer agents at once, or allow more (ulimit -n)",
     "loop.placeholder": "(outdated output, removed to save room)",
@@ -62,6 +65,14 @@ def choose_language(name: str) -> None:
     """From now on. An empty name changes nothing."""
     global _language
     _language = name or _language
+
+
+def language_of(env: Mapping[str, str]) -> str:
+    """The language that the environment asks for, if it is one of ours: DRAGOMAN_LANG, or the locale of Simplified Chinese; else empty."""
+    if named := env.get("DRAGOMAN_LANG", "").strip():
+        return named
+    locale = next((value for name in LOCALE_VARIABLES if (value := env.get(name, ""))), "")
+    return "zh" if locale.partition(".")[0].replace("-", "_") in ("zh", "zh_CN", "zh_SG", "zh_Hans", "zh_Hans_CN") else ""
 
 
 def chosen_language() -> str:
