@@ -64,6 +64,8 @@ LATER = {
     "app.config_faults": "only where the configuration is wrong",
     "base.toml_lines": "only where the configuration is wrong",
     "app.outside_hooks": "only where the configuration names hooks of a package",
+    "app.plugins": "only where there are plugins",
+    "app.notices": "only where there are several notices",
     "app.skills": "only where there are skills or plugins",
     "app.slash_commands": "only where a prompt begins with a slash",
     "app.searching": "only where it is asked who searches",

@@ -287,7 +287,7 @@ def test_a_wrong_file_is_one_notice_and_the_rest_works(place: Place) -> None:
     with service("text: hi") as place.service:
         done = place.ask("hi")
     assert (done.code, done.out) == (0, "hi\n")
-    lines = [line for line in done.err.splitlines() if "hooks" in line]
+    lines = done.err.splitlines()
     assert len(lines) == 1, done
     assert "settings.json:3" in lines[0]
 
@@ -334,3 +334,39 @@ def test_a_conversation_asks_once_about_hooks_of_a_project_and_shows_what_they_s
             talk.send("/quit\r")
             assert talk.ended() == 0
         assert "hooks approve" not in place.ask("hi").err
+
+
+CODEX = """model = "o"
+
+[[hooks.UserPromptSubmit]]
+matcher = ""
+[[hooks.UserPromptSubmit.hooks]]
+type = "command"
+command = "echo It is Friday."
+
+[hooks.state."x"]
+trusted_hash = "1"
+"""
+
+
+def test_codex_has_hooks_in_its_configuration_too(place: Place) -> None:
+    file = place.home / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(CODEX)
+    with service("text: ok") as place.service:
+        assert place.ask().err == ""
+        assert "It is Friday." in json.dumps(place.service.requests)
+    hooks = place.run("hooks", "list", "--json").json["hooks"]
+    assert [(each["place"], each["command"]) for each in hooks] == [(f"{file}:3", "echo It is Friday.")]
+    (file.parent / "hooks.json").write_text(json.dumps({"hooks": {"Stop": group("true")}}))
+    assert len(place.run("hooks", "list", "--json").json["hooks"]) == 2
+    file.write_text(CODEX + "[features]\nhooks = false\n")
+    assert place.run("hooks", "list", "--json").json["hooks"] == []
+
+
+def test_those_of_a_project_in_codexs_configuration_are_asked_about(place: Place) -> None:
+    (place.work / ".codex").mkdir()
+    (place.work / ".codex" / "config.toml").write_text(CODEX)
+    with service("text: ok") as place.service:
+        assert "dragoman hooks approve" in place.ask("hi", "--trust").err
+        assert "It is Friday." not in json.dumps(place.service.requests)

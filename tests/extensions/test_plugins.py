@@ -119,3 +119,38 @@ def test_wrong_manifests_are_named_and_nothing_else_suffers(tmp_path: Path) -> N
     listed = tmp_path / "gone" / ".claude" / "plugins" / "installed_plugins.json"
     put(listed, listed.read_text().replace("cache", "nowhere"))
     assert "its folder is gone" in str(find_plugins([lost]).problems[0])
+
+
+def test_extensions_that_gemini_cli_switches_off_in_some_folders(tmp_path: Path) -> None:
+    extensions = tmp_path / ".gemini" / "extensions"
+    for name in ("one", "two", "three"):
+        put_json(extensions / name / "gemini-extension.json", {"name": name})
+    overrides = {
+        "one": ["/home/me/*", "!/home/me/work/*"],
+        "two": ["!/home/me/*", "/home/me/work/"],
+        "three": ["!/home/me/*", 7],
+        "four": "x",
+    }
+    put_json(extensions / "extension-enablement.json", {name: {"overrides": each} for name, each in overrides.items()})
+    mine = [folder(tmp_path / ".gemini", "gemini")]
+
+    def names(workspace: str) -> set[str]:
+        return {plugin.name for plugin in find_plugins(mine, workspace).found}
+
+    assert names("/home/me/work") == {"two"}
+    assert names("/home/me/work/deep") == set()
+    assert names("/home/me/workshop") == {"one"}
+    assert names("/srv") == {"one", "two", "three"}
+
+
+def test_an_extension_that_is_linked(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    put_json(source / "gemini-extension.json", {"name": "linked"})
+    put(source / "commands" / "go.toml", 'prompt = "Go."')
+    note = {"source": str(source), "type": "link"}
+    put_json(tmp_path / ".gemini" / "extensions" / "linked" / ".gemini-extension-install.json", note)
+    found = find_plugins([folder(tmp_path / ".gemini", "gemini")]).found
+    assert [(plugin.name, plugin.path) for plugin in found] == [("linked", str(source))]
+    work = tmp_path / "work"
+    put_json(work / ".gemini" / "extensions" / "linked" / ".gemini-extension-install.json", note)
+    assert find_plugins([folder(work / ".gemini", "gemini", work)]).found == (), "no project leads out of itself"

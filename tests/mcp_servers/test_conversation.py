@@ -85,7 +85,7 @@ def test_in_a_live_conversation_the_tools_join_at_the_next_prompt(quay: Quay, se
         shown.expect("11 tools join at the next prompt")
         shown.type("/mcp")
         shown.keys("Enter")
-        shown.expect("11 tools, about")
+        shown.expect("tokens, started")
         shown.type("one")
         shown.keys("Enter")
         shown.expect("One.")

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Protocol
 
-from dragoman.app.config_tables import SourcesTable
-from dragoman.app.setup import Setup
+from dragoman.app.config_tables import Config, FolderTrust, SourcesTable
+from dragoman.base.places import Places
 from dragoman.extensions.sources import ProgramFolder, all_folders
 from dragoman.loop.memory import folders_between
 
 
-def folders_of(setup: Setup) -> tuple[ProgramFolder, ...]:
+class Surrounded(Protocol):
+    """What decides which folders may be read. A Setup is one; setup.py itself asks before it is whole."""
+
+    @property
+    def env(self) -> Mapping[str, str]: ...
+
+    @property
+    def places(self) -> Places: ...
+
+    @property
+    def workspace(self) -> str: ...
+
+    @property
+    def trust(self) -> FolderTrust: ...
+
+    @property
+    def config(self) -> Config: ...
+
+
+def folders_of(setup: Surrounded) -> tuple[ProgramFolder, ...]:
     """What lies nearest to the workspace comes first. A project's folders are among them only if it is trusted."""
     real = os.path.realpath(setup.workspace)
     projects = folders_between(setup.trust.root or real, real) if setup.trust.is_trusted else []

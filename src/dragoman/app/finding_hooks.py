@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
-from dragoman.app.config_tables import ConfigFile
 from dragoman.app.extensions import folders_of
-from dragoman.app.setup import Setup
+from dragoman.app.setup import Setup, may_have_plugins
 from dragoman.app.text_files import FileProblem, read_text
 from dragoman.base.words import say
 from dragoman.extensions.hooks.agreement import Agreed, hash_of, read_agreed, to_agree
-from dragoman.extensions.hooks.definitions import FoundHooks, Hook, files_in, read_hooks, read_json_hooks
+from dragoman.extensions.hooks.definitions import FoundHooks, Hook, files_in, read_hooks, read_json_hooks, read_plugin_hooks
 from dragoman.extensions.hooks.matching import is_usable
-from dragoman.extensions.sources import Origin
+from dragoman.extensions.sources import Origin, ProgramFolder
 
 MAX_FILE_BYTES = 1_000_000
+T = TypeVar("T")
 
 
 class HooksOf(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ class HooksOf(msgspec.Struct, frozen=True):
 
 def find_hooks(setup: Setup) -> HooksOf:
     """Never raises: a wrong file is named in a notice, and the rest holds."""
-    found = [*_of_config(setup), *_of_programs(setup)]
+    found = [*_of_config(setup), *_of_programs(setup), *_of_plugins(setup)]
     hooks = tuple(hook for each in found for hook in each.hooks)
     notices = [notice for each in found for notice in each.notices]
     odd = [hook for hook in hooks if not is_usable(hook.matcher)]
@@ -59,19 +60,58 @@ def find_hooks(setup: Setup) -> HooksOf:
 
 
 def _of_programs(setup: Setup) -> list[FoundHooks]:
-    found: list[FoundHooks] = []
-    for folder in folders_of(setup):
-        for path in files_in(folder):
-            if not os.path.lexists(path):
-                continue
-            try:
-                text = read_text(path, MAX_FILE_BYTES)
-            except FileProblem as problem:
-                found.append(FoundHooks((), (say("hooks.bad_file", place=path, reason=problem),)))
-                continue
-            if '"hooks"' in text:
-                found.append(read_json_hooks(text, path, folder))
-    return found
+    folders = folders_of(setup)
+    off = {folder.path for folder in folders if folder.program == "codex" and _is_off_by_codex(folder)}
+    named = [(folder, path) for folder in folders for path in files_in(folder) if folder.path not in off and os.path.lexists(path)]
+    return [_read(path, _read_codex if path.endswith(".toml") else read_json_hooks, folder) for folder, path in named]
+
+
+def _is_off_by_codex(folder: ProgramFolder) -> bool:
+    """Whether its configuration switches hooks off, those of hooks.json too."""
+    path = os.path.join(folder.path, "config.toml")
+    try:
+        text = read_text(path, MAX_FILE_BYTES) if os.path.lexists(path) else ""
+        if "hooks" not in text:
+            return False
+        import tomllib
+
+        features = tomllib.loads(text).get("features")
+    except (FileProblem, ValueError, RecursionError):  # said by whoever reads its hooks
+        return False
+    return isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
+
+
+def _read_codex(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
+    """Codex takes hooks in its configuration too."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(text).get("hooks")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        from dragoman.base.toml_lines import place_of_fault
+
+        return FoundHooks((), (say("hooks.bad_file", place=place_of_fault(path, error), reason=error),))
+    if isinstance(table, dict):
+        table = {name: groups for name, groups in table.items() if name != "state"}  # what its user has trusted
+    return read_hooks(table, Origin("codex", folder.tier, path), folder.project, line_of=_lines_in(text))
+
+
+def _of_plugins(setup: Setup) -> list[FoundHooks]:
+    if not may_have_plugins(setup):
+        return []
+    from dragoman.app.plugins import plugins_of
+
+    named = [(plugin, path) for plugin in plugins_of(setup).found for path in plugin.hooks]
+    return [_read(path, read_plugin_hooks, plugin) for plugin, path in named]
+
+
+def _read(path: str, read: Callable[[str, str, T], FoundHooks], whose: T) -> FoundHooks:
+    try:
+        text = read_text(path, MAX_FILE_BYTES)
+    except FileProblem as problem:
+        return FoundHooks((), (say("hooks.bad_file", place=path, reason=problem),))
+    has_hooks = ("hooks" if path.endswith(".toml") else '"hooks"') in text or ("\0" in text and path.endswith("hooks.json"))
+    return read(text, path, whose) if has_hooks else FoundHooks()
 
 
 def _of_config(setup: Setup) -> list[FoundHooks]:
@@ -83,16 +123,16 @@ def _of_config(setup: Setup) -> list[FoundHooks]:
 
         table = tomllib.loads(file.text).get("hooks")
         project = os.path.realpath(setup.workspace) if file.kind == "project" else ""
-        found.append(read_hooks(table, Origin("dragoman", file.kind, file.path), project, line_of=_lines_in(file)))
+        found.append(read_hooks(table, Origin("dragoman", file.kind, file.path), project, line_of=_lines_in(file.text)))
     return found
 
 
-def _lines_in(file: ConfigFile) -> Callable[[str, int], int]:
+def _lines_in(text: str) -> Callable[[str, int], int]:
     """The line of the n-th `[[hooks.Event]]`, or of the one place where the event stands."""
 
     def line_of(event: str, at: int) -> int:
         pattern = rf"\s*(?:\[\[?\s*)?(?:hooks\s*\.\s*)?[\"']?{re.escape(event)}[\"']?\s*(?:\]\]?|=)"
-        lines = [number for number, line in enumerate(file.text.splitlines(), 1) if re.match(pattern, line)]
+        lines = [number for number, line in enumerate(text.splitlines(), 1) if re.match(pattern, line)]
         return lines[min(at, len(lines) - 1)] if lines else 0
 
     return line_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.app.extensions import folders_of
-from dragoman.app.setup import Setup, catalog_of
+from dragoman.app.setup import Setup, catalog_of, may_have_plugins
 from dragoman.app.text_files import FileProblem, read_text
 from dragoman.base.places import Places
 from dragoman.base.words import say
@@ -44,6 +44,7 @@ from dragoman.values.messages import ToolSpec
 if TYPE_CHECKING:
     from dragoman.extensions.mcp.contracts import Progress
     from dragoman.extensions.mcp.running import ServerAtWork, ServersAtWork
+    from dragoman.extensions.plugins import Plugin
 
 MAX_FILE_BYTES = 20_000_000
 """~/.claude.json grows with every project."""
@@ -72,7 +73,15 @@ def find(setup: Setup) -> FoundServers:
     ]
     around = FillFrom(setup.env, lambda: secret_variables(catalog_of(setup)), _read_named)
     workspaces = list(dict.fromkeys((setup.workspace, real, setup.trust.root or real)))
-    return find_servers(folders_of(setup), own, workspaces, around, _read)
+    return find_servers(folders_of(setup), own, workspaces, around, _read, _plugins(setup))
+
+
+def _plugins(setup: Setup) -> Sequence[Plugin]:
+    if not may_have_plugins(setup):
+        return ()
+    from dragoman.app.plugins import plugins_of
+
+    return plugins_of(setup).found
 
 
 def consent_of(setup: Setup) -> Consent:

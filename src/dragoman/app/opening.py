@@ -13,11 +13,20 @@ import msgspec
 from dragoman.app.choice import choose_model
 from dragoman.app.connecting import connect_model
 from dragoman.app.settings import context_of, limits_of, sandboxing_of, settings_of, text_options_of, web_of
-from dragoman.app.setup import Setup, catalog_of, is_from_package, may_have_hooks, require_directory
+from dragoman.app.setup import (
+    Setup,
+    catalog_of,
+    has_server_files,
+    is_from_package,
+    may_have,
+    may_have_hooks,
+    may_have_subagents,
+    require_directory,
+)
 from dragoman.base.text import closest
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
-from dragoman.loop.memory import folders_between, load_memory
+from dragoman.loop.memory import load_memory
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
 from dragoman.loop.tasks import give_tasks
 from dragoman.policy.grants import Grants
@@ -106,7 +115,12 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         raise
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
         notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
-    return Opened(agent, (*setup.notices, *agent.notices, *notices))
+    told = (*setup.notices, *agent.notices, *notices)
+    if len(told) > 1:
+        from dragoman.app.notices import one_for_each_file
+
+        told = one_for_each_file(told)
+    return Opened(agent, told)
 
 
 async def close_agent(agent: Agent) -> None:
@@ -302,18 +316,6 @@ def _offer_skills(agent: Agent, setup: Setup) -> list[str]:
     return offer_skills(agent, setup)
 
 
-def may_have(setup: Setup, *names: str) -> bool:
-    """Whether a folder of one of these names lies where what others bring is looked for. Nothing is loaded for those who have none."""
-    home = setup.env.get("HOME") or os.path.expanduser("~")
-    roots = [home, *(folders_between(setup.trust.root or setup.workspace, setup.workspace) if setup.trust.is_trusted else ())]
-    programs = (".agents", ".claude", ".codex", ".dragoman", ".gemini", ".opencode")
-    folders = [os.path.join(root, program) for root in roots for program in programs]
-    elsewhere = (setup.env.get(name, "") for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"))
-    opencode = os.path.join(setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode")
-    folders += [setup.places.config, opencode, *filter(None, elsewhere)]
-    return any(os.path.isdir(os.path.join(folder, name)) for folder in folders for name in names)
-
-
 async def _discover_tools(agent: Agent, setup: Setup) -> None:
     """Add the tools that the user's own command declares, if one is configured."""
     table = setup.config.tools
@@ -331,32 +333,9 @@ def _has_servers(agent: Agent, setup: Setup) -> bool:
     return has_server_files(setup) or any(spec.name.startswith("mcp__") or spec.name == "search_tools" for spec in agent.history.view.tools)
 
 
-def has_server_files(setup: Setup) -> bool:
-    if setup.config.mcp.servers:
-        return True
-    home = setup.env.get("HOME") or os.path.expanduser("~")
-    config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    files = (
-        os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or home, ".claude.json"),
-        os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "config.toml"),
-        os.path.join(home, ".gemini", "settings.json"),
-        *(os.path.join(config, "opencode", name) for name in ("opencode.json", "opencode.jsonc")),
-    )
-    return any(map(os.path.lexists, files)) or (setup.trust.is_trusted and any(name.endswith(_SERVER_FILES) for name in setup.trust.files))
-
-
-_SERVER_FILES = (
-    ".mcp.json",
-    "opencode.json",
-    "opencode.jsonc",
-    os.path.join(".codex", "config.toml"),
-    os.path.join(".gemini", "settings.json"),
-)
-
-
 def _give_tasks(agent: Agent, setup: Setup) -> Sequence[str]:
     """Let the model call subagents. Where none are defined, nothing is loaded to find that out."""
-    if not any(map(os.path.isdir, _agent_folders(setup))):
+    if not may_have_subagents(setup):
         give_tasks(agent._harness)
         return ()
     from dragoman.app.subagents import find_subagents
@@ -364,16 +343,6 @@ def _give_tasks(agent: Agent, setup: Setup) -> Sequence[str]:
     agents, notices = find_subagents(setup, agent.provider.name)
     give_tasks(agent._harness, agents)
     return notices
-
-
-def _agent_folders(setup: Setup) -> list[str]:
-    """Where definitions of subagents may be."""
-    home, names = setup.env.get("HOME") or os.path.expanduser("~"), ("agents", "agent")
-    config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    users = [setup.places.config, setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), os.path.join(home, ".gemini")]
-    paths = [os.path.join(folder, name) for folder in (*users, os.path.join(config, "opencode")) for name in names]
-    in_project = setup.trust.files if setup.trust.is_trusted else ()
-    return paths + [os.path.join(setup.workspace, file) for file in in_project if os.path.basename(file) in names]
 
 
 def _disable_tools(agent: Agent, setup: Setup) -> None:

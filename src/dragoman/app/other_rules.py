@@ -6,16 +6,18 @@ What they allow holds in trusted folders alone: there a command like `npm run te
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from dragoman.app.config_tables import FolderTrust, OtherRulesTable
 from dragoman.app.text_files import FileProblem, read_text
 from dragoman.base.words import say
+from dragoman.extensions.plugins import Plugin
 from dragoman.policy.claude_rules import ReadRules, read_claude
 from dragoman.policy.codex_rules import read_codex
-from dragoman.policy.rules import Rule, Tier
+from dragoman.policy.gemini_rules import exclusion_rules
+from dragoman.policy.rules import Rule, RuleProblem, Tier
 
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 50
@@ -40,6 +42,30 @@ def find_other_rules(table: OtherRulesTable, env: Mapping[str, str], workspace: 
         rules += (rule for rule in found.rules if trust.is_trusted or rule.decision != "allow")
         notices += (say("other_rules_problem", problem=problem) for problem in found.problems)
     return OtherRules(tuple(rules), tuple(notices))
+
+
+def rules_of_plugins(plugins: Sequence[Plugin]) -> OtherRules:
+    """What extensions of gemini-cli exclude of a tool: rules that refuse, whoever installed them."""
+    rules: list[Rule] = []
+    notices: list[str] = []
+    for plugin in plugins:
+        for written in plugin.excluded_tools:
+            where = _line_of(plugin.origin.path, written)
+            try:
+                rules += exclusion_rules(written, where, plugin.origin.tier)
+            except RuleProblem as problem:
+                notices.append(
+                    say("other_rules_problem", problem=say("policy.other_rule", where=where, rule=written[:200], reason=problem))
+                )
+    return OtherRules(tuple(rules), tuple(notices))
+
+
+def _line_of(path: str, written: str) -> str:
+    try:
+        lines = read_text(path, MAX_FILE_BYTES).splitlines()
+    except FileProblem:
+        return path
+    return next((f"{path}:{number}" for number, line in enumerate(lines, 1) if written in line), path)
 
 
 def _files(table: OtherRulesTable, env: Mapping[str, str], workspace: str, trust: FolderTrust) -> Iterator[tuple[str, Tier, Read]]:

@@ -13,16 +13,24 @@ from dragoman.app.config_tables import Config, FolderTrust, LoadedConfig
 from dragoman.app.options import Options
 from dragoman.base.places import Places, find_places
 from dragoman.base.words import choose_language, say
+from dragoman.loop.memory import folders_between
 from dragoman.loop.surroundings import repository_root
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from dragoman.app.other_rules import OtherRules
     from dragoman.app.trust import AskTrust
     from dragoman.providers.catalog import Catalog
 
-
-_HOOK_FILES = ("settings.json", "settings.local.json", "hooks.json")
+_SERVER_FILES = (
+    ".mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
+    os.path.join(".codex", "config.toml"),
+    os.path.join(".gemini", "settings.json"),
+)
+_HOOK_FILES = ("settings.json", "settings.local.json", "hooks.json", os.path.join(".codex", "config.toml"))
 """Where other programs define hooks."""
 
 
@@ -91,38 +99,21 @@ def _with_other_rules(setup: Setup) -> Setup:
         os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "rules"),
     ]
     in_project = any(name.startswith((".claude", ".codex")) for name in setup.trust.files)
-    if not (in_project and setup.trust.is_trusted) and not any(map(os.path.lexists, named)):
-        return setup
-    from dragoman.app.other_rules import find_other_rules
+    if (in_project and setup.trust.is_trusted) or any(map(os.path.lexists, named)):
+        from dragoman.app.other_rules import find_other_rules
 
-    found = find_other_rules(setup.config.other_rules, setup.env, setup.workspace, setup.trust)
+        setup = _with_rules(setup, find_other_rules(setup.config.other_rules, setup.env, setup.workspace, setup.trust))
+    if may_have(setup, "extensions"):
+        from dragoman.app.other_rules import rules_of_plugins
+        from dragoman.app.plugins import plugins_of
+
+        setup = _with_rules(setup, rules_of_plugins(plugins_of(setup).found))
+    return setup
+
+
+def _with_rules(setup: Setup, found: OtherRules) -> Setup:
     loaded = msgspec.structs.replace(setup.loaded, rules=(*setup.loaded.rules, *found.rules))
     return msgspec.structs.replace(setup, loaded=loaded, notices=(*setup.notices, *found.notices))
-
-
-def may_have_hooks(setup: Setup) -> bool:
-    """Whether a file names hooks that may be read. Cheap: mostly there is none, and nothing is loaded for it."""
-    if setup.config.hooks:
-        return True
-    home = setup.env.get("HOME") or os.path.expanduser("~")
-    named = [
-        os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json"),
-        os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "hooks.json"),
-        os.path.join(home, ".gemini", "settings.json"),
-    ]
-    if setup.trust.is_trusted:
-        named += [os.path.join(setup.workspace, name) for name in setup.trust.files if name.endswith(_HOOK_FILES)]
-    return any(map(_names_hooks, named))
-
-
-def _names_hooks(path: str) -> bool:
-    try:
-        if not os.path.isfile(path):
-            return os.path.lexists(path)  # what is wrong with it is said by whoever reads it
-        with open(path, "rb") as file:
-            return b'"hooks"' in file.read(1_000_001)
-    except OSError:
-        return True
 
 
 def catalog_of(setup: Setup) -> Catalog:
@@ -162,3 +153,76 @@ def require_directory(path: str, named_by: str) -> str:
     if os.path.isdir(path):
         return path
     raise InputError(say("no_such_directory" if not os.path.lexists(path) else "not_a_directory", path=path, named_by=named_by))
+
+
+# --- whether something that others bring may be there: only names are looked at, and nothing is loaded for those who have none
+
+
+def may_have(setup: Setup, *names: str) -> bool:
+    """Whether a folder of one of these names lies where what others bring is looked for. Nothing is loaded for those who have none."""
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    roots = [home, *(folders_between(setup.trust.root or setup.workspace, setup.workspace) if setup.trust.is_trusted else ())]
+    programs = (".agents", ".claude", ".codex", ".dragoman", ".gemini", ".opencode")
+    folders = [os.path.join(root, program) for root in roots for program in programs]
+    elsewhere = (setup.env.get(name, "") for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"))
+    opencode = os.path.join(setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode")
+    folders += [setup.places.config, opencode, *filter(None, elsewhere)]
+    return any(os.path.isdir(os.path.join(folder, name)) for folder in folders for name in names)
+
+
+def may_have_plugins(setup: Setup) -> bool:
+    return may_have(setup, "plugins", "extensions")
+
+
+def has_server_files(setup: Setup) -> bool:
+    """Whether some file may configure MCP servers."""
+    if setup.config.mcp.servers or may_have_plugins(setup):
+        return True
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    files = (
+        os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or home, ".claude.json"),
+        os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "config.toml"),
+        os.path.join(home, ".gemini", "settings.json"),
+        *(os.path.join(config, "opencode", name) for name in ("opencode.json", "opencode.jsonc")),
+    )
+    return any(map(os.path.lexists, files)) or (setup.trust.is_trusted and any(name.endswith(_SERVER_FILES) for name in setup.trust.files))
+
+
+def may_have_hooks(setup: Setup) -> bool:
+    """Whether a file names hooks that may be read. Cheap: mostly there is none, and nothing is loaded for it."""
+    if setup.config.hooks or may_have_plugins(setup):
+        return True
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    named = [
+        os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json"),
+        *(os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), name) for name in ("hooks.json", "config.toml")),
+        os.path.join(home, ".gemini", "settings.json"),
+    ]
+    if setup.trust.is_trusted:
+        named += [os.path.join(setup.workspace, name) for name in setup.trust.files if name.endswith(_HOOK_FILES)]
+    return any(map(_names_hooks, named))
+
+
+def _names_hooks(path: str) -> bool:
+    try:
+        if not os.path.isfile(path) or path.endswith("hooks.json"):
+            return os.path.lexists(path)  # what is wrong with it is said by whoever reads it
+        with open(path, "rb") as file:
+            return (b"hooks" if path.endswith(".toml") else b'"hooks"') in file.read(1_000_001)
+    except OSError:
+        return True
+
+
+def may_have_subagents(setup: Setup) -> bool:
+    return any(map(os.path.isdir, _agent_folders(setup))) or may_have_plugins(setup)
+
+
+def _agent_folders(setup: Setup) -> list[str]:
+    """Where definitions of subagents may be."""
+    home, names = setup.env.get("HOME") or os.path.expanduser("~"), ("agents", "agent")
+    config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    users = [setup.places.config, setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), os.path.join(home, ".gemini")]
+    paths = [os.path.join(folder, name) for folder in (*users, os.path.join(config, "opencode")) for name in names]
+    in_project = setup.trust.files if setup.trust.is_trusted else ()
+    return paths + [os.path.join(setup.workspace, file) for file in in_project if os.path.basename(file) in names]

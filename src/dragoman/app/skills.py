@@ -9,15 +9,16 @@ from typing import Any
 from weakref import ref
 
 from dragoman.app.extensions import folders_of
+from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup
 from dragoman.base.beneath import is_inside
 from dragoman.base.words import say
 from dragoman.extensions.files import Unreadable, read_text
-from dragoman.extensions.plugins import FoundPlugins, find_plugins
 from dragoman.extensions.skill_tool import ActivateSkill
 from dragoman.extensions.skills import FoundSkills, Skill, catalogue, find_skills, load_skill
 from dragoman.loop.agent import Agent
 from dragoman.policy.allowed_tools import AllowedTools
+from dragoman.policy.gemini_rules import excluded_tool
 from dragoman.policy.judge import Law
 from dragoman.values.contracts import Intent, run_at_work
 from dragoman.values.errors import InputError
@@ -44,14 +45,9 @@ def offer_skills(agent: Agent, setup: Setup) -> list[str]:
 
 
 def skills_of(setup: Setup) -> FoundSkills:
-    folders = folders_of(setup)
-    plugins = find_plugins(folders)
-    found = find_skills(folders, plugins.found)
+    plugins = plugins_of(setup)
+    found = find_skills(folders_of(setup), plugins.found)
     return FoundSkills(found.found, (*plugins.problems, *found.problems))
-
-
-def plugins_of(setup: Setup) -> FoundPlugins:
-    return find_plugins(folders_of(setup))
 
 
 def memory_of_plugins(setup: Setup) -> list[tuple[str, str]]:
@@ -65,9 +61,9 @@ def memory_of_plugins(setup: Setup) -> list[tuple[str, str]]:
 
 
 def excluded_tools(setup: Setup) -> list[str]:
-    """Our names of the tools that extensions take away. A name with a pattern takes nothing away: rules are for that."""
-    names = [name for plugin in plugins_of(setup).found for name in plugin.excluded_tools]
-    return [_GEMINI_NAMES.get(name, name) for name in names]
+    """Our names of the tools that extensions take away. Of a tool for which they name commands, rules refuse those (other_rules.py)."""
+    names = [excluded_tool(written) for plugin in plugins_of(setup).found for written in plugin.excluded_tools]
+    return [_GEMINI_NAMES.get(name, name) for name in names if name]
 
 
 def notices_of(problems: Any) -> list[str]:

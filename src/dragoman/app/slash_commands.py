@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dragoman.app.connecting import connect_model
 from dragoman.app.extensions import folders_of
+from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.app.skills import activate, narrow, notices_of, skill_prompt
 from dragoman.base import jsontext
@@ -19,7 +20,6 @@ from dragoman.base.places import shorten_home
 from dragoman.base.words import say
 from dragoman.extensions.commands import FileCommand, find_commands
 from dragoman.extensions.files import SourceProblem
-from dragoman.extensions.plugins import find_plugins
 from dragoman.extensions.skills import Skill, find_skills
 from dragoman.extensions.sources import Origin
 from dragoman.extensions.templates import FilePart, Part, ShellPart, fill_in
@@ -53,7 +53,7 @@ class FileCommands:
         """Names that are `built_in` are left to the conversation."""
         self._setup = setup
         folders = folders_of(setup)
-        plugins = find_plugins(folders)
+        plugins = plugins_of(setup)
         commands, skills = find_commands(folders, plugins.found), find_skills(folders, plugins.found)
         self.problems: tuple[SourceProblem, ...] = (*plugins.problems, *commands.problems, *skills.problems)
         self._found: dict[str, FileCommand | Skill] = {f"/{command.name}": command for command in commands.found}

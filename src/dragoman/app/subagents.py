@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.app.extensions import folders_of
+from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base.plugins import is_module_name
 from dragoman.base.words import say
@@ -23,7 +24,7 @@ _FAMILIES = ("opus", "sonnet", "haiku")
 
 def find_subagents(setup: Setup, service: str) -> tuple[tuple[TaskAgent, ...], tuple[str, ...]]:
     """Those that are defined, and what the user should be told of the files. `service`: the deployment that the conversation uses."""
-    found = find_agents(folders_of(setup))
+    found = find_agents(folders_of(setup), plugins_of(setup).found)
     agents: list[TaskAgent] = []
     notices = list(found.notices)
     for each in found.agents:

@@ -25,6 +25,12 @@ def line_of(text: str, path: Sequence[str]) -> int:
     return best
 
 
+def place_of_fault(path: str, error: Exception) -> str:
+    """File and line of what tomllib could not read."""
+    found = re.search(r"at line (\d+)", str(error))
+    return f"{path}:{found[1]}" if found else path
+
+
 def _keys(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Every key and table header with its line."""
     table: tuple[str, ...] = ()

@@ -63,7 +63,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("yes", ("--yes",), commands=("run", "sessions", "models", "doctor", "serve-local")),
     Option("source", ("--from",), "value", commands=("models",)),
     Option("force", ("--force",), commands=("sessions",)),
-    Option("output_format", ("--json",), commands=("context", "hooks", "mcp", "agents", "skills", "plugins"), otherwise="json"),
+    Option("output_format", ("--json",), commands=("config", "context", "hooks", "mcp", "agents", "skills", "plugins"), otherwise="json"),
     Option("request", ("--request",), "maybe", commands=("context",)),
     Option("focus", ("--focus",), "value", commands=("context",)),
     Option("port", ("--port",), "value", commands=("serve-local",)),

@@ -95,7 +95,10 @@ usage: dragoman config [options]
 
 Shows every setting with its value and where it comes from (default, your file, the project's file,
 the environment or a flag), and where the files are. docs/configuration.md explains each setting.
+Then what you and others bring, each with file and line: MCP servers, rules, hooks, skills, commands,
+subagents and plugins; what is wrong with a file; and which programs' files are not read ([sources]).
 
+      --json               for programs; the same as --output-format json
       --output-format F    text (default) or json
       --trust              show the settings of a run with --trust
       --config FILE        use FILE instead of your config.toml

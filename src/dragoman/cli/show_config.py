@@ -10,14 +10,14 @@ import msgspec
 from dragoman.app.approvals import approvals_for, approvals_words
 from dragoman.app.config_tables import ConfigFile, ConfigSource, keys, value_of
 from dragoman.app.keys import services_with_keys
-from dragoman.app.opening import has_server_files
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, catalog_of, may_have_hooks, set_up
+from dragoman.app.setup import Setup, catalog_of, has_server_files, may_have_hooks, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import clip, strip_controls
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of
+from dragoman.cli.show_brought import brought_json, brought_lines, find_brought
 from dragoman.providers.redact import SECRET_HEADERS, redact
 from dragoman.values.errors import DragomanError
 
@@ -59,18 +59,23 @@ def config_text(setup: Setup) -> str:
     if setup.loaded.rules:
         lines += ["", say("config_rules")]
         lines += [escape_hidden(f"  {rule.decision:<5}  {rule.text}  ({rule.origin})", one_line=True) for rule in setup.loaded.rules]
-    if hooks := _hooks(setup):
+    hooks, notices = _hooks(setup)
+    if hooks or notices:
         lines += ["", say("hooks_config_title")]
         lines += [escape_hidden(f"  {hook.named}  {hook.matcher or '*'}  {hook.line}  ({hook.origin})", one_line=True) for hook in hooks]
+    lines += [f"  {escape_hidden(each, one_line=True)}" for each in notices]
+    lines += brought_lines(find_brought(setup))
     return "\n".join(lines) + "\n"
 
 
-def _hooks(setup: Setup) -> tuple[Hook, ...]:
+def _hooks(setup: Setup) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Hooks, and what is wrong with some."""
     if not may_have_hooks(setup):
-        return ()
+        return (), ()
     from dragoman.app.finding_hooks import find_hooks
 
-    return find_hooks(setup).hooks
+    found = find_hooks(setup)
+    return found.hooks, found.notices
 
 
 def _as_json(setup: Setup) -> str:
@@ -79,6 +84,9 @@ def _as_json(setup: Setup) -> str:
     }
     files = [{"path": file.path, "kind": file.kind, "state": file.state} for file in setup.loaded.files]
     places = setup.places._asdict()
+    hooks, hook_notices = _hooks(setup)
+    servers, server_problems = _servers(setup)
+    brought = find_brought(setup)
     return (
         jsontext.dumps(
             {
@@ -87,10 +95,12 @@ def _as_json(setup: Setup) -> str:
                 "places": places,
                 "notices": list(setup.notices),
                 "rules": [msgspec.to_builtins(rule) for rule in setup.loaded.rules],
-                "hooks": [{**msgspec.to_builtins(hook), "id": hook.id} for hook in _hooks(setup)],
+                "hooks": [{**msgspec.to_builtins(hook), "id": hook.id} for hook in hooks],
                 "search": _who_searches(setup),
                 "keys": {key.service: msgspec.to_builtins(key.source) for key in services_with_keys(setup) if key.source is not None},
-                "mcp_servers": [row.to_json() for row in _servers(setup)[0]],
+                "mcp_servers": [row.to_json() for row in servers],
+                **brought_json(brought),
+                "problems": [*server_problems, *hook_notices, *brought.problems],
                 "approvals": {"saved": len(approvals_for(setup.places, setup.workspace))},
             }
         )

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from dragoman.app.options import Options
+from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, set_up
-from dragoman.app.skills import plugins_of, skills_of
+from dragoman.app.skills import skills_of
 from dragoman.app.slash_commands import FileCommands, origin_words
 from dragoman.base import jsontext
 from dragoman.base.text import closest, one_line

@@ -7,9 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from dragoman.app.connecting import choose_first_model
-from dragoman.app.opening import has_server_files
 from dragoman.app.options import Options
-from dragoman.app.setup import Setup, may_have_hooks, set_up
+from dragoman.app.setup import Setup, has_server_files, may_have_hooks, set_up
 from dragoman.base.words import say
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen

@@ -14,7 +14,9 @@ import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.extensions.files import SearchFolder, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
+from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.sources import Origin, ProgramFolder
 
 MAX_FILES = 200
@@ -80,21 +82,15 @@ class FoundAgents(msgspec.Struct, frozen=True):
     """What is wrong with definitions, and tools that nothing here is called."""
 
 
-def agent_folders(folders: Iterable[ProgramFolder]) -> list[tuple[ProgramFolder, str]]:
-    """Where definitions are, of the folders that may be read. Only names are looked at: this is asked at every start."""
-    named = [(folder, os.path.join(folder.path, name)) for folder in folders for name in _FOLDERS.get(folder.program, ())]
-    return [(folder, path) for folder, path in named if os.path.isdir(path)]
-
-
-def find_agents(folders: Iterable[ProgramFolder]) -> FoundAgents:
+def find_agents(folders: Iterable[ProgramFolder], plugins: Iterable[Plugin] = ()) -> FoundAgents:
     """Every subagent that is defined, by name; of several with one name the first, which lies nearest to the workspace."""
     found: dict[str, AgentDefinition] = {}
     notices: list[str] = []
     unknown: dict[str, str] = {}
-    for folder, path in agent_folders(folders):
-        for file in _markdown_files(path):
+    for place in search_folders(folders, plugins, "agents", _FOLDERS):
+        for file in _markdown_files(place):
             try:
-                agent = _read_agent(folder, file, unknown)
+                agent = _read_agent(place, file, unknown)
             except _Wrong as wrong:
                 notices.append(say("subagents.wrong_file", where=str(wrong.origin), reason=wrong.reason))
                 continue
@@ -110,11 +106,13 @@ class _Wrong(Exception):
         self.origin, self.reason = origin, reason
 
 
-def _markdown_files(folder: str) -> Iterator[str]:
+def _markdown_files(place: SearchFolder) -> Iterator[str]:
+    if os.path.isfile(place.path):  # a plugin may name single files
+        yield place.path
+        return
     count = 0
-    for at, folders, names in os.walk(folder):
-        folders[:] = sorted(folders) if os.path.relpath(at, folder).count(os.sep) < _DEEPEST else []
-        for name in sorted(names):
+    for at, below, names in Walk(place) if os.path.isdir(place.path) else ():
+        for name in names if len(below) <= _DEEPEST else ():
             if name.endswith(".md") and name.lower() != "readme.md":
                 count += 1
                 if count > MAX_FILES:
@@ -122,14 +120,14 @@ def _markdown_files(folder: str) -> Iterator[str]:
                 yield os.path.join(at, name)
 
 
-def _read_agent(folder: ProgramFolder, path: str, unknown: dict[str, str]) -> AgentDefinition | None:
+def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str]) -> AgentDefinition | None:
     """None: it is no subagent but the other program's own mode. Raises _Wrong."""
-    origin = Origin(folder.program, folder.tier, path)
-    read = read_frontmatter(_text_of(path, origin))
+    origin = place.origin(path)
+    read = read_frontmatter(_text_of(place, path))
     if read.faults:
         fault = read.faults[0]
         raise _Wrong(msgspec.structs.replace(origin, line=fault.line), fault.reason)
-    if folder.program == "opencode" and read.text("mode") == "primary":
+    if place.program == "opencode" and read.text("mode") == "primary":
         return None
     name = read.text("name") or os.path.basename(path).removesuffix(".md")
     if not _NAME.match(name):
@@ -137,18 +135,15 @@ def _read_agent(folder: ProgramFolder, path: str, unknown: dict[str, str]) -> Ag
     if not (description := read.text("description")):
         raise _Wrong(_at(origin, read, "description", 1), say("subagents.no_description"))
     tools, without = _tools_of(read, path, unknown)
+    name = f"{place.plugin}:{name}" if place.plugin else name
     return AgentDefinition(name, description, read.body.strip(), tools, without, read.text("model"), _at(origin, read, "name", 1))
 
 
-def _text_of(path: str, origin: Origin) -> str:
+def _text_of(place: SearchFolder, path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise _Wrong(origin, error.strerror or str(error)) from error
-    if len(data) > MAX_BYTES:
-        raise _Wrong(origin, say("subagents.too_large", bytes=MAX_BYTES))
-    return data.decode("utf-8", "replace")
+        return read_text(place, path, MAX_BYTES)
+    except Unreadable as error:
+        raise _Wrong(place.origin(path), str(error)) from error
 
 
 def _at(origin: Origin, read: Frontmatter, key: str, otherwise: int = 0) -> Origin:

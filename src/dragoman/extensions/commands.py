@@ -14,7 +14,7 @@ from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, W
 from dragoman.extensions.frontmatter import read_frontmatter
 from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.skills import allowed_tools_of
-from dragoman.extensions.sources import Origin, ProgramFolder
+from dragoman.extensions.sources import Origin, ProgramFolder, fill_root
 from dragoman.extensions.templates import Style
 
 FOLDERS: dict[str, tuple[str, ...]] = {
@@ -112,7 +112,7 @@ def _read_command(place: SearchFolder, path: str, name: str, problems: list[Sour
         return None
     return FileCommand(
         name=name,
-        template=head.body.strip("\n"),
+        template=fill_root(head.body.strip("\n"), place.within if place.plugin else ""),
         style="markdown",
         origin=place.origin(path),
         description=one_line(head.text("description"), 200) or one_line(head.body.strip().split("\n")[0].lstrip("# "), 80),

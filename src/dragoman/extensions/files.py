@@ -77,6 +77,13 @@ def read_text(folder: SearchFolder, path: str, most: int, *, head: bool = False)
         raise Unreadable(say("skills.not_utf8", position=error.start + 1)) from error
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle: whoever reads it says so
+        return False
+
+
 class Walk:
     """The files below a folder, folder by folder, in the order of their names. `is_whole` says afterwards whether all were seen."""
 
@@ -112,7 +119,7 @@ class Walk:
                     if self._left < 0:
                         self.is_whole = False
                         break
-                    if entry.is_dir():
+                    if _is_folder(entry):
                         folders.append(entry.name)
                     else:
                         files.append(entry.name)

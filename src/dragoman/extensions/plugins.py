@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.base import jsontext
+from dragoman.base.beneath import is_inside
 from dragoman.base.words import say
+from dragoman.extensions import located_json
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, read_text
-from dragoman.extensions.sources import Origin, ProgramFolder
+from dragoman.extensions.sources import ROOT_VARIABLES, Origin, Program, ProgramFolder
 
 MAX_MANIFEST_BYTES = 1_000_000
 MAX_PLUGINS = 200
@@ -46,6 +47,18 @@ class Plugin(msgspec.Struct, frozen=True):
     memory: tuple[str, ...] = ()
     """Files that the model is told."""
     excluded_tools: tuple[str, ...] = ()
+    project: str = ""
+    """The project's folder it lies in; empty for one that the user installed."""
+
+    @property
+    def speaks(self) -> Program:
+        """Whose names for events and tools it uses, wherever it lies."""
+        return "gemini" if self.format == "gemini" else "claude"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What its files may name its folder by."""
+        return dict.fromkeys(ROOT_VARIABLES, self.path)
 
     def search_folders(self, kind: Kind) -> tuple[SearchFolder, ...]:
         return tuple(SearchFolder(self.origin.program, self.origin.tier, path, self.path, self.name) for path in getattr(self, kind))
@@ -56,11 +69,11 @@ class FoundPlugins(msgspec.Struct, frozen=True):
     problems: tuple[SourceProblem, ...] = ()
 
 
-def find_plugins(folders: Sequence[ProgramFolder]) -> FoundPlugins:
-    """What is installed in these folders. Of several with one name the first counts."""
+def find_plugins(folders: Sequence[ProgramFolder], workspace: str = "") -> FoundPlugins:
+    """What is installed in these folders, and not switched off in the workspace. Of several with one name the first counts."""
     plugins: dict[str, Plugin] = {}
     problems: list[SourceProblem] = []
-    places = dict.fromkeys(place for folder in folders for place in _plugin_folders(folder, folders, problems))
+    places = dict.fromkeys(place for folder in folders for place in _plugin_folders(folder, folders, workspace, problems))
     for place in list(places)[:MAX_PLUGINS]:
         plugin = _read_plugin(place, problems)
         if plugin is not None:
@@ -74,17 +87,27 @@ def find_plugins(folders: Sequence[ProgramFolder]) -> FoundPlugins:
 # --- where they are
 
 
-def _plugin_folders(folder: ProgramFolder, folders: Sequence[ProgramFolder], problems: list[SourceProblem]) -> Iterator[SearchFolder]:
+def _plugin_folders(
+    folder: ProgramFolder, folders: Sequence[ProgramFolder], workspace: str, problems: list[SourceProblem]
+) -> Iterator[SearchFolder]:
     if folder.program == "gemini":
-        yield from _below(folder, "extensions", _disabled_extensions(folder))
+        yield from _below(folder, "extensions", workspace, _disabled_extensions(folder, workspace))
         return
     if folder.program == "claude" and folder.tier == "user":
-        yield from _installed_by_claude(folder, folders, problems)
+        yield from _installed_by_claude(folder, folders, workspace, problems)
     if folder.program in ("agents", "dragoman"):
-        yield from _below(folder, "plugins")
+        yield from _below(folder, "plugins", workspace)
 
 
-def _below(folder: ProgramFolder, name: str, without: frozenset[str] = frozenset()) -> Iterator[SearchFolder]:
+def _place(folder: ProgramFolder, path: str, workspace: str) -> SearchFolder:
+    """One that the user installed from the workspace counts as the project's: there others may write it, and so may the model."""
+    real = os.path.realpath(path)
+    if folder.tier == "user" and workspace and is_inside(real, workspace) and not is_inside(real, os.path.realpath(folder.path)):
+        return SearchFolder(folder.program, "project", path, workspace)
+    return SearchFolder(folder.program, folder.tier, path, folder.project)
+
+
+def _below(folder: ProgramFolder, name: str, workspace: str, without: frozenset[str] = frozenset()) -> Iterator[SearchFolder]:
     """The folders that lie in one, if they have a manifest."""
     path = os.path.join(folder.path, name)
     try:
@@ -93,11 +116,15 @@ def _below(folder: ProgramFolder, name: str, without: frozenset[str] = frozenset
         return
     for each in names:
         inside = os.path.join(path, each)
+        if folder.program == "gemini" and folder.tier == "user":
+            inside = _linked(folder, inside)
         if each not in without and _manifest_of(inside):
-            yield SearchFolder(folder.program, folder.tier, inside, folder.project)
+            yield _place(folder, inside, workspace)
 
 
-def _installed_by_claude(folder: ProgramFolder, folders: Sequence[ProgramFolder], problems: list[SourceProblem]) -> Iterator[SearchFolder]:
+def _installed_by_claude(
+    folder: ProgramFolder, folders: Sequence[ProgramFolder], workspace: str, problems: list[SourceProblem]
+) -> Iterator[SearchFolder]:
     """As Claude Code's own list has it: for the user, or for one of the projects we are in."""
     listed = _read_json(folder, os.path.join(folder.path, "plugins", "installed_plugins.json"), problems).get("plugins")
     if not isinstance(listed, dict):
@@ -112,7 +139,7 @@ def _installed_by_claude(folder: ProgramFolder, folders: Sequence[ProgramFolder]
                 continue
             project = install.get("projectPath")
             if install.get("scope", "user") == "user" or (isinstance(project, str) and os.path.realpath(project) in projects):
-                yield SearchFolder(folder.program, folder.tier, path)
+                yield _place(folder, path, workspace)
                 break
 
 
@@ -127,15 +154,26 @@ def _switched_off(folders: Sequence[ProgramFolder], problems: list[SourceProblem
     return frozenset(name for name, is_on in enabled.items() if not is_on)
 
 
-def _disabled_extensions(folder: ProgramFolder) -> frozenset[str]:
-    """gemini-cli writes down for which folders an extension is switched off; one that is off everywhere (`!/*`) is not read."""
+def _linked(folder: ProgramFolder, path: str) -> str:
+    """Where an extension lies that the user linked: its folder holds nothing but a note that says so."""
+    note = _read_json(folder, os.path.join(path, ".gemini-extension-install.json"), [])
+    source = note.get("source")
+    return source if note.get("type") == "link" and isinstance(source, str) and os.path.isabs(source) else path
+
+
+def _disabled_extensions(folder: ProgramFolder, workspace: str) -> frozenset[str]:
+    """gemini-cli writes down in which folders an extension is switched on or off (`!/home/me/work/*`); the last that fits decides."""
     table = _read_json(folder, os.path.join(folder.path, "extensions", "extension-enablement.json"), [])
-    off = {"!/*", "!*"}
-    return frozenset(
-        name
-        for name, row in table.items()
-        if isinstance(row, dict) and isinstance(rules := row.get("overrides"), list) and rules[-1:] and rules[-1] in off
-    )
+    return frozenset(name for name, row in table.items() if isinstance(row, dict) and _is_off(_texts(row.get("overrides")), workspace))
+
+
+def _is_off(overrides: Sequence[str], workspace: str) -> bool:
+    is_off = False
+    for each in overrides:
+        place = each.removeprefix("!").removesuffix("*").rstrip("/")
+        if workspace.rstrip("/") == place or (each.endswith("*") and workspace.startswith(place + "/")) or place == "":
+            is_off = each.startswith("!")
+    return is_off
 
 
 def _read_json(folder: ProgramFolder, path: str, problems: list[SourceProblem]) -> Mapping[str, Any]:
@@ -157,7 +195,7 @@ def _manifest_of(path: str) -> tuple[str, Format] | None:
         ("gemini-extension.json", "gemini"),
     )
     for name, form in manifests:
-        if os.path.isfile(os.path.join(path, name)):
+        if os.path.lexists(os.path.join(path, name)):  # what is wrong with it is said by whoever reads it
             return os.path.join(path, name), form
     return None
 
@@ -185,9 +223,9 @@ def _read_manifest(place: SearchFolder, path: str, problems: list[SourceProblem]
         problems.append(SourceProblem(place.origin(path), str(error)))
         return None
     try:
-        found = jsontext.decode(text)
-    except jsontext.NotJSON as error:
-        problems.append(SourceProblem(place.origin(path), say("skills.not_json", reason=str(error))))
+        found = located_json.decode(text)
+    except located_json.WrongJson as error:
+        problems.append(SourceProblem(place.origin(path, error.line), say("skills.not_json", reason=str(error))))
         return None
     if isinstance(found, dict):
         return found
@@ -223,6 +261,7 @@ class _Parts:
             mcp=self._existing("mcpServers", "mcp.json" if is_portable else ".mcp.json"),
             memory=self._memory(),
             excluded_tools=tuple(each for each in excluded if isinstance(each, str)) if isinstance(excluded, list) else (),
+            project=self._place.within,
         )
 
     def _existing(self, key: str, usual: str) -> tuple[str, ...]:
@@ -230,7 +269,7 @@ class _Parts:
         paths = [*([usual] if usual else []), *_texts(named)]
         found = [os.path.normpath(os.path.join(self._place.path, path)) for path in paths]
         own = SearchFolder(self._place.program, self._place.tier, self._place.path, self._place.path)
-        existing = [path for path in dict.fromkeys(found) if os.path.exists(path) and own.holds(path)]
+        existing = [path for path in dict.fromkeys(found) if os.path.lexists(path) and own.holds(path)]
         return (*existing, self._path) if isinstance(named, dict) else tuple(existing)
 
     def _memory(self) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ Program = Literal["dragoman", "agents", "claude", "codex", "gemini", "opencode"]
 """Whose files they are; `agents`: the folder `.agents`, which belongs to no program."""
 PROGRAMS: tuple[Program, ...] = ("dragoman", "agents", "claude", "codex", "gemini", "opencode")
 Tier = Literal["user", "project"]
+ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "PLUGIN_ROOT", "extensionPath")
+"""What the folder of a plugin is called in its own files."""
 
 
 class ProgramFolder(msgspec.Struct, frozen=True):
@@ -39,6 +41,13 @@ class Origin(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}" if self.line else self.path
+
+
+def fill_root(text: str, root: str) -> str:
+    """With the plugin's folder where its variables stand, and the sign between folders for gemini-cli's `${/}`."""
+    for name in ROOT_VARIABLES if root else ():
+        text = text.replace(f"${{{name}}}", root)
+    return text.replace("${/}", os.sep) if root else text
 
 
 def user_folders(env: Mapping[str, str], own: str) -> tuple[ProgramFolder, ...]:

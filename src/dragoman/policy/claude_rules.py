@@ -68,6 +68,11 @@ def allowing_rules(written: str, where: str) -> list[Rule]:
     return _rules_of(written, "allow", where, "user", os.sep)
 
 
+def denying_rules(written: str, where: str, tier: Tier) -> list[Rule]:
+    """One of their rules as ours that refuse. Raises RuleProblem."""
+    return _rules_of(written, "deny", where, tier, os.sep)
+
+
 def _rules_of(written: object, decision: Decision, where: str, tier: Tier, folder: str) -> list[Rule]:
     """One of theirs as some of ours; none for a tool that we do not have. Raises RuleProblem."""
     parsed = _RULE.fullmatch(written.strip()) if isinstance(written, str) else None

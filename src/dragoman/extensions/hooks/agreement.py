@@ -19,6 +19,7 @@ from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
 from dragoman.extensions.hooks.definitions import Hook, definition_of
+from dragoman.extensions.sources import ROOT_VARIABLES, fill_root
 
 MAX_FILE_BYTES = 4_000_000
 _PLACES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "DRAGOMAN_PROJECT_DIR", "PWD")
@@ -54,7 +55,7 @@ def files_of(hook: Hook) -> list[str]:
     found: dict[str, None] = {}
     for word in words:
         for piece in (word, *word.replace("=", " ").replace(";", " ").split()):
-            path = os.path.realpath(os.path.join(hook.project, _expanded(piece, hook.project)))
+            path = os.path.realpath(os.path.join(hook.project, _expanded(fill_root(piece, hook.root), hook.project, hook.root)))
             if is_inside(path, real) and os.path.isfile(path):
                 found[path] = None
     return sorted(found)
@@ -69,9 +70,11 @@ def to_agree(hook: Hook, workspace: str) -> Hook | None:
     return bound if files_of(bound) else None
 
 
-def _expanded(word: str, project: str) -> str:
+def _expanded(word: str, project: str, root: str) -> str:
     for name in _PLACES:
         word = word.replace(f"${{{name}}}", project).replace(f"${name}", project)
+    for name in ROOT_VARIABLES if root else ():
+        word = word.replace(f"${name}", root)
     return word.replace("\0", "")
 
 

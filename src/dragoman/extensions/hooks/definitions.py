@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,9 @@ from dragoman.extensions.hooks.names import Event, events_of
 from dragoman.extensions.hooks.placed_json import BadJson, Placed, read_placed
 from dragoman.extensions.sources import Origin, Program, ProgramFolder
 
+if TYPE_CHECKING:
+    from dragoman.extensions.plugins import Plugin
+
 MAX_TIMEOUT_S = 3_600.0
 DEFAULT_TIMEOUT_S: dict[str, float] = {"claude": 600.0, "codex": 600.0}
 USUAL_TIMEOUT_S = 60.0
@@ -22,7 +25,7 @@ SESSION_END_S = 1.5
 """How long a hook at the end of a session may take that names no time: the user waits for it."""
 FILES: dict[Program, tuple[str, ...]] = {
     "claude": ("settings.json", "settings.local.json"),
-    "codex": ("hooks.json",),
+    "codex": ("hooks.json", "config.toml"),
     "gemini": ("settings.json",),
 }
 """Where programs define hooks, in their folders. Ours are in the configuration."""
@@ -44,10 +47,14 @@ class Hook(msgspec.Struct, frozen=True):
     """The project's folder that it comes with; empty for the user's own."""
     is_async: bool = False
     name: str = ""
+    root: str = ""
+    """The folder of the plugin that it comes with."""
+    speaks: Program | None = None
+    """Whose names for events and tools it uses, where that is not the program whose file it is."""
 
     @property
     def program(self) -> Program:
-        return self.origin.program
+        return self.speaks or self.origin.program
 
     @property
     def line(self) -> str:
@@ -57,7 +64,8 @@ class Hook(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         """Short, and the same for as long as the same is run at the same event."""
-        parts = (self.named, self.matcher, self.command, *(self.args if self.args is not None else ("\0",)), self.project, self.program)
+        parts = [self.named, self.matcher, self.command, *(self.args if self.args is not None else ("\0",)), self.project, self.program]
+        parts += [self.root] if self.root else []
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -83,6 +91,19 @@ def read_json_hooks(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
     if not isinstance(data, Placed) or _is_switched_off(data, folder.program):
         return FoundHooks()
     return read_hooks(data.get("hooks"), place, folder.project, disabled=_disabled(data))
+
+
+def read_plugin_hooks(text: str, path: str, plugin: Plugin) -> FoundHooks:
+    """Those of a plugin, whose folder they may name by a variable."""
+    origin = plugin.origin
+    found = read_json_hooks(text, path, ProgramFolder(plugin.speaks, origin.tier, plugin.path, plugin.project))
+    hooks = (
+        msgspec.structs.replace(
+            hook, root=plugin.path, speaks=plugin.speaks, origin=Origin(origin.program, origin.tier, path, hook.origin.line)
+        )
+        for hook in found.hooks
+    )
+    return FoundHooks(tuple(hooks), found.notices)
 
 
 def _is_switched_off(data: Mapping[str, Any], program: Program) -> bool:
@@ -213,4 +234,4 @@ class _Reading:
 def definition_of(hook: Hook) -> str:
     """All that decides what it runs and when, as text."""
     parts = [hook.program, hook.project, hook.named, hook.matcher, hook.command, list(hook.args) if hook.args is not None else None]
-    return jsontext.dumps(parts)
+    return jsontext.dumps([*parts, hook.root] if hook.root else parts)

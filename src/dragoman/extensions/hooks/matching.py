@@ -35,5 +35,5 @@ def hooks_for(hooks: Sequence[Hook], event: Event, subject: str) -> list[Hook]:
     found: dict[tuple[object, ...], Hook] = {}
     for hook in hooks:
         if hook.event == event and (not subject or fits(hook.matcher, names, whole=hook.program != "gemini")):
-            found.setdefault((hook.command, hook.args, hook.program, hook.project), hook)
+            found.setdefault((hook.command, hook.args, hook.program, hook.project, hook.root), hook)
     return list(found.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -15,12 +16,14 @@ from dragoman.extensions.hooks.answers import Answer, HookEnd, join_answers, rea
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion, encode_input, input_of, merge_arguments
 from dragoman.extensions.hooks.matching import hooks_for
+from dragoman.extensions.sources import ROOT_VARIABLES, fill_root
 
 MAX_OUTPUT_BYTES = 1_000_000
 """What is kept of each stream; the rest is read and dropped, so that a hook that prints without end is not held up by a full pipe."""
 MAX_AT_ONCE = 32
 MAX_BACKGROUND = 32
 ENDING_S = 0.5
+_PLAIN_PATH = re.compile(r"[\w@%+=:,./-]*")
 
 
 class Exited(Protocol):
@@ -120,11 +123,10 @@ class HookRunner:
 
     async def _execute(self, hook: Hook, occasion: Occasion) -> tuple[HookEnd | None, str]:
         stdout, stderr = _Kept(), _Kept()
-        argv = [hook.command, *hook.args] if hook.args is not None else ["/bin/sh", "-c", hook.command]
         try:
             async with self._gate:
                 ended = await self._start(
-                    argv,
+                    _argv(hook),
                     directory=hook.project or occasion.directory,
                     env={**self._environment(), **_variables(hook, occasion)},
                     take_stdout=stdout.take,
@@ -137,9 +139,19 @@ class HookRunner:
         return HookEnd(ended.code, stdout.data, stderr.data, ended.timed_out, stdout.is_cut), ""
 
 
+def _argv(hook: Hook) -> list[str]:
+    if hook.args is not None:
+        return [fill_root(word, hook.root) for word in (hook.command, *hook.args)]
+    # A folder whose name the shell would take apart is left to the shell, which has it as a variable too.
+    root = hook.root if _PLAIN_PATH.fullmatch(hook.root) else ""
+    return ["/bin/sh", "-c", fill_root(hook.command, root).replace("${/}", os.sep)]
+
+
 def _variables(hook: Hook, occasion: Occasion) -> dict[str, str]:
     project = hook.project or occasion.directory
     variables = {"DRAGOMAN_PROJECT_DIR": project, "CLAUDE_PROJECT_DIR": project}
+    if hook.root:
+        variables |= {**dict.fromkeys(ROOT_VARIABLES, hook.root), "workspacePath": occasion.directory}
     if hook.program == "gemini":
         variables |= {"GEMINI_PROJECT_DIR": project, "GEMINI_CWD": occasion.directory, "GEMINI_SESSION_ID": occasion.session_id}
     if hook.program == "claude" and occasion.event == "SessionStart":

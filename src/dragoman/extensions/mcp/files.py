@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,7 @@ from dragoman.extensions.mcp.configured import (
     FillFrom,
     Reader,
     WrongEntry,
+    hash_of,
     read_claude,
     read_codex,
     read_entry,
@@ -25,7 +26,11 @@ from dragoman.extensions.mcp.configured import (
     read_opencode,
     read_own,
 )
+from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.extensions.sources import Origin, ProgramFolder, Tier
+
+if TYPE_CHECKING:
+    from dragoman.extensions.plugins import Plugin
 
 ReadText = Callable[[str], str]
 """The text of a file. Raises OSError or ValueError with why it cannot be read."""
@@ -70,7 +75,12 @@ def candidates(folder: ProgramFolder) -> tuple[str, ...]:
 
 
 def find_servers(
-    folders: Sequence[ProgramFolder], own: Sequence[OwnConfigFile], workspaces: Sequence[str], around: FillFrom, read_text: ReadText
+    folders: Sequence[ProgramFolder],
+    own: Sequence[OwnConfigFile],
+    workspaces: Sequence[str],
+    around: FillFrom,
+    read_text: ReadText,
+    plugins: Sequence[Plugin] = (),
 ) -> FoundServers:
     """Every server that the files configure. `workspaces`: the folder that is worked in and its repository, by which ~/.claude.json names
     the servers of a project that are the user's own."""
@@ -82,6 +92,8 @@ def find_servers(
         finding.add_users_for_project(folder)
     for folder in folders:
         finding.add_folder(folder)
+    for plugin in plugins:
+        finding.add_plugin(plugin)
     servers = (each if each.name not in finding.switched_off else _off(each) for each in finding.servers.values())
     return FoundServers(tuple(servers), tuple(finding.problems))
 
@@ -100,6 +112,7 @@ class _Finding:
         self._read_text = read_text
         self._workspaces = workspaces
         self._decoded: dict[str, tuple[str, dict[str, Any]] | None] = {}
+        self._allowed_by_gemini: frozenset[str] = frozenset()
 
     def add_own(self, file: OwnConfigFile) -> None:
         import tomllib
@@ -133,6 +146,37 @@ class _Finding:
                 if folder.program == "gemini":
                     self._switch_off_gemini(values)
 
+    def add_plugin(self, plugin: Plugin) -> None:
+        """Its servers have names of their own, `plugin:NAME:SERVER` as in Claude Code, so that they stand in nobody's place."""
+        for path in plugin.mcp:
+            if (decoded := self._decode(path, any_name=True)) is None:
+                continue
+            text, values = decoded
+            place: Path = ("mcpServers",) if "mcpServers" in values or path == plugin.origin.path else ()
+            read = read_gemini if plugin.format == "gemini" else read_claude
+            around = msgspec.structs.replace(
+                self._around, env={**self._around.env, **plugin.variables, "workspacePath": self._workspaces[0] if self._workspaces else ""}
+            )
+            inner = _Finding(around, lambda path: "", ())
+            inner._add(_with_signs(values), place, read, Origin(plugin.origin.program, plugin.origin.tier, path), _json_lines(text))
+            self.problems += inner.problems
+            for server in inner.servers.values():
+                self._add_of_plugin(plugin, server)
+
+    def _add_of_plugin(self, plugin: Plugin, server: ConfiguredServer) -> None:
+        name = f"plugin:{plugin.name}:{server.name}"
+        if plugin.format == "gemini" and self._is_off_by_gemini(server.name):
+            self.switched_off.add(name)
+        program = server.server
+        if isinstance(program, StdioServer):
+            program = msgspec.structs.replace(program, env={**plugin.variables, **program.env})
+        # The same words mean another program in another folder.
+        made = hash_of([server.hash, plugin.path])
+        self.servers.setdefault(name, msgspec.structs.replace(server, name=name, server=program, hash=made))
+
+    def _is_off_by_gemini(self, name: str) -> bool:
+        return name in self.switched_off or bool(self._allowed_by_gemini and name not in self._allowed_by_gemini)
+
     def _add_codex(self, path: str, origin: Origin) -> None:
         text = self._text(path)
         if text is None or "mcp_servers" not in text:
@@ -142,7 +186,9 @@ class _Finding:
         try:
             values = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            return self.problems.append(say("mcp_servers.wrong_file", where=path, reason=error))
+            from dragoman.base.toml_lines import place_of_fault
+
+            return self.problems.append(say("mcp_servers.wrong_file", where=place_of_fault(path, error), reason=error))
         self._add(values, ("mcp_servers",), read_codex, origin, _toml_lines(text))
 
     def _switch_off_gemini(self, values: dict[str, Any]) -> None:
@@ -151,6 +197,7 @@ class _Finding:
             return
         self.switched_off |= set(_names(table.get("excluded")))
         if allowed := _names(table.get("allowed")):
+            self._allowed_by_gemini = frozenset(allowed)
             self.switched_off |= {name for name, each in self.servers.items() if each.origin.program == "gemini" and name not in allowed}
 
     def _add(
@@ -198,9 +245,10 @@ class _Finding:
         self._decoded[path] = found = self._decode(path)
         return found
 
-    def _decode(self, path: str) -> tuple[str, dict[str, Any]] | None:
+    def _decode(self, path: str, *, any_name: bool = False) -> tuple[str, dict[str, Any]] | None:
+        """`any_name`: the file may be nothing but a table of servers."""
         text = self._text(path)
-        if text is None or '"mcp' not in text.lower():
+        if text is None or not (any_name or '"mcp' in text.lower()):
             return None
         try:
             values = located_json.decode(text)
@@ -233,6 +281,15 @@ def _places(program: str, values: dict[str, Any]) -> Iterator[tuple[Path, Reader
         # Version 2 keeps them one table deeper. A server could be called so, but it would have a type or a command.
         is_deeper = isinstance(servers, dict) and not {"type", "command", "url", "enabled"} & set(servers)
         yield ("mcp", "servers") if is_deeper else ("mcp",), read_opencode
+
+
+def _with_signs(value: Any) -> Any:
+    """With the sign between folders where extensions of gemini-cli write `${/}`."""
+    if isinstance(value, str):
+        return value.replace("${/}", os.sep).replace("${pathSeparator}", os.sep)
+    if isinstance(value, dict):
+        return {name: _with_signs(each) for name, each in value.items()}
+    return [_with_signs(each) for each in value] if isinstance(value, list) else value
 
 
 def _names(value: Any) -> tuple[str, ...]:

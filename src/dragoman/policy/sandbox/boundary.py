@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.base.beneath import is_inside
+from dragoman.policy.sandbox.believed import believed_in
 from dragoman.policy.sandbox.depths import Depths
 from dragoman.policy.sandbox.launcher.order import Boundary
 from dragoman.policy.sandbox.repositories import Repository, find_repositories
@@ -27,7 +28,6 @@ SECRETS = (
 )  # fmt: skip
 """Stores of secrets, in the home directory."""
 _PREFIX = "dragoman-private-"
-OWN_FOLDER = ".dragoman"
 _SYSTEM_TEMPORARY = {"/tmp": "tmp", "/var/tmp": "var-tmp"}
 _NEVER_READABLE = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/sys/kernel/debug", "/sys/kernel/tracing")
 """With Landlock alone: other programs' temporary files and sockets, and devices."""
@@ -59,6 +59,11 @@ class Ground:
         self._user = user
         self._depths = Depths(self.writable, is_denied)
 
+    @property
+    def believed(self) -> list[str]:
+        """Of the workspace's folders, whether it exists or not."""
+        return [path for root in self.writable for path in believed_in(root)]
+
     def repositories(self) -> list[Repository]:
         return find_repositories(self.writable, self._depths.repositories)
 
@@ -67,7 +72,7 @@ class Ground:
         writable = tuple(path for path in self.writable if os.path.lexists(path))
         repositories = self.repositories() if repositories is None else repositories
         fixed = [path for each in repositories for path in each.fixed]
-        fixed += [path for root in writable for path in _believed(root) if _is_plain(path)]
+        fixed += [path for root in writable for path in believed_in(root) if _is_plain(path)]
         fixed += [path for path in map(os.path.realpath, self._own) if _is_in_any(path, writable) and os.path.lexists(path)]
         return Boundary(
             writable=_outermost((*writable, *(each.shared for each in repositories if each.shared))),
@@ -93,14 +98,6 @@ class Ground:
         named = [os.path.join(home, name) for home in self._homes for name in SECRETS]
         found = dict.fromkeys(os.path.realpath(path) for path in (*named, *self._secret, *self._depths.denied) if os.path.lexists(path))
         return [path for path in _outermost(found) if os.path.lexists(path) and (self._user is None or _can_reach(path, self._user))]
-
-
-def _believed(root: str) -> list[str]:
-    """What is read as configuration when the project is opened again: ours, and that of other programs whose hooks and servers we start."""
-    return [
-        os.path.join(root, name)
-        for name in (OWN_FOLDER, ".agents", ".claude", ".codex", ".gemini", ".opencode", ".mcp.json", "opencode.json")
-    ]
 
 
 def make_private_folder(parent: str, user: tuple[int, int]) -> str:

@@ -13,6 +13,8 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from dragoman.policy.sandbox.believed import parts_of
+
 FIXED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
 """Names in `.git` that make git run something, or look elsewhere."""
 _GITS_OWN = re.compile(
@@ -27,6 +29,8 @@ _HARMLESS_SETTINGS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _SECTION = re.compile(r'\[\s*([\w.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
+HELD_BACK = ".held-back"
+"""What the name ends in under which something is kept that a command made and that must not be believed."""
 _NESTED_MOST = 200
 _KEPT_BYTES = 4_000_000
 _KEPT_FILES = 2_000
@@ -120,31 +124,39 @@ class Guard:
     """Remembers what must not change, and puts it back. `with_content`: also what nothing else protects while the command runs."""
 
     def __init__(
-        self, roots: Sequence[str], own: Sequence[str] = (), *, with_content: bool, repositories: Sequence[Repository] | None = None
+        self, roots: Sequence[str], believed: Sequence[str] = (), *, with_content: bool, repositories: Sequence[Repository] | None = None
     ) -> None:
+        """`believed`: what is read as configuration, whether it exists or not."""
         self._roots = tuple(roots)
         known = find_repositories(roots) if repositories is None else repositories
         self._folders = {each.folder or each.shared: _list(each.folder or each.shared) for each in known}
         self._folders.pop("", None)
         self._without = {root for root in self._roots if not os.path.lexists(os.path.join(root, ".git"))}
-        self._kept: dict[str, dict[str, _Kept]] = {}
         if with_content:
             watched = [os.path.join(folder, name) for folder in self._folders for name in FIXED]
-            self._kept = {path: _keep(path) for path in (*watched, *own)}
-        self._absent = [path for path in own if not os.path.lexists(path)]
+            watched += [part for path in believed if os.path.lexists(path) for part in parts_of(path)]
+        else:
+            watched = [path for path in believed if os.path.islink(path)]  # which nothing can cover
+        self._kept = {path: _keep(path) for path in watched}
+        self._standing = [path for path in believed if with_content and _is_folder(path)]
+        self._absent = [path for path in believed if not os.path.lexists(path)]
 
     def restore(self) -> list[str]:
         """Put back what changed. Returns the paths, for telling."""
         changed = [path for root in sorted(self._without) if (path := _hold_back(root))]
         for folder, names in self._folders.items():
             changed += _remove_odd(folder, names)
+        for path in self._standing:
+            if not _is_folder(path):  # nothing is written through a link that stands there now
+                _move_aside(path)
+                os.mkdir(path)
         for path, kept in self._kept.items():
             if _keep(path) != kept:
                 _put_back(path, kept)
                 changed.append(path)
         for path in self._absent:
-            if os.path.lexists(path) and path not in changed:
-                _remove(path)
+            if os.path.lexists(path):
+                _move_aside(path)
                 changed.append(path)
         return list(dict.fromkeys(changed))
 
@@ -185,7 +197,9 @@ def _is_store(folder: str, name: str) -> bool:
 
 
 def _put_back(path: str, kept: dict[str, _Kept]) -> None:
-    for at in sorted(set(_keep(path)) - set(kept), reverse=True):
+    # Of a folder that was too large to be kept whole, what is not known may have been there before.
+    is_whole = len(kept) < _KEPT_FILES and sum(len(each.content) for each in kept.values()) < _KEPT_BYTES
+    for at in sorted(set(_keep(path)) - set(kept), reverse=True) if is_whole else ():
         _remove(at)
     for at, (mode, content) in sorted(kept.items()):
         if _keep(at).get(at) == (mode, content):
@@ -221,13 +235,17 @@ def _hold_back(root: str) -> str:
     path = os.path.join(root, ".git")
     if not os.path.lexists(path) or _is_harmless(path):
         return ""
-    aside = f"{path}.held-back"
+    _move_aside(path)
+    return path
+
+
+def _move_aside(path: str) -> None:
+    aside = f"{path}{HELD_BACK}"
     _remove(aside)
     try:
         os.rename(path, aside)
     except OSError:
         _remove(path)
-    return path
 
 
 def _is_harmless(path: str) -> bool:
@@ -272,6 +290,10 @@ def _has_harmless_settings(path: str) -> bool:
 def _plain(folder: str, names: Iterable[str]) -> list[str]:
     paths = (os.path.join(folder, name) for name in names)
     return [path for path in paths if os.path.exists(path) and not os.path.islink(path)]
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _names(folder: str) -> list[str]:

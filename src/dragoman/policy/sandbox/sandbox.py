@@ -9,7 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from dragoman.policy.sandbox.boundary import OWN_FOLDER, Ground, make_private_folder
+from dragoman.policy.sandbox.boundary import Ground, make_private_folder
 from dragoman.policy.sandbox.detection import SEATBELT, Detected, Level, detect, make_order
 from dragoman.policy.sandbox.environment import rebuild
 from dragoman.policy.sandbox.launcher.order import Boundary, Order
@@ -131,8 +131,7 @@ class Sandbox:
         boundary = ground.draw_for_landlock(repositories) if detected.level == 3 else ground.draw(repositories)
         order = self._order(detected.level, boundary, tuple(argv), directory, env, self._gate_port if with_gate else 0)
         order.terminal = terminal
-        own = [os.path.join(root, OWN_FOLDER) for root in self._folders]
-        guard = Guard(ground.writable, own, with_content=detected.level == 3, repositories=repositories)
+        guard = Guard(ground.writable, ground.believed, with_content=detected.level == 3, repositories=repositories)
         return Confined(await launcher.start(order, streams), guard)
 
     def explain(self, output: str, *, has_gate: bool = False) -> str:

@@ -114,7 +114,9 @@ class SeatbeltCommand(Launched):
 def _profile(ground: Ground) -> str:
     boundary = ground.draw()
     writable = (*boundary.writable, _temporary(ground))
-    return profile(writable, boundary.read_only, boundary.hidden, pinned=boundary.pinned)
+    # A profile can deny what is not there yet: nothing has to be put back.
+    read_only = tuple(dict.fromkeys((*boundary.read_only, *ground.believed)))
+    return profile(writable, read_only, boundary.hidden, pinned=boundary.pinned)
 
 
 def _temporary(ground: Ground) -> str:

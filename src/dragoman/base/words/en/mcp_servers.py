@@ -2,7 +2,7 @@
 
 TEXTS = {
     # What is wrong in a file that configures servers.
-    "mcp_servers.wrong_file": "{where}: its MCP servers are not used: {reason}",
+    "mcp_servers.wrong_file": "{where}: its MCP servers are not used: {reason}. Fix the file.",
     "mcp_servers.wrong_entry": "{where}: the MCP server {name} is not used: {reason}",
     "mcp_servers.not_a_table": "a table with names is due here",
     "mcp_servers.wrong_name": "its name is empty or longer than 100 characters",

@@ -43,6 +43,7 @@ TEXTS = {
     "is_not_utf8": "it is not UTF-8 text (byte {position})",
     # --- configuration
     "config_in": "{where}: {problem}",
+    "file_not_used": "{place} is not used: {reason}. Fix the file, or remove it.",
     "config_unreadable": "{path} cannot be read: {reason}",
     "not_for_projects": "{key} cannot be set by a project; set it in your own config.toml (dragoman config shows where that is)",
     "not_a_projects_model": "a project may not name the model {name!r}, only those of services that dragoman models lists; use -m, or your "

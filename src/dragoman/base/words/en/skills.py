@@ -13,7 +13,7 @@ TEXTS = {
     "skills.too_long": "it is longer than {most} bytes: shorten it",
     "skills.not_text": "it is not text",
     "skills.not_utf8": "it is not UTF-8 (byte {position}): save it as UTF-8",
-    "skills.not_json": "it is not JSON: {reason}",
+    "skills.not_json": "it is not JSON ({reason}): fix it",
     "skills.not_toml": "it is not TOML: {reason}",
     "skills.not_a_table": "it is not a JSON object",
     "skills.not_whole": "there are too many files or folders in it; some were not looked at",
@@ -46,4 +46,10 @@ TEXTS = {
     # --- hooks of packages
     "skills.hooks_not_loaded": "{source}: plugins.hooks: {reason}",
     "skills.not_hooks": "{source}: plugins.hooks: {name} is a {kind}, and not hooks",
+    "skills.config_skills": "Skills:",
+    "skills.config_commands": "Commands in files:",
+    "skills.config_subagents": "Subagents:",
+    "skills.config_plugins": "Plugins:",
+    "skills.config_problems": "Not used, or not all of it:",
+    "skills.config_switched_off": "Switched off, so that nothing of theirs is read: {keys}",
 }

@@ -1,7 +1,7 @@
 """MCP servers: how they are configured, agreed to and used."""
 
 TEXTS = {
-    "mcp_servers.wrong_file": "{where}：其中的 MCP 服务器未被使用：{reason}",
+    "mcp_servers.wrong_file": "{where}：其中的 MCP 服务器未被使用：{reason}。请修正该文件。",
     "mcp_servers.wrong_entry": "{where}：MCP 服务器 {name} 未被使用：{reason}",
     "mcp_servers.not_a_table": "这里应当是一个带名称的表",
     "mcp_servers.wrong_name": "名称为空或超过 100 个字符",

@@ -143,4 +143,5 @@ TEXTS = {
     "refused_rule": "dragoman：规则拒绝了这些调用（{count}：{names}）；dragoman approvals 列出规则",
     "refused_granted": "dragoman：未经询问即已运行，因为您为此文件夹保存过批准（{count}：{names}）；dragoman approvals 可列出并撤销",
     "cannot_write": "dragoman：无法写入标准输出：{reason}",
+    "file_not_used": "未使用 {place}：{reason}。请修正该文件，或将其删除。",
 }

@@ -46,4 +46,10 @@ TEXTS = {
     # --- hooks of packages
     "skills.hooks_not_loaded": "{source}：plugins.hooks：{reason}",
     "skills.not_hooks": "{source}：plugins.hooks：{name} 是 {kind}，不是钩子",
+    "skills.config_skills": "技能：",
+    "skills.config_commands": "文件中的命令：",
+    "skills.config_subagents": "子代理：",
+    "skills.config_plugins": "插件：",
+    "skills.config_problems": "未使用或未全部使用：",
+    "skills.config_switched_off": "已关闭，不读取其任何内容：{keys}",
 }

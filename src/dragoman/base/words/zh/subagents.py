@@ -4,7 +4,6 @@ TEXTS = {
     "subagents.wrong_file": "未使用此子代理：{where}：{reason}",
     "subagents.wrong_name": "名称只能由字母、数字、'-'、'_' 和 '.' 组成，最多 64 个字符，不能是 {name!r}",
     "subagents.no_description": "没有说明何时调用它；请在开头的元数据中加一行 'description: …'",
-    "subagents.too_large": "文件超过 {bytes} 字节",
     "subagents.unknown_tools": "子代理用到了这里没有的工具，已忽略：{names}",
     "subagents.model_not_used": "子代理 {agent} 要求的模型 {model} 不可用，改用 {used}：{reason}",
     "subagents.model_is_code": "子代理的模型 {model} 会运行代码：请改在配置中指定",
