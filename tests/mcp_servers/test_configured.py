@@ -182,10 +182,17 @@ values = st.recursive(
 )
 
 
-def paths_in(value: Any, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    if not isinstance(value, dict):
-        return []
-    return [path for key, each in value.items() for path in ((*before, key), *paths_in(each, (*before, key)))]
+def paths_in(value: Any, before: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """The keys, and the objects and lists in lists, each with what stands on its line."""
+    match value:
+        case dict():
+            rows = [((*before, key), json.dumps(key), each) for key, each in value.items()]
+        case list():
+            rows = [((*before, str(at)), "{" if isinstance(each, dict) else "[", each) for at, each in enumerate(value)]
+            rows = [row for row in rows if isinstance(row[2], dict | list)]
+        case _:
+            return {}
+    return {path: shown for own, text, each in rows for path, shown in {own: text, **paths_in(each, own)}.items()}
 
 
 @given(
@@ -196,10 +203,11 @@ def test_comments_and_trailing_commas_change_nothing_and_every_key_has_its_line(
     lines = plain.split("\n")
     written = "\n".join(f"{line} // {comment}" if not number % 2 else f"{line} /* {comment} */" for number, line in enumerate(lines))
     assert located_json.decode(written) == value
-    places = located_json.lines_of(written, paths_in(value))
-    assert set(places) == set(paths_in(value))
+    wanted = paths_in(value)
+    places = located_json.lines_of(written, list(wanted))
+    assert set(places) == set(wanted)
     for path, line in places.items():
-        assert json.dumps(path[-1]) in lines[line - 1]
+        assert wanted[path] in lines[line - 1]
 
 
 @given(text=st.text(st.sampled_from('{}[]:,"\\/*\n a1'), max_size=40))

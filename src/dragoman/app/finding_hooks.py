@@ -14,7 +14,7 @@ from dragoman.app.setup import Setup, may_have_plugins
 from dragoman.app.text_files import FileProblem, read_text
 from dragoman.base.words import say
 from dragoman.extensions.hooks.agreement import Agreed, hash_of, read_agreed, to_agree
-from dragoman.extensions.hooks.definitions import FoundHooks, Hook, files_in, read_hooks, read_json_hooks, read_plugin_hooks
+from dragoman.extensions.hooks.definitions import FoundHooks, Hook, LineOf, files_in, read_hooks, read_json_hooks, read_plugin_hooks
 from dragoman.extensions.hooks.matching import is_usable
 from dragoman.extensions.sources import Origin, ProgramFolder
 
@@ -127,10 +127,10 @@ def _of_config(setup: Setup) -> list[FoundHooks]:
     return found
 
 
-def _lines_in(text: str) -> Callable[[str, int], int]:
+def _lines_in(text: str) -> LineOf:
     """The line of the n-th `[[hooks.Event]]`, or of the one place where the event stands."""
 
-    def line_of(event: str, at: int) -> int:
+    def line_of(event: str, at: int, number: int | None) -> int:
         pattern = rf"\s*(?:\[\[?\s*)?(?:hooks\s*\.\s*)?[\"']?{re.escape(event)}[\"']?\s*(?:\]\]?|=)"
         lines = [number for number, line in enumerate(text.splitlines(), 1) if re.match(pattern, line)]
         return lines[min(at, len(lines) - 1)] if lines else 0

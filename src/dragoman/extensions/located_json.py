@@ -1,4 +1,4 @@
-"""JSON as people write it in configuration files: with comments and trailing commas, and the line of each key."""
+"""JSON as people write it in configuration files: with comments and trailing commas, and the line of each key and item."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ def decode(text: str) -> Any:
 
 
 def lines_of(text: str, paths: Collection[Path]) -> dict[Path, int]:
-    """The line of each of these keys, counted from 1. Keys that are not there are missing."""
+    """The line of each of these, counted from 1; what is not there is missing. A key is found by the keys that lead to it; an object or a
+    list inside a list by its number, as text."""
     wanted = set(paths)
     # Of two with the same name the last one holds, as it does for every reader.
-    return {path: line for path, line in _keys(_COMMENT.sub(_blank, text)) if path in wanted} if wanted else {}
+    return {path: line for path, line in _places(_COMMENT.sub(_blank, text)) if path in wanted} if wanted else {}
 
 
-def _keys(text: str) -> Iterator[tuple[Path, int]]:
-    """Every key of an object with its line. Items of lists have no name."""
+def _places(text: str) -> Iterator[tuple[Path, int]]:
+    """Every key of an object, and every object and list in a list, with its line."""
     line, path = 1, list[str]()
     is_object: list[bool] = []
     last: tuple[str, int] | None = None
@@ -56,20 +57,22 @@ def _keys(text: str) -> Iterator[tuple[Path, int]]:
             case "\n":
                 line += 1
             case "{" | "[" as opened:
-                if len(path) < len(is_object):
-                    path.append("")
+                if is_object and not is_object[-1]:
+                    yield tuple(path), line
                 is_object.append(opened == "{")
+                path.append("" if opened == "{" else "0")
             case "}" | "]":
                 if is_object:
                     is_object.pop()
-                del path[len(is_object) :]
+                    path.pop()
                 last = None
             case ",":
-                del path[max(len(is_object) - 1, 0) :]
+                if is_object and not is_object[-1]:
+                    path[-1] = str(int(path[-1]) + 1)
                 last = None
             case ":":
                 if last is not None and is_object and is_object[-1]:
-                    path[len(is_object) - 1 :] = [last[0]]
+                    path[-1] = last[0]
                     yield tuple(path), last[1]
                 last = None
             case string:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
+from dragoman.extensions import located_json
 from dragoman.extensions.hooks.names import Event, events_of
-from dragoman.extensions.hooks.placed_json import BadJson, Placed, read_placed
 from dragoman.extensions.sources import Origin, Program, ProgramFolder
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ FILES: dict[Program, tuple[str, ...]] = {
     "gemini": ("settings.json",),
 }
 """Where programs define hooks, in their folders. Ours are in the configuration."""
+LineOf = Callable[[str, int, int | None], int]
+"""The line of an event's n-th group, or of a hook in it by its number; 0: not known."""
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -85,12 +88,28 @@ def read_json_hooks(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
     """Never raises: what is wrong is said in one notice that names file and line."""
     place = Origin(folder.program, folder.tier, path)
     try:
-        data = read_placed(text)
-    except BadJson as error:
+        data = located_json.decode(text)
+    except located_json.WrongJson as error:
         return FoundHooks((), (say("hooks.bad_file", place=f"{path}:{error.line}", reason=error),))
-    if not isinstance(data, Placed) or _is_switched_off(data, folder.program):
+    if not isinstance(data, dict) or _is_switched_off(data, folder.program):
         return FoundHooks()
-    return read_hooks(data.get("hooks"), place, folder.project, disabled=_disabled(data))
+    table = data.get("hooks")
+    return read_hooks(table, place, folder.project, disabled=_disabled(data), line_of=_lines_in(text, table))
+
+
+def _lines_in(text: str, table: Any) -> LineOf:
+    """Looked up in one go, where there is something to look up."""
+    events = table if isinstance(table, dict) else {}
+    groups = [(event, at, group) for event, each in events.items() if isinstance(each, list) for at, group in enumerate(each)]
+    paths = [("hooks", event, str(at)) for event, at, _ in groups]
+    paths += [
+        ("hooks", event, str(at), "hooks", str(number))
+        for event, at, group in groups
+        if isinstance(group, dict) and isinstance(rows := group.get("hooks"), list)
+        for number in range(len(rows))
+    ]
+    lines = located_json.lines_of(text, paths)
+    return lambda event, at, number: lines.get(("hooks", event, str(at), *(() if number is None else ("hooks", str(number)))), 0)
 
 
 def read_plugin_hooks(text: str, path: str, plugin: Plugin) -> FoundHooks:
@@ -126,9 +145,9 @@ def read_hooks(
     project: str = "",
     *,
     disabled: frozenset[str] = frozenset(),
-    line_of: Callable[[str, int], int] = lambda event, at: 0,
+    line_of: LineOf = lambda event, at, number: 0,
 ) -> FoundHooks:
-    """The hooks of a table that has lists by event. `line_of` gives the line of an event's n-th group where its object knows none."""
+    """The hooks of a table that has lists by event."""
     if table is None:
         return FoundHooks()
     if not isinstance(table, Mapping):
@@ -140,7 +159,7 @@ def read_hooks(
                 reading.refuse(place, say("hooks.not_a_list", event=str(name)[:60]))
             continue
         for at, group in enumerate(groups):
-            reading.add_group(str(name), group, getattr(group, "line", 0) or line_of(str(name), at))
+            reading.add_group(str(name), group, partial(line_of, str(name), at))
     return FoundHooks(tuple(reading.hooks), reading.notices())
 
 
@@ -166,8 +185,8 @@ class _Reading:
     def refuse(self, at: Origin, reason: str) -> None:
         self._wrong.append(say("hooks.bad_hook", place=str(at), reason=reason))
 
-    def add_group(self, name: str, group: Any, line: int) -> None:
-        at = msgspec.structs.replace(self._place, line=line)
+    def add_group(self, name: str, group: Any, line_of: Callable[[int | None], int]) -> None:
+        at = msgspec.structs.replace(self._place, line=line_of(None))
         if not isinstance(group, Mapping):
             return self.refuse(at, say("hooks.not_a_table"))
         events = events_of(self._place.program, name)
@@ -180,12 +199,11 @@ class _Reading:
         rows = group.get("hooks", [group] if "command" in group else None)  # ours may stand without a list
         if not isinstance(rows, Sequence) or isinstance(rows, str):
             return self.refuse(at, say("hooks.not_a_list", event="hooks"))
-        for row in rows:
-            self._add(name, events, matcher, row, at)
+        for number, row in enumerate(rows):
+            self._add(name, events, matcher, row, msgspec.structs.replace(at, line=line_of(number) or at.line))
         return None
 
-    def _add(self, name: str, events: tuple[Event, ...], matcher: str, row: Any, group: Origin) -> None:
-        at = msgspec.structs.replace(group, line=getattr(row, "line", 0) or group.line)
+    def _add(self, name: str, events: tuple[Event, ...], matcher: str, row: Any, at: Origin) -> None:
         if not isinstance(row, Mapping):
             return self.refuse(at, say("hooks.not_a_table"))
         kind, command = row.get("type", "command"), row.get("command")

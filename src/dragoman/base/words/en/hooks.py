@@ -2,9 +2,6 @@
 
 TEXTS = {
     # Reading files.
-    "hooks.json_deep": "it is nested too deeply",
-    "hooks.json_unexpected": "{token} was not expected here",
-    "hooks.json_cut": "it ends too early",
     "hooks.bad_file": "{place}: its hooks are not run: {reason}. Fix the file.",
     "hooks.bad_hook": "{place}: this hook is not run: {reason}. Fix it, or remove it.",
     "hooks.several_problems": "{first} ({more:more problem|more problems} in the same file.)",

@@ -1,9 +1,6 @@
 """Hooks, in Chinese."""
 
 TEXTS = {
-    "hooks.json_deep": "嵌套过深",
-    "hooks.json_unexpected": "此处不应出现 {token}",
-    "hooks.json_cut": "文件过早结束",
     "hooks.bad_file": "{place}：其中的钩子不会运行：{reason}。请修正该文件。",
     "hooks.bad_hook": "{place}：此钩子不会运行：{reason}。请修正或删除它。",
     "hooks.several_problems": "{first}（同一文件中还有 {more} 个问题。）",
