@@ -92,6 +92,7 @@ LATER = {
     "context.economics": "only where something is outdated",
     "context.summarise": "only where the request is too long",
     "context.plan": "only where the plan is looked at",
+    "extensions.hooks.*": "only where a file defines hooks",
     "extensions.mcp.*": "only where an MCP server is spoken to",
     "http.faults": "only where a connection fails",
     "http.httpx_*": "the other HTTP client: an extra",

@@ -130,7 +130,10 @@ def test_a_count_in_both_forms_is_given_as_a_number(key: str) -> None:
     assert "|" not in one + many
 
 
-@pytest.mark.parametrize("table", ["conversation", "tui", "hooks", "program_hooks", "mcp_auth", "subagents", "worktrees"])
+TRANSLATED = ("conversation", "tui", "hooks", "program_hooks", "mcp", "mcp_auth", "mcp_servers", "skills", "subagents", "worktrees")
+
+
+@pytest.mark.parametrize("table", TRANSLATED)
 def test_the_conversation_is_complete_in_both_languages(table: str) -> None:
     english, chinese = words._table("en", table), words._table("zh", table)
     assert set(english) == set(chinese)
@@ -419,3 +422,8 @@ def test_an_error_is_told_where_its_table_cannot_be_read(monkeypatch: pytest.Mon
     assert "abc" in say("sessions.not_found", session="abc")
     assert say("http.too_many_open").startswith("too many files")
     assert str(dm.errors.ServerError("down", provider="mock")) == "mock: down"
+
+
+def test_chinese_has_one_word_for_a_token() -> None:
+    folder = Path(words.__file__).parent / "zh"
+    assert [path.name for path in folder.glob("*.py") if "词元" in path.read_text(encoding="utf-8")] == []

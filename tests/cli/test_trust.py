@@ -189,7 +189,7 @@ def test_a_dumb_terminal_is_asked_without_any_escape_sequence(place: Place, serv
     fill(place)
     serve("text: ok")
     with terminal(place, env={"TERM": "dumb", "LANG": "C", "LC_ALL": "C"}) as shown:
-        shown.expect("Trust this folder?  y yes   n no   ? why:")
+        shown.expect("Trust this folder?   y yes   n no   ? why:")
         assert b"\x1b" not in shown.raw
         shown.raw.decode("ascii")
         shown.send("y\n")

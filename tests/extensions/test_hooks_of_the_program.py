@@ -322,8 +322,8 @@ def test_a_conversation_asks_once_about_hooks_of_a_project_and_shows_what_they_s
     place.run("trust")
     with service("text: hello there") as place.service:
         with terminal(place) as talk:
-            talk.expect("This project has hooks", "welcome aboard", "Run them?")
-            talk.send("y\n")
+            talk.expect("This project brings a program", "hook at UserPromptSubmit", "welcome aboard", "Use it?")
+            talk.send("y\n" if ui else "y")
             talk.expect("›")
             talk.send("hi\r")
             talk.expect("hook: welcome aboard", "hello there")

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.http import sse as sse_module
 from dragoman.http.sse import ServerEvent, SSEDecoder
 from dragoman.values.errors import StreamBroken
 from streaming import CUTS, cut_at, single_bytes
@@ -146,7 +145,7 @@ def test_an_event_is_told_as_soon_as_its_blank_line_is_there() -> None:
 
 
 def test_an_event_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse_module, "MAX_EVENT_BYTES", 1000)
+    monkeypatch.setattr(SSEDecoder, "max_event_bytes", 1000)
     decoder = SSEDecoder()
     assert decoder.feed(b"data: " + b"x" * 900) == []
     with pytest.raises(StreamBroken, match="more than 1000 bytes") as caught:

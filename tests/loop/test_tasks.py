@@ -18,6 +18,7 @@ from dragoman.sessions.store import FileStore
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.contracts import BlobStore, Intent, Provider
 from loop.together_service import in_loop, playing
+from processes import gone_within, marked_sleep
 from program import PROTOCOLS, calls, script
 
 ASKED = "Where can we land?"
@@ -210,8 +211,7 @@ async def test_a_model_that_is_not_available_is_said(may_inherit: bool, tmp_path
 
 @in_loop
 async def test_a_subagent_s_background_command_ends_with_it(tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    command = f"sleep 1; touch {mark}"
+    command = marked_sleep()
     scripts = {
         ASKED: script(calls(task("Start it.")), "text: Done."),
         "Start it.": script(calls(("run_shell", {"command": command, "background": True})), "text: Started."),
@@ -220,5 +220,4 @@ async def test_a_subagent_s_background_command_ends_with_it(tmp_path: Path) -> N
     async with playing(scripts) as (provider, _), dm.coding_agent(provider, workspace=tmp_path, approval=ask) as agent:
         await agent.run(ASKED)
         assert said(finished_of(agent)[0]) == "Started."
-        await asyncio.sleep(1.2)
-    assert not mark.exists()
+        assert await asyncio.to_thread(gone_within, 3, command)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.extensions import located_json
-from dragoman.extensions.mcp.configured import FillFrom
 from dragoman.extensions.mcp.contracts import HttpServer, StdioServer
 from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
+from dragoman.extensions.mcp.filling import FillFrom
 from dragoman.extensions.mcp.naming import tool_name
 from dragoman.extensions.sources import ProgramFolder, all_folders
 
@@ -42,7 +42,7 @@ def test_claude_code(tmp_path: Path, work: Path) -> None:
     project = {"mcpServers": {"near": {"type": "http", "url": "https://x.org/${WHERE:-mcp}", "headers": {"A": "Bearer ${TOKEN}"}}}}
     write(work / ".mcp.json", project)
     users = {
-        "mcpServers": {"near": {"command": "other"}, "old": {"type": "sse", "url": "https://y.org/sse"}, "off": {"command": "x"}},
+        "mcpServers": {"far": {"command": "other"}, "old": {"type": "sse", "url": "https://y.org/sse"}, "off": {"command": "x"}},
         "projects": {str(work): {"mcpServers": {"mine": {"command": "run", "args": ["-x"]}}, "disabledMcpServers": ["off"]}},
     }
     write(tmp_path / ".claude.json", users)

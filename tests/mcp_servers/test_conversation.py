@@ -25,9 +25,9 @@ def test_a_projects_server_is_asked_about_once(quay: Quay, serve: Serve) -> None
     with terminal(quay.place) as shown:
         shown.expect("Trust this folder?")
         shown.send("y\n")
-        shown.expect("configures the MCP server harbour", "Use this server here?")
+        shown.expect("This project brings a program", "server harbour:", "(.mcp.json:1)", "Use it?")
         shown.send("?\n")
-        shown.expect("outside the sandbox")
+        shown.expect("A server is a program")
         shown.send("y\n")
         shown.prompt()
         shown.ask("/mcp")
@@ -44,7 +44,7 @@ def test_a_projects_server_is_asked_about_once(quay: Quay, serve: Serve) -> None
     assert "Say hello to Ann." in json.dumps(asked.requests[-1])
     assert quay.living() == []
     with terminal(quay.place) as shown:
-        assert "Use this server" not in shown.prompt()
+        assert "Use it?" not in shown.prompt()
 
 
 def test_a_no_holds_and_can_be_taken_back_in_the_conversation(quay: Quay, serve: Serve) -> None:
@@ -53,7 +53,7 @@ def test_a_no_holds_and_can_be_taken_back_in_the_conversation(quay: Quay, serve:
     with terminal(quay.place) as shown:
         shown.expect("Trust this folder?")
         shown.send("y\n")
-        shown.expect("Use this server here?")
+        shown.expect("Use it?")
         shown.send("n\n")
         shown.prompt()
         shown.ask("one")
@@ -78,14 +78,12 @@ def test_in_a_live_conversation_the_tools_join_at_the_next_prompt(quay: Quay, se
     with tmux(quay.place) as shown:
         shown.expect("Trust this folder?")
         shown.type("y")
-        shown.keys("Enter")
-        shown.expect("Use this server here?")
+        shown.expect("Use it?")
         shown.type("y")
-        shown.keys("Enter")
         shown.expect("11 tools join at the next prompt")
         shown.type("/mcp")
         shown.keys("Enter")
-        shown.expect("tokens, started")
+        shown.expect("tokens · started")
         shown.type("one")
         shown.keys("Enter")
         shown.expect("One.")
@@ -106,6 +104,13 @@ def test_a_server_is_added_tried_shown_and_removed(quay: Quay, place: Place) -> 
     assert "/mcp__harbour__greet" in place.run("mcp", "get", "harbour").out
     assert place.run("mcp", "remove", "harbour").code == 0
     assert place.run("mcp", "--json").json["servers"] == []
+
+
+def test_a_server_that_ends_is_called_by_its_name(place: Place) -> None:
+    (place.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"harbour": {"command": "false"}}}))
+    place.run("mcp", "approve", "harbour", "--trust")
+    done = place.run("mcp", "test", "harbour", "--trust")
+    assert "the MCP server harbour ended" in done.out + done.err
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,9 @@ def shown(result: CallResult) -> list[Any]:
 
 def test_results_of_every_kind() -> None:
     assert shown(CallResult(({"type": "text", "text": "a"}, {"type": "text", "text": "b"}))) == ["a", "\nb"]
-    [image] = shown(CallResult(({"type": "image", "data": "aGk=", "mimeType": "image/png"},)))
+    [image] = shown(CallResult(({"type": "image", "data": "R0lGODlh", "mimeType": "image/gif"},)))
     assert isinstance(image, Blob)
-    assert (image.mime, image.size) == ("image/png", 2)
+    assert (image.mime, image.size) == ("image/gif", 6)
     [sound] = shown(CallResult(({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},)))
     assert sound.mime == "audio/wav"
     assert shown(CallResult((), {"a": 1})) == ['{"a":1}']

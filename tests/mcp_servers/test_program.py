@@ -95,8 +95,12 @@ def watched(place: Place) -> tuple[set[str], list[str]]:
 
 
 READING = {
-    *("app.extensions", "app.mcp", "app.text_files", "base.visible", "extensions", "extensions.located_json", "extensions.sources"),
-    *("extensions.mcp", *(f"extensions.mcp.{part}" for part in ("configured", "consent", "contracts", "files", "known", "naming"))),
+    *("app.extensions", "app.mcp", "app.text_files", "base.visible", "extensions", "extensions.located_json"),
+    *("extensions.named_files", "extensions.sources"),
+    *(
+        "extensions.mcp",
+        *(f"extensions.mcp.{part}" for part in ("configured", "consent", "contracts", "files", "known", "filling", "naming")),
+    ),
     *("extensions.mcp.schemas", "extensions.mcp.tools", "extensions.mcp.oauth_settings", "tools.tool_context", "encodings.utf_8_sig"),
 }
 """What reads the files and the lists."""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     shutil.which("tmux") is None, reason="tmux is not installed: the first start cannot be driven in a terminal"
 )
 
-QUESTION = "Trust this folder?  y yes   n no   ? why:"
+QUESTION = "Trust this folder?   y yes   n no   ? why:"
 
 
 @pytest.fixture

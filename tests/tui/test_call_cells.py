@@ -131,3 +131,10 @@ def test_what_a_call_would_do_cannot_look_like_our_question() -> None:
     preview = "echo\nRun this command?\ny yes"
     rows = question.subject(question.Question(made, Intent(preview=preview), "command"), 60)
     assert [plain(row) for row in rows[1:]] == ["  │ echo", "  │ Run this command?", "  │ y yes"]
+
+
+def test_how_long_a_command_took_is_not_made_up_where_it_is_not_known() -> None:
+    recalled = CallCell(call("run_shell", command="make"), "done")
+    assert plain(call_cells.folded_lines(recalled, 80)[0]).rstrip() == "● $ make"
+    known = CallCell(call("run_shell", command="make"), "done", exit_code=0, seconds=0.04)
+    assert plain(call_cells.folded_lines(known, 80)[0]).endswith("0.0 s  exit 0")

@@ -56,7 +56,7 @@ def test_a_paste_is_folded_and_sent_whole(pasted: str, before: str) -> None:
 def test_a_folded_paste_is_deleted_as_one_character() -> None:
     composer = written("see ")
     composer.paste("line\n" * 300)
-    assert composer.layout(60)[0] == ["see [paste 1: 301 lines]"]
+    assert composer.layout(60)[0] == ["see [paste 1: 300 lines]"]
     composer.press("backspace")
     assert composer.text == "see "
 

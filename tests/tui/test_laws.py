@@ -179,3 +179,21 @@ def test_a_terminal_that_does_not_wrap_rows_again_shows_the_conversation(place: 
         terminal(place, env={"TERM": "screen", "STY": "1"}, size=(24, 80)) as shown,
     ):
         streamed(shown, 40)
+
+
+def test_a_list_leaves_nothing_behind_where_there_is_no_second_screen(place: Place) -> None:
+    """As in GNU screen: what stood there is in the history, the list is gone, and the prompt stands there again."""
+    place.more_env = {"STY": "1"}
+    with service(script("text: One answer.")) as place.service, tmux(place, size=(24, 80)) as pane:
+        pane.expect("Ask, /")
+        pane.type("first question")
+        pane.keys("Enter")
+        pane.expect("out ·")
+        pane.type("/context")
+        pane.keys("Enter")
+        pane.expect("Next request")
+        pane.keys("Escape")
+        pane.expect("Ask, /")
+        shown = pane.screen()
+        assert "Next request" not in shown
+        assert shown.count("first question") == shown.count("One answer.") == 1

@@ -246,6 +246,7 @@ class CommandHooks:
                 dict(details or {}),
             )
         )
+        answer = self._without_keys(answer)
         for message in answer.messages:
             self._tell(say("hooks.message", text=message))
         for warning in answer.warnings:
@@ -253,6 +254,19 @@ class CommandHooks:
                 self._told.add(warning)
                 self._tell(warning)
         return answer
+
+    def _without_keys(self, answer: Answer) -> Answer:
+        """A hook may show a file that one of our keys stands in, as a tool may."""
+        hide = self._agent._harness.outputs.hide if self._agent is not None else str
+        return msgspec.structs.replace(
+            answer,
+            reason=hide(answer.reason),
+            context=hide(answer.context),
+            replacement=hide(answer.replacement) if answer.replacement is not None else None,
+            stop_reason=hide(answer.stop_reason),
+            messages=tuple(map(hide, answer.messages)),
+            warnings=tuple(map(hide, answer.warnings)),
+        )
 
     def _facts(self) -> AtWork:
         facts = at_work()

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.app.extensions import folders_of
 from dragoman.app.setup import Setup, catalog_of, may_have_plugins
 from dragoman.app.text_files import FileProblem, read_text
-from dragoman.base.places import Places
+from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.extensions.mcp.configured import ConfiguredServer, FillFrom
+from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.consent import Consent, Verdict
-from dragoman.extensions.mcp.contracts import McpTool
+from dragoman.extensions.mcp.contracts import HttpServer, McpTool
 from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
+from dragoman.extensions.mcp.filling import FillFrom
 from dragoman.extensions.mcp.known import KnownList, KnownLists
 from dragoman.extensions.mcp.naming import tool_name
 from dragoman.extensions.mcp.tools import (
@@ -36,9 +38,10 @@ from dragoman.extensions.mcp.tools import (
 )
 from dragoman.loop.agent import Agent
 from dragoman.providers.catalog import secret_variables
+from dragoman.tools.process import is_secret_name
 from dragoman.tools.tool_context import ToolContext
 from dragoman.values.contracts import AskUser, Show, Tool
-from dragoman.values.errors import DragomanError
+from dragoman.values.errors import ConfigError, DragomanError
 from dragoman.values.messages import ToolSpec
 
 if TYPE_CHECKING:
@@ -51,16 +54,12 @@ MAX_FILE_BYTES = 20_000_000
 WINDOW_SHARE = 0.05
 """Definitions of all servers that take more of the model's window are searched instead."""
 CHARS_PER_TOKEN = 4
+SHORTEST_SECRET = 8
+"""Shorter values stand in many texts by chance."""
+MAX_PROGRESS_CHARS = 300
+PROGRESS_S = 0.1
 PATIENCE_S = 15.0
 """How long a start waits for servers whose tools are not known, where there is no later prompt at which they could join."""
-
-
-def consent_file(places: Places) -> str:
-    return os.path.join(places.data, "mcp.jsonl")
-
-
-def lists_folder(places: Places) -> str:
-    return os.path.join(places.cache, "mcp")
 
 
 def find(setup: Setup) -> FoundServers:
@@ -85,11 +84,12 @@ def _plugins(setup: Setup) -> Sequence[Plugin]:
 
 
 def consent_of(setup: Setup) -> Consent:
-    return Consent(consent_file(setup.places), setup.trust.root or os.path.realpath(setup.workspace))
+    real = os.path.realpath(setup.workspace)
+    return Consent(setup.places.servers_file, setup.trust.root or real, real)
 
 
 def lists_of(setup: Setup) -> KnownLists:
-    return KnownLists(lists_folder(setup.places))
+    return KnownLists(setup.places.server_lists)
 
 
 def _read(path: str) -> str:
@@ -108,6 +108,7 @@ async def add_servers(agent: Agent, setup: Setup, ask_user: AskUser | None, *, w
     yet, for a while; otherwise they join at a later prompt."""
     servers = AgentServers(agent, setup, ask_user)
     agent.beside["mcp"] = servers
+    agent._harness.further_secrets.append(servers.secrets)
     servers.add_known()
     unknown, outdated = servers.to_learn()
     if unknown and waits:
@@ -134,9 +135,14 @@ class AgentServers:
         self._joined: set[str] = set()
         """Servers whose tools the model has been offered."""
         self._learning: asyncio.Task[None] | None = None
+        self._clients: dict[str, Any] = {}
+        """The last client of each server that was started."""
+        self._sent: dict[str, None] = {}
+        """Tokens that were sent to servers."""
         self._waiting: list[ConfiguredServer] = []
         """Servers whose tools join at the next prompt."""
         self._usable = [each for each in self.found.servers if self.verdict(each) == "yes" and each.is_enabled and not each.problem]
+        self._configured_secrets = tuple(dict.fromkeys(secret for each in self._usable for secret in secrets_of(each)))
         self.notices += self._refusals()
 
     # --- which may be used
@@ -156,6 +162,7 @@ class AgentServers:
         if server not in self._usable:
             self._usable.append(server)
             self._waiting.append(server)
+            self._configured_secrets += secrets_of(server)
 
     async def join_waiting(self) -> None:
         """Before a prompt: those that the user said yes to since the last one."""
@@ -196,9 +203,23 @@ class AgentServers:
             return
 
     def _make_client(self, server: ConfiguredServer, known: KnownList | None, on_change: Callable[[str], None]) -> Any:
+        if self.consent.is_changed(server):
+            raise ConfigError(say("mcp_servers.not_approved_changed", name=server.name, where=server.origin))
         from dragoman.app.mcp_clients import make_client
 
-        return make_client(self._setup, server, known, on_change, self._ask_user)
+        self._clients[server.name] = made = make_client(self._setup, server, known, on_change, self._ask_user)
+        return made
+
+    def secrets(self) -> tuple[str, ...]:
+        """What servers are signed in to with, or configured with under the name of a secret: a server may repeat it, and neither the model
+        nor the record shall have it."""
+        for client in self._clients.values():
+            self._sent |= dict.fromkeys(client.secrets())
+        return (*self._configured_secrets, *self._sent)
+
+    def hide(self, text: str) -> str:
+        """A text of a server without them, and without our own keys."""
+        return self._agent._harness.outputs.hide(text)
 
     def names_something(self, prompt: str) -> bool:
         """Whether a prompt may name a resource or a prompt of a server, or servers join before it."""
@@ -239,7 +260,7 @@ class AgentServers:
                 yield self._tool(spec_of(name, server, tool), server, tool)
 
     def _tool(self, spec: ToolSpec, server: ConfiguredServer, tool: McpTool) -> ServerTool:
-        return ServerTool(spec, server, tool, lambda: self.running(server), _report)
+        return ServerTool(spec, server, tool, lambda: self.running(server), lambda show: _report(show, self.hide))
 
     def _offer(self, tool: Tool) -> None:
         if self._index is not None:
@@ -263,7 +284,7 @@ class AgentServers:
         if SEARCH in by_name and CALL in by_name:
             self._search_instead(by_name.pop(SEARCH), by_name.pop(CALL))
             return  # what can be found may be what there is now
-        whose = {tool_name(server.name, tool.name): (server, tool) for server in self._usable for tool in self._known_tools(server)}
+        whose = self._whose()
         for name, spec in by_name.items():
             if name in self._agent.tools or not name.startswith("mcp__"):
                 continue
@@ -274,17 +295,26 @@ class AgentServers:
             self._joined.add(server.name)
             self._agent.tools.register(self._tool(spec, server, tool))
 
+    def _whose(self) -> dict[str, tuple[ConfiguredServer, McpTool]]:
+        """Whose each name is. One that two tools could have is nobody's, unless it has the hash of one of them."""
+        found: dict[str, list[tuple[ConfiguredServer, McpTool]]] = {}
+        for server in self._usable:
+            for tool in self._known_tools(server):
+                plain = tool_name(server.name, tool.name)
+                for name in dict.fromkeys((plain, tool_name(server.name, tool.name, (plain,)))):
+                    found.setdefault(name, []).append((server, tool))
+        return {name: each[0] for name, each in found.items() if len(each) == 1}
+
     def _known_tools(self, server: ConfiguredServer) -> Sequence[McpTool]:
         known = self.lists.get(server)
         return known.tools if known is not None else ()
 
     def _guess(self, name: str) -> tuple[ConfiguredServer | None, McpTool | None]:
         """Whose a tool is that no list has any more. The server has the last word on whether it knows it."""
-        for server in self._usable:
-            before = tool_name(server.name, "")
-            if name.startswith(before):
-                return server, McpTool(name.removeprefix(before))
-        return None, None
+        fitting = [server for server in self._usable if name.startswith(tool_name(server.name, ""))]
+        if len(fitting) != 1:
+            return None, None
+        return fitting[0], McpTool(name.removeprefix(tool_name(fitting[0].name, "")))
 
     # --- those that are not known yet
 
@@ -333,15 +363,33 @@ class AgentServers:
                 self.on_notice(say("mcp_servers.joined", name=server.name, count=len(known.tools)))
 
 
+def secrets_of(server: ConfiguredServer) -> tuple[str, ...]:
+    """Values of its entry whose names say that they are secrets."""
+    spec = server.server
+    if isinstance(spec, HttpServer):
+        signing = {name: value for name, value in spec.headers.items() if "auth" in name.lower() or is_secret_name(name.replace("-", "_"))}
+        found = [value.partition(" ")[2] or value for value in signing.values()]  # without `Bearer`
+    else:
+        found = [value for name, value in spec.env.items() if is_secret_name(name)]
+    return tuple(value for value in found if len(value) >= SHORTEST_SECRET)
+
+
 def definition_tokens(specs: Any) -> int:
     """About what the definitions of tools take in a request."""
     return sum(len(spec.name) + len(spec.description) + len(spec.parameters) for spec in specs) // CHARS_PER_TOKEN
 
 
-def _report(show: Show) -> Progress:
+def _report(show: Show, hide: Callable[[str], str]) -> Progress:
+    """What a server says of its progress, on one short line, without secrets, and only so often."""
     context = ToolContext.of(show)
+    not_before = 0.0
 
     def tell(done: float, total: float | None, message: str) -> None:
-        context.progress(message, done, total)
+        nonlocal not_before
+        now = time.monotonic()
+        if now < not_before and done != total:
+            return
+        not_before = now + PROGRESS_S
+        context.progress(one_line(hide(message[:MAX_PROGRESS_CHARS]), MAX_PROGRESS_CHARS), done, total)
 
     return tell

@@ -35,6 +35,7 @@ def make_client(
     _reap_once()
     return McpClient(
         _as_started(setup, server),
+        name=server.name,
         authorizer=authorizer_of(setup, server) if isinstance(server.server, HttpServer) else None,
         elicit=asks_by(ask_user, server.name) if ask_user is not None else None,
         era=known.era if known is not None else "",

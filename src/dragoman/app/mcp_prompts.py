@@ -48,7 +48,7 @@ async def _resource(
     parts: list[Content] = [Text(f"\n\nContent of @{server.name}:{uri}:\n")]
     for each in contents:
         part = resource_part(each, keep)
-        parts.append(Text(part.text[:MAX_RESOURCE_CHARS]) if isinstance(part, Text) else part)
+        parts.append(Text(servers.hide(part.text[:MAX_RESOURCE_CHARS])) if isinstance(part, Text) else part)
     return parts
 
 
@@ -65,7 +65,8 @@ async def _expand_prompt(servers: AgentServers, line: str, keep: Keep) -> str | 
     for message in messages:
         content = message.get("content")
         blocks = content if isinstance(content, list) else [content]
-        parts += [part_of(block, keep) for block in blocks if isinstance(block, dict)]
+        made = [part_of(block, keep) for block in blocks if isinstance(block, dict)]
+        parts += [Text(servers.hide(part.text)) if isinstance(part, Text) else part for part in made]
         parts.append(Text("\n\n"))
     texts = [part.text for part in parts if isinstance(part, Text)]
     return "".join(texts).strip() if len(texts) == len(parts) else parts

@@ -52,12 +52,12 @@ class ServerRow(msgspec.Struct, frozen=True):
         parts = [say("mcp_servers.row_known", count=count, tokens=self.tokens)]
         parts += [say("mcp_servers.row_started")] if self.state in ("started", "called") else []
         parts += [say("mcp_servers.row_newer")] if self.newer else []
-        return ", ".join(parts)
+        return " · ".join(parts)
 
     @property
     def line(self) -> str:
         server = self.server
-        return one_line(f"{server.name}  {server.shown}  ({shorten_home(str(server.origin))}): {self.words}", 500)
+        return f"{server.name}  {one_line(server.shown, 300)}  ({shorten_home(str(server.origin))}): {one_line(self.words, 300)}"
 
     def to_json(self) -> dict[str, Any]:
         """Without values of variables and headers."""

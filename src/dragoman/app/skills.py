@@ -124,9 +124,17 @@ class Narrowing:
         self._held.append((ref(run), allowed))
 
     def __call__(self, spec: ToolSpec, intent: Intent, law: Law) -> str:
-        run: Any = run_at_work.get()()
-        reasons = (allowed.refusal(spec, intent, law) for held, allowed in self._held if held() is run)
+        runs = _runs_around(run_at_work.get()())
+        reasons = (allowed.refusal(spec, intent, law) for held, allowed in self._held if any(held() is run for run in runs))
         return next(filter(None, reasons), "")
+
+
+def _runs_around(run: Any) -> list[Any]:
+    """The run at work, and those that it works for: a subagent may do no more than its caller."""
+    runs, harness = [run], getattr(run, "_harness", None)
+    while harness is not None and (harness := harness.called_by) is not None:
+        runs.append(harness.session.work.current)
+    return runs
 
 
 def narrow(agent: Agent, allowed: AllowedTools, run: Any) -> None:

@@ -6,8 +6,10 @@ Commands of the shell in them go the way of the model's: rules, the user, the sa
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from dragoman.app.connecting import connect_model
 from dragoman.app.extensions import folders_of
@@ -24,12 +26,13 @@ from dragoman.extensions.skills import Skill, find_skills
 from dragoman.extensions.sources import Origin
 from dragoman.extensions.templates import FilePart, Part, ShellPart, fill_in
 from dragoman.loop.agent import Agent
+from dragoman.loop.outside_calls import decide_outside, run_outside
 from dragoman.loop.run import Run
 from dragoman.policy.allowed_tools import AllowedTools
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import Allow
+from dragoman.values.contracts import Allow, Deny, Later
 from dragoman.values.errors import DragomanError, InputError
-from dragoman.values.messages import Text, ToolCall
+from dragoman.values.messages import ToolCall
 
 MAX_FILE_BYTES = 100_000
 MAX_PROMPT_CHARS = 1_000_000
@@ -153,7 +156,7 @@ class _Prompt:
             if isinstance(part, ShellPart):
                 texts.append(await self._run(part.command))
             elif isinstance(part, FilePart):
-                texts.append(self._read(part))
+                texts.append(await self._read(part))
             else:
                 texts.append(part)
         prompt = "".join(texts).strip()
@@ -165,49 +168,76 @@ class _Prompt:
 
     async def _run(self, command: str) -> str:
         """What a command prints. It is judged, and asked about, as if the model had called it."""
-        agent = self._agent
-        tool = agent.tools.get("run_shell")
+        tool = self._agent.tools.get("run_shell")
         if tool is None or not command.strip():
             return f"(`{command}` was not run: there is no tool for commands)"
-        call = ToolCall(f"slash-{new_session_id()}", tool.spec.name, jsontext.dumps({"command": command}))
-        before = agent.approvals.narrowed
-        agent.approvals.narrowed = self._allowed.refusal if self._allowed is not None else None
-        try:
-            if (prepare := getattr(tool, "prepare_intent", None)) is not None:
-                await prepare({"command": command})
-            decided = agent.approvals.decide(call)
-            decision = await decided if isinstance(decided, Awaitable) else decided
-        finally:
-            agent.approvals.narrowed = before
+        if (prepare := getattr(tool, "prepare_intent", None)) is not None:
+            await prepare({"command": command})
+        call = _call(tool.spec.name, command=command)
+        decision = await self._decide(call)
         if not isinstance(decision, Allow):
-            reason = getattr(decision, "reason", "") or "it was not decided"
+            reason = _reason(decision)
             self._tell(say("skills.not_run", command=command, reason=reason))
             return f"(`{command}` was not run: {reason})"
         self._tell(say("skills.runs", command=command))
-        output = await tool.run(jsontext.decode_object(decision.arguments or call.arguments) or {}, lambda text: None)
-        return _printed("\n".join(part.text for part in output.content if isinstance(part, Text)))
+        call = msgspec.structs.replace(call, arguments=decision.arguments or call.arguments)
+        return _printed(await run_outside(self._agent._harness, tool, call))
 
-    def _read(self, part: FilePart) -> str:
-        """What a file says, between lines that name it; the names in a folder. A path that leads nowhere is just text."""
+    async def _decide(self, call: ToolCall) -> Allow | Deny | Later:
+        approvals = self._agent.approvals
+        before = approvals.narrowed
+        approvals.narrowed = self._allowed.refusal if self._allowed is not None else None
+        try:
+            return await decide_outside(self._agent._harness, call)
+        finally:
+            approvals.narrowed = before
+
+    async def _read(self, part: FilePart) -> str:
+        """What a file says, unless the rules keep it from the model: whoever wrote the template gets no more than the model does."""
         workspace = self._agent.workspace
         try:
             path = workspace.resolve(part.path)
-            shown = workspace.display_path(path)
-            if not os.path.lexists(path):
-                return part.written
-            if os.path.isdir(path):
-                names = sorted(os.listdir(path))
-                more = f"\n… {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-                return f"\n{shown} holds:\n" + "\n".join(names[:MAX_LISTED]) + more + "\n"
-            with workspace.open_file(path) as (descriptor, _):
-                data = os.read(descriptor, MAX_FILE_BYTES + 1)
+            call = _reading(path)
+            if call is None:
+                return part.written  # a path that leads nowhere is just text
+            decision = await self._decide(call)
+            if not isinstance(decision, Allow):
+                raise ToolRefusal(_reason(decision), "refused")
+            return self._content(path)
         except (ToolRefusal, OSError) as error:
             self._tell(say("skills.file_not_read", path=part.path, reason=str(error)))
             return f"({part.path} was not read: {error})"
+
+    def _content(self, path: str) -> str:
+        """Between lines that name the file; of a folder the names in it. Raises ToolRefusal or OSError."""
+        workspace = self._agent.workspace
+        shown = workspace.display_path(path)
+        if os.path.isdir(path):
+            names = sorted(os.listdir(path))
+            more = f"\n… {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+            return f"\n{shown} holds:\n" + "\n".join(names[:MAX_LISTED]) + more + "\n"
+        with workspace.open_file(path) as (descriptor, _):
+            data = os.read(descriptor, MAX_FILE_BYTES + 1)
         if b"\0" in data:
             return f"({shown} is not text)"
         cut = "\n… (cut: read the rest with read_file)" if len(data) > MAX_FILE_BYTES else ""
-        return f"\n--- {shown} ---\n{data[:MAX_FILE_BYTES].decode('utf-8', 'replace')}{cut}\n--- end of {shown} ---\n"
+        text = self._agent._harness.outputs.hide(data[:MAX_FILE_BYTES].decode("utf-8", "replace"))
+        return f"\n--- {shown} ---\n{text}{cut}\n--- end of {shown} ---\n"
+
+
+def _reading(path: str) -> ToolCall | None:
+    """The call of the model's that would read it; None: there is nothing."""
+    if not os.path.lexists(path):
+        return None
+    return _call("list_directory", path=path) if os.path.isdir(path) else _call("read_file", file_path=path)
+
+
+def _call(name: str, **arguments: str) -> ToolCall:
+    return ToolCall(f"slash-{new_session_id()}", name, jsontext.dumps(arguments))
+
+
+def _reason(decision: Deny | Later) -> str:
+    return getattr(decision, "reason", "") or "it was not decided"
 
 
 def _printed(text: str) -> str:

@@ -1,6 +1,7 @@
 """Sessions in a git worktree of their own: made beside the repository, on a branch of its own, so that the main tree is not touched.
 
-git runs here without the repository's hooks and file system monitor: making a worktree runs nothing that a repository brings.
+git runs here without the repository's hooks, file system monitor and filters, does not look into submodules, and fetches nothing: making
+a worktree runs nothing that a repository brings. Filters that the user's own configuration has (git-lfs) work.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 
 import msgspec
 
@@ -20,7 +22,12 @@ from dragoman.values.errors import InputError
 GIT_S = 300.0
 """How long git may take: a large tree is checked out."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}(?<!\.lock)(?<!\.)\Z")
-_SAFE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+_SAFE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false")
+_FILTER = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)\Z", re.IGNORECASE | re.DOTALL)
+
+
+_ITS_OWN = ("local", "worktree")
+_ENV = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 
 
 class Worktree(msgspec.Struct, frozen=True):
@@ -72,13 +79,13 @@ def _make(root: str, wanted: Worktree, inside: str) -> Worktree:
         base = ""
     if not base:
         raise InputError(say("worktrees.no_commit"))
-    left_behind = len(_git(root, "status", "--porcelain").splitlines())
+    left_behind = len(_git(root, "status", "--porcelain", "--ignore-submodules=all", env=_without_filters(root)).splitlines())
     is_new = not _git(root, "branch", "--list", wanted.branch)
     try:
         if is_new:
-            _git(root, "worktree", "add", "-b", wanted.branch, wanted.path, base)
+            _git(root, "worktree", "add", "-b", wanted.branch, wanted.path, base, env=_without_filters(root))
         else:
-            _git(root, "worktree", "add", wanted.path, wanted.branch)
+            _git(root, "worktree", "add", wanted.path, wanted.branch, env=_without_filters(root))
     except InputError as error:
         raise InputError(say("worktrees.not_made", path=wanted.path, reason=error)) from error
     workspace, base = _folder_in(wanted.path, inside), base if is_new else ""
@@ -89,9 +96,9 @@ def leave_worktree(worktree: Worktree) -> str:
     """Remove it if nothing was done in it. Returns what to tell the user: that, or where it is and what to do with it."""
     path, branch, quoted = worktree.path, worktree.branch, shlex.quote(worktree.path)
     try:
-        is_dirty = bool(_git(path, "status", "--porcelain"))
+        is_dirty = bool(_git(path, "status", "--porcelain", "--ignore-submodules=dirty", env=_without_filters(path)))
         if worktree.base and not is_dirty and _is_unchanged(worktree):
-            _git(worktree.main, "worktree", "remove", path)
+            _git(worktree.main, "worktree", "remove", path, env=_without_filters(worktree.main))
             _git(worktree.main, "branch", "-D", branch)
             _remove_if_empty(os.path.dirname(path))
             return say("worktrees.removed", path=path, branch=branch)
@@ -117,9 +124,21 @@ def _folder_in(path: str, inside: str) -> str:
     return folder if os.path.isdir(folder) else path
 
 
-def _git(directory: str, *arguments: str) -> str:
+def _without_filters(directory: str) -> dict[str, str]:
+    """Variables that switch off what the repository's own configuration would have run for each file. Reading the configuration runs
+    nothing. By variables, because a name may hold what `-c` takes for the end of one. Raises InputError."""
+    fields = _git(directory, "config", "--list", "--show-scope", "--includes", "--null", "--name-only").split("\0")
+    scoped = zip(fields[::2], fields[1::2], strict=False)
+    names = {found[1] for scope, name in scoped if scope in _ITS_OWN and (found := _FILTER.match(name))}
+    values = {"clean": "", "smudge": "", "process": "", "required": "false"}
+    settings = [(f"filter.{name}.{key}", value) for name in sorted(names) for key, value in values.items()]
+    numbered = [{f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value} for at, (key, value) in enumerate(settings)]
+    return {"GIT_CONFIG_COUNT": str(len(settings))} | {name: value for each in numbered for name, value in each.items()}
+
+
+def _git(directory: str, *arguments: str, env: Mapping[str, str] = {}) -> str:
     """What git says. Raises InputError with its complaint."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENV | dict(env)
     command = ["git", *_SAFE, "-C", directory, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=env, timeout=GIT_S, check=False)

@@ -39,6 +39,21 @@ class Places(NamedTuple):
         return os.path.join(self.data, "hooks.jsonl")
 
     @property
+    def servers_file(self) -> str:
+        """MCP servers of projects that the user has agreed to, or said no to."""
+        return os.path.join(self.data, "mcp.jsonl")
+
+    @property
+    def server_lists(self) -> str:
+        """What MCP servers offer, one file for each."""
+        return os.path.join(self.cache, "mcp")
+
+    @property
+    def decision_files(self) -> tuple[str, ...]:
+        """What the user has said yes and no to."""
+        return self.grants_file, self.trust_file, self.hooks_file, self.servers_file
+
+    @property
     def keys_file(self) -> str:
         """Keys stored by `dragoman auth add`. Not beside the configuration, which people publish with their dotfiles."""
         return os.path.join(self.data, "keys.json")
@@ -87,8 +102,8 @@ class Places(NamedTuple):
     def named_files(self) -> tuple[str, ...]:
         """Every file and folder above by its own path: each may be a link to somewhere else."""
         return (
-            *(self.config_file, self.memory_file, self.grants_file, self.trust_file, self.hooks_file, *self.secret_files),
-            *(self.sessions, self.weights, self.prompts),
+            *(self.config_file, self.memory_file, *self.decision_files, *self.secret_files),
+            *(self.sessions, self.weights, self.prompts, self.server_lists),
         )
 
 

@@ -83,7 +83,7 @@ def _add(options: Options) -> str | tuple[str, int]:
     add_entry(path, name, entry)
     setup = set_up(options)  # with what was written
     server = _found(setup, name)
-    if server.needs_yes:  # whoever adds a server to a project has said yes to it
+    if consent_of(setup).asks_about(server):  # whoever adds a server has said yes to it
         consent_of(setup).decide(server, yes=True)
     reason, known = "", None
     try:
@@ -142,7 +142,7 @@ def _test(options: Options) -> str | tuple[str, int]:
 def _approve(options: Options) -> str:
     setup = set_up(options)
     server = _found(setup, options.words[1])
-    if not server.needs_yes:
+    if not consent_of(setup).asks_about(server):
         raise InputError(say("mcp_servers.already", name=server.name, where=server.origin))
     try:
         consent_of(setup).decide(server, yes=True, known=lists_of(setup).get(server))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from dragoman.app.mcp import AgentServers
 from dragoman.app.mcp_prompts import prompt_names
-from dragoman.app.mcp_rows import rows_of_agent
+from dragoman.app.mcp_rows import ServerRow, rows_of_agent
 from dragoman.app.setup import Setup
+from dragoman.base.places import shorten_home
 from dragoman.base.text import closest, one_line
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
@@ -19,12 +22,19 @@ def run_slash(setup: Setup, agent: Agent, words: list[str]) -> list[str]:
         return [say("mcp_servers.none"), *(servers.found.problems if servers is not None else ())]
     match words:
         case [] | ["list"]:
-            prompts = [one_line(f"  {name}  {about}", 200) for name, about in prompt_names(servers).items()]
-            return [*(row.line for row in rows_of_agent(servers)), *prompts, *servers.found.problems]
+            prompts = [f"  {name}  {one_line(about, 200)}" for name, about in prompt_names(servers).items()]
+            return [*(line for row in rows_of_agent(servers) for line in _lines(setup, row)), *prompts, *servers.found.problems]
         case ["approve", name]:
             return [_approve(servers, name)]
         case _:
             raise InputError(say("mcp_servers.slash_usage"))
+
+
+def _lines(setup: Setup, row: ServerRow) -> list[str]:
+    """How it is first; then what it is, and where it is configured, as that is named from the workspace."""
+    server = row.server
+    where = shorten_home(str(server.origin).removeprefix(os.path.join(setup.workspace, "")))
+    return [f"{server.name}  {one_line(row.words, 300)}", f"  {one_line(server.shown, 300)} ({where})"]
 
 
 def _approve(servers: AgentServers, name: str) -> str:
@@ -33,7 +43,7 @@ def _approve(servers: AgentServers, name: str) -> str:
         close = closest(name, [each.name for each in servers.found.servers])
         hint = say("did_you_mean", name=close[0]) if close else ""
         raise InputError(say("mcp_servers.no_such_server", name=one_line(name, 60), hint=hint))
-    if not server.needs_yes:
+    if not servers.consent.asks_about(server):
         raise InputError(say("mcp_servers.already", name=server.name, where=server.origin))
     try:
         servers.allow(server)

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dragoman.app.connecting import choose_first_model
+from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks, set_up
 from dragoman.base.words import say
@@ -16,19 +17,16 @@ from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.app.config_tables import FolderTrust
+    from dragoman.app.trust import Answer
     from dragoman.cli.conversation import Conversation
-    from dragoman.cli.trust_question import Answer
+    from dragoman.cli.first_questions import FirstQuestion
 
 
 def converse(options: Options) -> int:
     """Talk until the user leaves, and return the exit code. Raises DragomanError if it cannot start."""
     try:
         setup = set_up(options, ask_trust=_ask_trust)
-        if setup.trust.is_trusted and has_server_files(setup):
-            from dragoman.cli.mcp_question import ask_about_servers
-
-            ask_about_servers(setup)
-        _ask_hooks(setup)
+        _ask_about_offers(setup)
     except EOFError:  # the user left at the question
         return 0
     if setup.config.ui.mode == "plain" or not _can_be_live(options):
@@ -39,28 +37,32 @@ def converse(options: Options) -> int:
 
 
 def _ask_trust(trust: FolderTrust) -> Answer:
+    from dragoman.cli.first_questions import trust_question
+
+    return "yes" if _ask(trust_question(trust)) == "y" else "no"
+
+
+def _ask_about_offers(setup: Setup) -> None:
+    """Ask once about servers and hooks that the project brings. Raises EOFError if the user leaves."""
+    if not setup.trust.is_trusted or not (has_server_files(setup) or may_have_hooks(setup)):
+        return
+    from dragoman.cli.offers import ask_about_offers
+
+    if problem := ask_about_offers(setup, _ask):
+        if (first := sys.modules.get("dragoman.tui.first")) is not None:
+            first.take_back()
+        Messages().line(problem)
+
+
+def _ask(question: FirstQuestion) -> str:
     """Under the first frame of a conversation where there is one; else line by line, on a terminal in its usual mode."""
     if (first := sys.modules.get("dragoman.tui.first")) is not None and first.shown is not None:
-        from dragoman.tui.trust_frame import ask_in_frame
+        from dragoman.tui.question_frame import ask_in_frame
 
-        return ask_in_frame(first.shown, trust)
-    from dragoman.cli.trust_question import ask_trust
+        return ask_in_frame(first.shown, question)
+    from dragoman.cli.first_questions import ask_by_line
 
-    return ask_trust(trust)
-
-
-def _ask_hooks(setup: Setup) -> None:
-    """Ask once about hooks that the project brings. Raises EOFError if the user leaves."""
-    if not setup.trust.is_trusted or not may_have_hooks(setup):
-        return
-    from dragoman.cli.hooks_question import ask_hooks
-
-    ask_hooks(setup, _make_room)
-
-
-def _make_room() -> None:
-    if (first := sys.modules.get("dragoman.tui.first")) is not None:
-        first.take_back()
+    return ask_by_line(question)
 
 
 def _can_be_live(options: Options) -> bool:

@@ -29,12 +29,12 @@ class ActivateSkill:
         self.spec = ToolSpec.of(ACTIVATE_SKILL, _DESCRIPTION, parameters, display_name="Skill", read_only=True)
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
-        name = one_line(str(args.get("name", "")), 80)
+        name = _name(args)
         skill = self._find().get(name)
-        return Intent(title=f"skill {name}", reads=(skill.file,) if skill is not None else ())
+        return Intent(title=f"skill {one_line(name, 80)}", reads=(skill.file,) if skill is not None else ())
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
-        name = str(args.get("name", "")).strip().removeprefix("/")
+        name = _name(args)
         known = {each: skill for each, skill in self._find().items() if skill.for_model}
         skill = known.get(name)
         if skill is None:
@@ -46,6 +46,10 @@ class ActivateSkill:
             return _failed(f"the skill {name} cannot be read: {error}", "io")
         self._on_activated(skill)
         return ToolOutput((Text(text),), display=skill.description)
+
+
+def _name(args: Mapping[str, Any]) -> str:
+    return str(args.get("name", "")).strip().removeprefix("/")
 
 
 def _failed(words: str, error_type: str) -> ToolOutput:

@@ -23,6 +23,8 @@ class ServerEvent(NamedTuple):
 class SSEDecoder:
     """Sans-IO: feed bytes, get events."""
 
+    max_event_bytes = MAX_EVENT_BYTES
+
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._after_cr = False
@@ -42,8 +44,8 @@ class SSEDecoder:
             begin = search_from = end + 2
         if begin:
             del buffer[:begin]
-        elif len(buffer) > MAX_EVENT_BYTES:
-            raise StreamBroken(say("http.event_too_long", most=MAX_EVENT_BYTES), retryable=False)
+        elif len(buffer) > self.max_event_bytes:
+            raise StreamBroken(say("http.event_too_long", most=self.max_event_bytes), retryable=False)
         return events
 
     def close(self) -> list[ServerEvent]:

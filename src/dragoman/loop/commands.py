@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dragoman.base.places import find_places
+from dragoman.base.beneath import is_inside
+from dragoman.base.places import Places, find_places
+from dragoman.base.private import make_directory
 from dragoman.base.words import say
 from dragoman.loop.options import Sandboxing
 from dragoman.values.contracts import Launch, Launched
@@ -76,6 +78,7 @@ class CommandStarter(Launch):
             from dragoman.policy.denied_reads import denied_patterns, find_denied_elsewhere, is_denied
 
             places, wanted = find_places(), self._sandboxing
+            _keep_in_place(places, self._folders)
             denied = denied_patterns(self._rules)
             self._sandbox = Sandbox(
                 self._folders,
@@ -84,7 +87,7 @@ class CommandStarter(Launch):
                 writable=[os.fspath(path) for path in wanted.writable],
                 environment=(*wanted.environment, *self._environment),
                 gate_port=wanted.gate_port,
-                own=(places.config, places.grants_file, places.sessions, *self._own),
+                own=(places.config, *places.decision_files, places.sessions, places.server_lists, *self._own),
                 secret=places.secret_files,
                 readable=self._readable,
                 hide=wanted.hide_process,
@@ -136,3 +139,20 @@ class CommandStarter(Launch):
     def close(self) -> None:
         if self._sandbox is not None:
             self._sandbox.close()
+
+
+def _keep_in_place(places: Places, folders: Iterable[str]) -> None:
+    """Where our files lie in a folder that commands write to, as in a home folder that is worked in: what the user has agreed to is a file
+    from the first command on, so that it can be made read-only. A command could make it otherwise."""
+    if not any(is_inside(os.path.realpath(places.data), os.path.realpath(folder)) for folder in folders):
+        return
+    for path in places.decision_files:
+        try:
+            make_directory(os.path.dirname(path))
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        except OSError:
+            continue
+    try:
+        make_directory(places.server_lists)
+    except OSError:
+        return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -77,6 +77,8 @@ class Harness:
         """What the model is told first; None: the prompt for work with the built-in tools, in the form that suits the model."""
         self.context = context
         self._own_keys: OwnKeys | None = None
+        self.further_secrets: list[Callable[[], Iterable[str]]] = []
+        """Those beside the keys of models, which results must not show either."""
         self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin, hidden=self._hidden_keys)
         self.workspace = _workspace_of(workspace, session)
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
@@ -268,7 +270,7 @@ class Harness:
         if self._own_keys is None:
             from dragoman.loop.own_keys import OwnKeys
 
-            self._own_keys = OwnKeys(self.models)
+            self._own_keys = OwnKeys(self.models, self.further_secrets)
         return self._own_keys.hidden()
 
     def scheduler(self, emit: Emit, decide: Decide | None = None) -> Scheduler:

@@ -223,10 +223,12 @@ class Hooking:
                 answer = found if found is not None else answer
                 if isinstance(found, Deny):
                     break
-            if isinstance(answer, Allow) and view.guarded:
-                answer = None  # a person alone allows that
             if isinstance(answer, Allow):
-                return approvals.forbids(_with(call, answer.arguments)) or answer
+                meant = _with(call, answer.arguments)
+                view = (approvals.view_of(meant) or view) if answer.arguments else view
+                if not view.guarded:
+                    return approvals.forbids(meant) or answer
+                answer = None  # a person alone allows that
             return answer if answer is not None else await question
         finally:
             if asyncio.iscoroutine(question):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.loop.model import Models
 from dragoman.providers.catalog import secret_variables
@@ -13,10 +14,12 @@ from dragoman.values.wrapping import WrappingProvider
 
 
 class OwnKeys:
-    """The keys of every service that the agent knows: those in the environment, and those its providers send."""
+    """The keys of every service that the agent knows: those in the environment, those its providers send, and `further` ones, such as
+    the tokens of MCP servers."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, further: Sequence[Callable[[], Iterable[str]]] = ()) -> None:
         self._models = models
+        self._further = further
         self._variables = secret_variables(models.catalog)
         self._set: tuple[str, ...] = ()
         """The variables that are set."""
@@ -28,7 +31,8 @@ class OwnKeys:
         """As they are now: a token may have been fetched anew. None if there are none."""
         if len(os.environ) != self._variable_count:  # else none was added: looking all of them up takes longer than a small tool
             self._set, self._variable_count = tuple(name for name in self._variables if name in os.environ), len(os.environ)
-        secrets = (*filter(None, map(os.environ.get, self._set)), *self._sent())
+        further = (secret for secrets in self._further for secret in secrets())
+        secrets = (*filter(None, map(os.environ.get, self._set)), *self._sent(), *further)
         if secrets != self._secrets:
             keys = keys_to_hide(secrets)
             self._secrets, self._hidden = secrets, HiddenKeys(keys) if keys else None

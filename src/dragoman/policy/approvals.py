@@ -178,7 +178,8 @@ class Approvals:
     def _refusal(self, call: ToolCall, tool: Tool, law: Law) -> Deny | None:
         if self.narrowed is None:
             return None
-        intent = self.intend(tool, jsontext.decode_object(call.arguments) or {})
+        tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
+        intent = self.intend(tool, args)
         if not (reason := self.narrowed(tool.spec, intent, law)):
             return None
         self._tell_ruling(Deny(reason), call, tool, intent)
@@ -209,7 +210,8 @@ class Approvals:
         tool = self._find(call.name)
         if tool is None or self._doubted(call, tool.spec):
             return False
-        intent, law = self.intend(tool, jsontext.decode_object(call.arguments) or {}), self._law()
+        tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
+        intent, law = self.intend(tool, args), self._law()
         verdict = judge(tool.spec, intent, self.mode, law=law)
         if isinstance(verdict, MustAsk):
             return not verdict.view.guarded and not asks_by_rule(tool.spec, intent, law)

@@ -147,7 +147,7 @@ _FOLDERS = {".git", ".dragoman", ".vscode", ".idea", ".husky", ".agents", ".clau
 _FILES = {
     ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
     ".gitconfig", ".gitmodules", ".envrc", ".netrc", ".npmrc", ".pypirc", "agents.md", "dragoman.md", "gemini.md", "claude.md",
-    ".mcp.json", "opencode.json", "opencode.jsonc", "gemini-extension.json",
+    ".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc", "gemini-extension.json",
 }  # fmt: skip
 
 

@@ -96,6 +96,7 @@ class Index:
 
     def _files_of(self, project: str) -> list[_File]:
         found: list[_File] = []
+        before = os.path.join(project, "")
         for entry in scan_directory(os.path.join(self._root, project)):
             if not is_log_name(entry.name):
                 continue
@@ -104,8 +105,7 @@ class Index:
             except OSError:
                 continue  # deleted while we were listing
             if stat.S_ISREG(about.st_mode):
-                place = os.path.join(project, entry.name)
-                found.append(_File(place, entry.path, about.st_ino, about.st_size, about.st_mtime_ns))
+                found.append(_File(before + entry.name, entry.path, about.st_ino, about.st_size, about.st_mtime_ns))
         return found
 
     # --- the table

@@ -106,7 +106,7 @@ def child_environment(extra: Mapping[str, str] | None = None, secret: Collection
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not (_is_secret(name) or name.upper() in named or value in values or name in _PAINTING)
+        if not (is_secret_name(name) or name.upper() in named or value in values or name in _PAINTING)
     }
     return {**inherited, "PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", **(extra or {})}
 
@@ -137,7 +137,7 @@ def _to_exit(returncode: int | None, timed_out: bool, remark: str) -> Exit:
     return Exit(128 - returncode, name, timed_out, remark)
 
 
-def _is_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     upper = name.upper()
     if upper in _NOT_SECRET or upper.endswith("ASKPASS"):  # a folder, or a program that asks
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +19,16 @@ from dragoman.values.contracts import Deny
 STYLES: dict[Style, str] = {"": "", "dim": "dim", "red": "bad", "green": "good", "yellow": "warn", "cyan": "accent", "bold": "bold"}
 QUIET_S = 0.6
 """While the user is writing, a question waits so long for a pause: a letter of a word must not answer it."""
+
+_LIST_ROW = re.compile(r"( *)(?:\S+(?: \S+){0,2} {2,})?")
+
+
+def hang_of(text: str, columns: int) -> int:
+    """Where the further rows of a line begin: under its second column if it is a row of a list, else under its first letter."""
+    found = _LIST_ROW.match(text)
+    if found is None:
+        return 0
+    return found.end() if found.end() <= columns // 2 else len(found[1])
 
 
 class Printer:
@@ -35,7 +46,9 @@ class Printer:
 
     def line(self, text: str, style: Style = "") -> None:
         for each in text.split("\n"):
-            self._canvas.commit(wrap(line(visible(each), STYLES[style]), self._canvas.columns))
+            shown = visible(each)
+            at = hang_of(shown, self.columns)
+            self._canvas.commit(wrap(line(shown[at:], STYLES[style]), self.columns, line(shown[:at], STYLES[style])))
 
     def page(self, text: str) -> None:
         from dragoman.base.wrapping import lay_out

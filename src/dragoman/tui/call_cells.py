@@ -243,10 +243,11 @@ def _ending(cell: CallCell) -> Line:
     if cell.state in ("refused", "cancelled"):
         return line(say(f"tui.state_{cell.state}"), "warn")
     parts: list[Span] = []
-    if cell.call.name == "run_shell":
+    if cell.call.name == "run_shell" and cell.seconds:  # how long it took is not known of a call from before
         parts.append(Span(say("tui.took", seconds=f"{cell.seconds:.1f}"), "dim"))
-        if cell.exit_code is not None:
-            parts.append(Span(f"  {say('tui.exit_code', code=str(cell.exit_code))}", "warn" if cell.exit_code else "dim"))
+    if cell.exit_code is not None and cell.call.name == "run_shell":
+        gap = "  " if parts else ""
+        parts.append(Span(f"{gap}{say('tui.exit_code', code=str(cell.exit_code))}", "warn" if cell.exit_code else "dim"))
     if cell.inner:
         parts.append(Span(f"{cell.inner} · {say('tui.took', seconds=f'{cell.seconds:.1f}')}", "dim"))
     said = _answer(cell)

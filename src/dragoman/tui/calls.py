@@ -105,11 +105,11 @@ class RunningCalls:
             self._open[event.call_id] = msgspec.structs.replace(cell, progress=work.now, inner=work.counts)
 
     def at_work(self) -> list[tuple[str, str, str]]:
-        """The subagents under way: the id of the call, its title, and what it does."""
+        """The subagents under way, as they stand on the screen: the id of the call, its title, and what it does."""
         return [
-            (call_id, call_in_words(self._open[call_id].call), " · ".join(filter(None, (work.now, work.counts))))
-            for call_id, work in self._inner.items()
-            if call_id in self._open
+            (call_id, call_in_words(cell.call), " · ".join(filter(None, (work.now, work.counts))))
+            for call_id, cell in self._open.items()
+            if (work := self._inner.get(call_id)) is not None
         ]
 
     def note_answer(self, call_id: str, answer: Answer) -> None:

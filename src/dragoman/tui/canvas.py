@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable
 
 from dragoman.tui.first import FirstFrame
 from dragoman.tui.line import Line
-from dragoman.tui.live import HOLD_S, Frame
-from dragoman.tui.overlay import CLOSE, OPEN, Overlay, OverlayPainter
+from dragoman.tui.live import HOLD_S, Frame, has_second_screen
+from dragoman.tui.overlay import CLOSE, CLOSE_OVER, OPEN, OPEN_OVER, Overlay, OverlayPainter
 from dragoman.tui.theme import Theme
 from dragoman.tui.wrap import wrap_code
 
@@ -25,6 +26,7 @@ class Canvas:
         self.terminal = first.terminal
         self.theme: Theme = first.theme
         self._live = first.live
+        self._has_second_screen = has_second_screen(os.environ)
         self._compose = compose
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: list[Line] = []
@@ -133,7 +135,7 @@ class Canvas:
             self._under.append(self.overlay)
         if self.overlay is None:
             self.settle()
-            self.terminal.write(OPEN)
+            self.terminal.write(OPEN if self._has_second_screen else self._push_up() + OPEN_OVER)
             self._size_before = self.terminal.size
         self.overlay, self._painter = overlay, OverlayPainter()
         self.request()
@@ -150,11 +152,17 @@ class Canvas:
         if self.overlay is None:
             return
         self.overlay = None
-        self.terminal.write(CLOSE)
+        self.terminal.write(CLOSE if self._has_second_screen else CLOSE_OVER)
         self._live.mark_cursor_shown()
-        if self.terminal.size != self._size_before:
+        if not self._has_second_screen:
+            self._live.forget()
+        elif self.terminal.size != self._size_before:
             self._live.mark_moved()
         self.request()
+
+    def _push_up(self) -> str:
+        """What stands above the region goes into the terminal's history, line by line, so that a list can be written over it."""
+        return self._live.erase(self._size[0]) + "\n" * (self.terminal.size[1] - 1)
 
     # --- lending it
 

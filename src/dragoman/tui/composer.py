@@ -214,7 +214,7 @@ class Composer:
         number = ord(char) - _FIRST_PASTE
         if not 0 <= number < len(self.pastes):
             return ""
-        lines = self.pastes[number].count("\n") + 1
+        lines = self.pastes[number].removesuffix("\n").count("\n") + 1
         return (
             say("conversation.pasted", number=number + 1, lines=lines)
             if lines > 1

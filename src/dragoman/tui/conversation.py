@@ -14,11 +14,9 @@ from dragoman.app.setup import Setup
 from dragoman.base.graphemes import width
 from dragoman.base.words import say
 from dragoman.cli.approval import Intend, Questions
-from dragoman.cli.commands import begins_with_path
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
-from dragoman.tui import cells
 from dragoman.tui.acting import KeyActions
 from dragoman.tui.approving import LiveApproval
 from dragoman.tui.asking import LiveDialog, Printer
@@ -35,13 +33,14 @@ from dragoman.tui.first import FirstFrame, hand_over
 from dragoman.tui.greeting import SpentSoFar, greet
 from dragoman.tui.history import PromptHistory
 from dragoman.tui.layout import lay_out, most_rows
-from dragoman.tui.line import EMPTY, Line, Span, line
+from dragoman.tui.line import Line, Span, line
 from dragoman.tui.listening import Listening
 from dragoman.tui.live import Frame
 from dragoman.tui.notice import LONG_S, notice_bytes
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.prompt import PromptInput
 from dragoman.tui.report import RunView
+from dragoman.tui.sending import Sending
 from dragoman.tui.status import status_line
 from dragoman.tui.theme import choose_theme
 from dragoman.tui.todo_panel import items_of, panel_lines
@@ -50,22 +49,12 @@ from dragoman.tui.vim import VimKeys
 from dragoman.tui.wrap import fit
 from dragoman.values.contracts import Intent, Tool
 from dragoman.values.errors import DragomanError
-from dragoman.values.messages import Blob, ToolCall
+from dragoman.values.messages import ToolCall
 from dragoman.values.record import Titled
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
-
-_ANY_TIME = frozenset(
-    (
-        *("/help", "/usage", "/cost", "/todo", "/tools", "/hooks", "/agents", "/approval", "/approvals", "/directory", "/mcp"),
-        *("/quit", "/exit"),
-    )
-)
-"""Commands that work while a run is under way; the others wait for its end."""
-_LISTS = frozenset(("/model", "/resume", "/sessions", "/rewind", "/context", "/diff", "/effort", "/config", "/memory"))
-"""Commands that open a list: of them nothing stays on the screen."""
 
 
 class LiveConversation:
@@ -85,7 +74,7 @@ class LiveConversation:
             self.canvas.theme = choose_theme(os.environ, setup.config.ui.theme)
         self.screen = Printer(self.canvas)
         self._view = RunView(self.canvas.commit, lambda: self.canvas.columns)
-        self._view.on_steered = self._show_prompt
+        self._view.on_steered = lambda text: self._sending.show(text)
         self.canvas.before_frame = self._view.catch_up
         self._view.attempts = setup.config.retry.attempts
         self.store = FileStore(setup.places.sessions)
@@ -112,6 +101,7 @@ class LiveConversation:
         )
         self.loop = new_loop()
         self._turns = Turns(self.loop, self.canvas, self._view, self._count, self._go_on)
+        self._sending = Sending(self, self._prompt, self._turns)
         self._notices: tuple[str, ...] = ()
         self.loop.run_until_complete(self._open_agent(setup))
         self._vim = VimKeys(first.composer) if setup.config.ui.vim else None
@@ -183,7 +173,7 @@ class LiveConversation:
         if self._is_to_pick:
             self.run_command("/resume")
         if self.setup.options.question:
-            self._submit(self.setup.options.question)
+            self._sending.submit(self.setup.options.question)
         for event in self._first.waiting:
             self._keys.press(event)
         self._refresh_menu()
@@ -289,58 +279,15 @@ class LiveConversation:
     # --- what is sent
 
     def send(self, *, queued: bool) -> None:
-        if not self._prompt.composer.whole_text().strip():
-            return
-        text = self._prompt.take().rstrip()
-        if not self.is_busy:
-            return self._submit(text)
-        is_command = text.startswith(("/", "!")) and not text.startswith("//") and not begins_with_path(text)
-        if is_command and text.split(maxsplit=1)[0] in _ANY_TIME:
-            self.run_command(text)
-        elif queued or is_command or not self._turns.can_steer:
-            self._turns.queue(text)
-        else:
-            self._turns.steer(text.removeprefix("/") if text.startswith("//") else text)
-
-    def _submit(self, text: str) -> None:
-        if text.startswith("!") and text[1:].strip():
-            self._show_prompt(text)
-            self._turns.run_own(text[1:].strip(), self.setup.workspace)
-        elif text.startswith("//"):
-            self.ask(text[1:])
-        elif not text.startswith("/") or not self.run_command(text):
-            self.ask(text)
+        self._sending.send(queued=queued)
 
     def run_command(self, text: str) -> bool:
-        """False if it is no command but begins with a path."""
-        commands = LiveCommands(self)
-        if not commands.knows(text):
-            if (invocation := commands.find_in_files(text)) is not None:
-                self.ask(text, invocation)
-                return True
-            if begins_with_path(text):
-                return False
-        is_list = text.strip() in _LISTS
-        if not is_list:
-            self._show_prompt(text)
-        commands.run(text)
-        if not is_list:
-            self.canvas.commit([EMPTY])
-        return True
-
-    def _show_prompt(self, text: str) -> None:
-        self.canvas.commit(cells.prompt(text, self.canvas.columns))
-
-    # --- the model's turn
+        return self._sending.run_command(text)
 
     def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None:
-        """Begin a run. Without a prompt: retry from where the last one failed. With an invocation: what that stands for."""
-        images: list[Blob] = []
-        if prompt is not None:
-            self._show_prompt(prompt)
-            images = self._images_of(prompt)
-            self.canvas.commit([EMPTY])
-        self._turns.ask(self.agent, prompt, images, invocation)
+        self._sending.ask(prompt, invocation)
+
+    # --- the model's turn
 
     @property
     def at_work(self) -> list[tuple[str, str, str]]:
@@ -348,22 +295,6 @@ class LiveConversation:
 
     def stop_call(self, call_id: str) -> bool:
         return self._turns.stop_call(call_id)
-
-    def _images_of(self, prompt: str) -> list[Blob]:
-        """Those it names with `@`, where the model can see."""
-        if "@" not in prompt:
-            return []
-        from dragoman.tui.images import read_images
-
-        images, problems = read_images(prompt, self.setup.workspace, self.agent.blobs)
-        for problem in problems:
-            self.screen.message(problem, "yellow")
-        if images and not self.agent.provider.profile(self.agent.model).images:
-            self.screen.message(say("conversation.sees_no_images", model=self.model), "yellow")
-            return []
-        if images:
-            self.screen.message(say("conversation.images_sent", count=len(images)), "dim")
-        return images
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         self._turns.start(work)
@@ -380,7 +311,7 @@ class LiveConversation:
             if self.is_busy:
                 self._turns.queue(text)
             else:
-                self._submit(text)
+                self._sending.submit(text)
 
     def _count(self, run: Run) -> None:
         result = run.result

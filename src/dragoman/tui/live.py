@@ -186,6 +186,11 @@ def does_reflow(environment: Mapping[str, str]) -> bool:
     )
 
 
+def has_second_screen(environment: Mapping[str, str]) -> bool:
+    """Whether what was on the screen comes back when a list is closed. In GNU screen it does not, as it comes; nor on the Linux console."""
+    return not environment.get("STY") and environment.get("TERM", "") != "linux"
+
+
 def has_synchronised_updates(environment: Mapping[str, str]) -> bool:
     """Whether a frame may be marked as one: a terminal that does not know it ignores it, but each frame would be longer for nothing."""
     if environment.get("TMUX") or environment.get("STY"):

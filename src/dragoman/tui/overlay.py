@@ -18,6 +18,10 @@ from dragoman.tui.theme import Theme
 from dragoman.tui.wrap import fit, spread, wrap_code
 
 OPEN, CLOSE = "\x1b[?1049h\x1b[H\x1b[2J\x1b[?25l", "\x1b[?1049l\x1b[?25h"
+_CLEAR = "\x1b[2;1H\x1b[J\x1b[H\x1b[K"
+"""In two steps: some terminals keep in their history what is erased as a whole."""
+OPEN_OVER, CLOSE_OVER = f"{_CLEAR}\x1b[?25l", f"{_CLEAR}\x1b[?25h"
+"""For a terminal that has no second screen."""
 
 
 class Overlay(Protocol):

@@ -12,6 +12,7 @@ from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import EMPTY, Line, Span, line, visible
 from dragoman.tui.wrap import fit, spread, wrap
 
+_LEAST = 12
 _GAP = "  "
 
 
@@ -112,7 +113,9 @@ class Picker:
         room = columns - 2 - len(_GAP) * (count - 1) - sum(widths)
         if room < 0:
             at = min(self._yielding, count - 1)
-            widths[at] = max(widths[at] + room, 12)
+            widths[at] = max(widths[at] + room, _LEAST)
+            if at and at == count - 1 and sum(widths) + len(_GAP) * at > columns - 2:  # the last one: a few letters of it tell nothing
+                texts = [row[:at] for row in texts]
         rows: list[Line] = []
         for number, row in enumerate(texts, top):
             is_chosen = number == self._chosen

@@ -37,7 +37,7 @@ def pick_model(conversation: LiveTalk) -> None:
             key = "✓" if usable else say("conversation.no_key")
             cost = _change_words(plan, full, profile.prices.input if profile.prices else None, profile.context_window)
             note = say("conversation.model_now") if full == conversation.model else cost
-            items.append(PickerItem(full, (full, tokens_in_short(profile.context_window), price_words(profile), key, note)))
+            items.append(PickerItem(full, (full, tokens_in_short(profile.context_window), price_words(profile), key, note), note=note))
     items.sort(key=lambda item: item.key != conversation.model)
     conversation.canvas.open(Picker(say("conversation.models_title"), items, conversation.change_model, yielding=4))
 

@@ -80,7 +80,12 @@ class SessionPicker:
             return [_foreign_item(each, now) for each in find_foreign_sessions(os.environ)]
         found = self._store.list(None if self._scope == "all" else self._workspace)
         here = self._conversation.agent.session_id
-        return [_own_item(each, now, is_everywhere=self._scope == "all") for each in found if each.session_id != here and not each.parent]
+        counted: dict[int, str] = {}  # thousands of sessions have few different counts
+        return [
+            _own_item(each, now, counted, is_everywhere=self._scope == "all")
+            for each in found
+            if each.session_id != here and not each.parent
+        ]
 
     # --- what keys do
 
@@ -152,7 +157,7 @@ class SessionPicker:
         def search() -> bool:
             hits = self._store.search(self._picker.filter, None if self._scope == "all" else self._workspace)
             now = now_ms()
-            rows = [_own_item(hit.summary, now, is_everywhere=self._scope == "all", note=one_line(hit.excerpt, 200)) for hit in hits]
+            rows = [_own_item(hit.summary, now, {}, is_everywhere=self._scope == "all", note=one_line(hit.excerpt, 200)) for hit in hits]
             self._picker.set_title(say("conversation.sessions_found", text=self._picker.filter))
             self._picker.set_choices(rows, keep_filter=False)
             return True
@@ -193,14 +198,17 @@ def _imported_entries(path: str) -> tuple[Entry, ...]:
     return import_session(path).entries
 
 
-def _own_item(found: Summary, now: int, *, is_everywhere: bool, note: str = "") -> PickerItem:
-    counted = say("conversation.messages", count=found.messages)
+def _own_item(found: Summary, now: int, counted: dict[int, str], *, is_everywhere: bool, note: str = "") -> PickerItem:
+    if found.messages not in counted:
+        counted[found.messages] = say("conversation.messages", count=found.messages)
+    prompt = one_line(found.first_prompt, 200)
+    title = one_line(found.title, 200) if found.title and found.title != found.first_prompt else prompt
     where = (shorten_home(found.workspace),) if is_everywhere else ()
     return PickerItem(
         found.session_id,
-        (one_line(found.title or found.first_prompt, 200), age(now - found.updated_ms), counted, found.model.rpartition("/")[2], *where),
+        (title, age(now - found.updated_ms), counted[found.messages], found.model.rpartition("/")[2], *where),
         f"{found.session_id} {found.first_prompt} {found.imported_from}",
-        note or one_line(found.first_prompt, 200),
+        note or prompt,
     )
 
 

@@ -174,7 +174,8 @@ def _doing(activity: Activity, is_wide: bool) -> str:
             return " · ".join(filter(None, (say("tui.running", number=str(activity.number), count=str(activity.count)), following)))
         case "retrying":
             words = say("tui.retrying", attempt=str(activity.number), count=str(activity.count), wait=int(activity.wait_s))
-            return " · ".join(filter(None, (about, words, say("tui.nothing_lost") if is_wide else "")))
+            reason = about.partition(" [")[0]  # the request's id stands in the line that stays
+            return " · ".join(filter(None, (words, reason, say("tui.nothing_lost") if is_wide else "")))
         case "compressing":
             return say("tui.compressing", seconds=seconds)
 

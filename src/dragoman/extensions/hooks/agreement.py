@@ -7,6 +7,7 @@ project that its command names. Where one of them changes, by a pull or by the m
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Collection, Sequence
 from hashlib import sha256
@@ -14,14 +15,16 @@ from hashlib import sha256
 import msgspec
 
 from dragoman.base.atomic import replace_file
-from dragoman.base.beneath import is_inside
 from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
 from dragoman.extensions.hooks.definitions import Hook, definition_of
+from dragoman.extensions.named_files import hash_files, named_files
 from dragoman.extensions.sources import ROOT_VARIABLES, fill_root
 
 MAX_FILE_BYTES = 4_000_000
+_QUOTED = r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\."""
+_OUTPUT = re.compile(rf"""({_QUOTED})|(?:[12&]?>>?\|?)[ \t]*(?!\(|&)(?:{_QUOTED}|[^\s;&|<>()'"\\`])+""", re.DOTALL)
 _PLACES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "DRAGOMAN_PROJECT_DIR", "PWD")
 
 
@@ -40,25 +43,18 @@ class Agreed(msgspec.Struct, frozen=True):
 def hash_of(hook: Hook) -> str:
     """Of what is run, as it is now."""
     made = sha256(definition_of(hook).encode("utf-8", "surrogatepass"))
-    for path in files_of(hook):
-        made.update(b"\0" + os.path.relpath(path, hook.project).encode("utf-8", "surrogateescape") + b"\0" + _content(path))
+    made.update(hash_files(files_of(hook), hook.project).encode())
     return made.hexdigest()
 
 
 def files_of(hook: Hook) -> list[str]:
-    """The files of the project that its command names."""
+    """The files of the project that its command names, but for those it only writes to: a log grows with every run."""
     try:
-        words = [hook.command, *hook.args] if hook.args is not None else shlex.split(hook.command)
+        words = [hook.command, *hook.args] if hook.args is not None else shlex.split(_without_outputs(hook.command))
     except ValueError:  # an open quote: the shell says so too
         words = hook.command.split()
-    real = os.path.realpath(hook.project)
-    found: dict[str, None] = {}
-    for word in words:
-        for piece in (word, *word.replace("=", " ").replace(";", " ").split()):
-            path = os.path.realpath(os.path.join(hook.project, _expanded(fill_root(piece, hook.root), hook.project, hook.root)))
-            if is_inside(path, real) and os.path.isfile(path):
-                found[path] = None
-    return sorted(found)
+    expanded = [_expanded(fill_root(word, hook.root), hook.project, hook.root) for word in words]
+    return named_files(expanded, hook.project, hook.project)
 
 
 def to_agree(hook: Hook, workspace: str) -> Hook | None:
@@ -70,21 +66,19 @@ def to_agree(hook: Hook, workspace: str) -> Hook | None:
     return bound if files_of(bound) else None
 
 
+def _without_outputs(command: str) -> str:
+    """Without what is written to, `> file` and `>> file`: outside quotes only, so that nothing that is run is taken for one."""
+    if ">" not in command:
+        return command
+    return _OUTPUT.sub(lambda found: found[0] if found[1] or "$(" in found[0] or "`" in found[0] else " ", command)
+
+
 def _expanded(word: str, project: str, root: str) -> str:
     for name in _PLACES:
         word = word.replace(f"${{{name}}}", project).replace(f"${name}", project)
     for name in ROOT_VARIABLES if root else ():
         word = word.replace(f"${name}", root)
     return word.replace("\0", "")
-
-
-def _content(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        return f"unreadable {error.errno}".encode()
-    return sha256(data).digest() + len(data).to_bytes(8, "big")
 
 
 def read_agreed(path: str) -> dict[str, Agreed]:

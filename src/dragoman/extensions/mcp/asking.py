@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import Any
+from urllib.parse import urlsplit
 
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.text import clip
@@ -15,7 +17,10 @@ from dragoman.values.errors import Cancelled
 
 MAX_FIELDS = 20
 ATTEMPTS = 3
+MAX_CHOICES = 200
 _MAX_CHARS = 2_000
+_MAX_LINE_CHARS = 200
+_HIDDEN = re.compile(r"[^\x21-\x7e]|[\\<>\"`{}|^]")
 
 
 class NoAnswer(Exception):
@@ -26,6 +31,8 @@ def asks_by(ask_user: AskUser, server: str) -> Elicit:
     """Answers a server's questions by asking the user, who is told which server asks."""
 
     async def elicit(question: Elicitation) -> Elicited:
+        if question.url and not is_page(question.url):
+            return Elicited("decline")  # not for a browser: `file:`, `javascript:`, or one that is shown as another than it is
         try:
             if question.url:
                 return await _open_page(ask_user, server, question)
@@ -65,7 +72,7 @@ async def _fill_form(ask_user: AskUser, server: str, question: Elicitation) -> E
 async def _ask_field(ask_user: AskUser, name: str, field: dict[str, Any], *, is_required: bool) -> Any:
     """The value; None where an optional field is left empty. Raises NoAnswer."""
     choices, values = _choices(field)
-    title = field.get("title") or name
+    title = _line(str(field.get("title") or name))
     about = field.get("description") or ""
     hint = "" if is_required else say("mcp_servers.field_optional")
     words = say("mcp_servers.asks_field", name=_visible(str(title)), about=f": {_visible(str(about))}" if about else "", hint=hint)
@@ -80,6 +87,17 @@ async def _ask_field(ask_user: AskUser, name: str, field: dict[str, Any], *, is_
     raise NoAnswer
 
 
+def is_page(url: str) -> bool:
+    """Whether it is a plain address of a page: a person who opens it must see where it leads."""
+    if _HIDDEN.search(url) or len(url) > _MAX_CHARS:
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+
+
 def _choices(field: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """What is shown, and what it stands for."""
     if field.get("type") == "boolean":
@@ -87,13 +105,14 @@ def _choices(field: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     named = field.get("oneOf") or field.get("anyOf")
     if isinstance(named, list):
         pairs = [(str(each.get("title") or each["const"]), each["const"]) for each in named if isinstance(each, dict) and "const" in each]
-        return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+        pairs = pairs[:MAX_CHOICES]
+        return tuple(_line(pair[0]) for pair in pairs), tuple(pair[1] for pair in pairs)
     values = field.get("enum")
     if not isinstance(values, list):
         return (), ()
     names = field.get("enumNames")
     shown = names if isinstance(names, list) and len(names) == len(values) else values
-    return tuple(map(str, shown)), tuple(values)
+    return tuple(_line(str(each)) for each in shown[:MAX_CHOICES]), tuple(values[:MAX_CHOICES])
 
 
 def _converted(answer: str, field: dict[str, Any]) -> Any:
@@ -128,3 +147,7 @@ async def _ask(ask_user: AskUser, words: str, choices: tuple[str, ...], *, may_b
 
 def _visible(text: str) -> str:
     return clip(escape_hidden(text), _MAX_CHARS)
+
+
+def _line(text: str) -> str:
+    return clip(escape_hidden(text, one_line=True), _MAX_LINE_CHARS)

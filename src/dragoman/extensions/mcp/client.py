@@ -19,6 +19,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from dragoman.base.words import say
 from dragoman.extensions.mcp.channel import Channel
 from dragoman.extensions.mcp.contracts import (
@@ -58,6 +60,8 @@ from dragoman.values.errors import ProviderError
 TIMEOUT_S = 60.0
 MOST_PAGES = 200
 MOST_ITEMS = 10_000
+MOST_LIST_BYTES = 32 * 1024 * 1024
+MOST_TTL_MS = 366 * 24 * 3600 * 1000
 MOST_ROUNDS = 16
 """How often a server may ask for more before it answers one request."""
 
@@ -101,6 +105,8 @@ class McpClient:
         self._connecting = asyncio.Lock()
         self._mirrored: dict[str, Mirrored] = {}
         self._subscription: asyncio.Task[None] | None = None
+        self._asked = 0
+        """How many calls, prompts and resources it is being asked for."""
 
     @property
     def info(self) -> ServerInfo:
@@ -116,6 +122,10 @@ class McpClient:
         """The end of what the program wrote to its standard error; empty for HTTP."""
         channel = self._peer.channel if self._peer is not None else None
         return getattr(channel, "stderr", "")
+
+    def secrets(self) -> tuple[str, ...]:
+        """The tokens that it sends, to be taken out of what the server answers."""
+        return tuple(getattr(self._authorizer, "secrets", tuple)())
 
     async def connect(self) -> ServerInfo:
         """Does nothing if it is connected. Raises McpError."""
@@ -260,6 +270,15 @@ class McpClient:
         self, method: str, params: dict[str, Any], *, headers: Mapping[str, str] = {}, progress: Progress | None = None
     ) -> dict[str, Any]:
         """The result, after the server's questions were answered: the modern era puts them into a result, and the request is repeated."""
+        self._asked += 1
+        try:
+            return await self._ask_until_complete(method, params, headers, progress)
+        finally:
+            self._asked -= 1
+
+    async def _ask_until_complete(
+        self, method: str, params: dict[str, Any], headers: Mapping[str, str], progress: Progress | None
+    ) -> dict[str, Any]:
         extra: dict[str, Any] = {}
         has_opened = False
         for _ in range(MOST_ROUNDS):
@@ -310,6 +329,7 @@ class McpClient:
         ttls: list[int] = []
         scope: str = ""
         cursor: str | None = None
+        length = 0
         seen: set[str] = set()
         for _ in range(MOST_PAGES):
             try:
@@ -320,10 +340,12 @@ class McpClient:
                 break  # it has none
             items += [item for each in blocks_of(result, field) if (item := read(each)) is not None]
             if isinstance(ttl := result.get("ttlMs"), int | float) and ttl >= 0:
-                ttls.append(int(ttl))
+                ttls.append(int(min(ttl, MOST_TTL_MS)))
             scope = _narrower(scope, result.get("cacheScope"))
             cursor = result.get("nextCursor")
-            if not isinstance(cursor, str) or not cursor or cursor in seen or len(items) >= MOST_ITEMS:
+            length += len(msgspec.json.encode(result))
+            is_enough = len(items) >= MOST_ITEMS or length > MOST_LIST_BYTES
+            if not isinstance(cursor, str) or not cursor or cursor in seen or is_enough:
                 break
             seen.add(cursor)
         return Offered(items=tuple(items[:MOST_ITEMS]), ttl_ms=min(ttls, default=None), scope=_narrower(scope, ""))
@@ -343,7 +365,8 @@ class McpClient:
     # --- what the server says by itself
 
     def _answer(self, asked: RpcRequest) -> Awaitable[dict[str, Any]]:
-        return answer_question(asked.method, asked.params, self._elicit)
+        """Questions to the user belong to something that was asked of the server: else it could come between what the user types."""
+        return answer_question(asked.method, asked.params, self._elicit if self._asked else None)
 
     def _hear(self, told: RpcNotification) -> None:
         kind, is_change, _ = told.method.removeprefix("notifications/").partition("/list_changed")

@@ -6,28 +6,23 @@ a variable is not another server, and no secret is in it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.extensions.mcp.contracts import HttpServer, OAuthSettings, StdioServer
+from dragoman.extensions.mcp.filling import FillFrom, Filling, Style
 from dragoman.extensions.sources import Origin
 
 STARTUP_S = 30.0
 """How long a server may take until it has said what it offers: some are downloaded first."""
 CALL_S = 600.0
 MAX_NAME_CHARS = 100
-Style = Literal["dollar", "braces", "both", "any_dollar", "none"]
-"""How variables are written: `${X}` and `${X:-default}` (dollar), `{env:X}` (braces), either (both), also `$X` (any_dollar), or not."""
-
-_DOLLAR = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_ANY_DOLLAR = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)")
-_BRACES = re.compile(r"\{(env|file):([^}]+)\}")
 
 
 class ConfiguredServer(msgspec.Struct, frozen=True):
@@ -46,6 +41,10 @@ class ConfiguredServer(msgspec.Struct, frozen=True):
     exclude: tuple[str, ...] = ()
     shown: str = ""
     """The command or the URL as it is written."""
+    given: tuple[str, ...] = ()
+    """Its environment or its headers as they are written: `NAME=value`."""
+    takes: tuple[str, ...] = ()
+    """The variables of the user's whose values it gets."""
 
     @property
     def needs_yes(self) -> bool:
@@ -75,67 +74,6 @@ class WrongEntry(ValueError):
     def __init__(self, problem: str, key: str = "") -> None:
         super().__init__(problem)
         self.key = key
-
-
-class FillFrom(msgspec.Struct, frozen=True):
-    """What variables of an entry are filled in from."""
-
-    env: Mapping[str, str]
-    secret: Callable[[], Collection[str]] = frozenset
-    """The names of variables that hold our own keys: a project's file does not get them."""
-    read_file: Callable[[str], str] | None = None
-    """Reads a file that an entry of the user's own names. Raises OSError or ValueError."""
-
-
-class Filling:
-    """Fills in the variables of one entry, and keeps what is wrong with them."""
-
-    def __init__(self, around: FillFrom, style: Style, *, is_project: bool) -> None:
-        self._around = around
-        self._style = style
-        self._is_project = is_project
-        self.problem = ""
-
-    def fill(self, text: str) -> str:
-        if self._style in ("dollar", "both"):
-            text = _DOLLAR.sub(self._variable, text)
-        elif self._style == "any_dollar":
-            text = _ANY_DOLLAR.sub(self._variable, text)
-        if self._style in ("braces", "both"):
-            text = _BRACES.sub(self._named, text)
-        return text
-
-    def value(self, name: str) -> str:
-        """The value of a variable that is named as such."""
-        return self._value(name, None)
-
-    def _variable(self, found: re.Match[str]) -> str:
-        return self._value(found[1] or found[3], found[2])
-
-    def _named(self, found: re.Match[str]) -> str:
-        if found[1] == "env":
-            return self._value(found[2].strip(), None if self._style == "both" else "")
-        read = self._around.read_file
-        if self._is_project or read is None:
-            self._note(say("mcp_servers.no_files_for_projects", path=found[2]))
-            return ""
-        try:
-            return read(found[2].strip()).strip()
-        except (OSError, ValueError) as error:
-            self._note(say("mcp_servers.file_unreadable", path=found[2], reason=error))
-            return ""
-
-    def _value(self, name: str, otherwise: str | None) -> str:
-        if self._is_project and name in self._around.secret():
-            self._note(say("mcp_servers.own_key", name=name))
-            return ""
-        value = self._around.env.get(name) or otherwise
-        if value is None:
-            self._note(say("mcp_servers.not_set", name=name))
-        return value or ""
-
-    def _note(self, problem: str) -> None:
-        self.problem = self.problem or problem
 
 
 class Entry:
@@ -305,6 +243,10 @@ def read_own(entry: Entry, filling: Filling) -> Draft:
     }
 
 
+_TOLD = (
+    *("env", "environment", "env_vars", "pass_env", "oauth"),
+    *("headers", "http_headers", "env_http_headers", "bearer_token_env_var"),
+)
 Reader = Callable[[Entry, Filling], Draft]
 STYLES: dict[Reader, Style] = {
     read_claude: "dollar",
@@ -317,22 +259,30 @@ STYLES: dict[Reader, Style] = {
 
 def read_entry(name: str, values: Any, origin: Origin, read: Reader, around: FillFrom) -> ConfiguredServer:
     """One server. Raises WrongEntry."""
-    if not name.strip() or len(name) > MAX_NAME_CHARS:
+    if not name.strip() or len(name) > MAX_NAME_CHARS or escape_hidden(name, one_line=True) != name:
         raise WrongEntry(say("mcp_servers.wrong_name"))
     filling = Filling(around, STYLES[read], is_project=origin.tier == "project")
     written, fields = read(Entry(values), filling)
     _check(written)
     if isinstance(written, HttpServer):
         written = msgspec.structs.replace(written, oauth=_oauth(Entry(values)))
+    filled = _filled(written, filling)
     return ConfiguredServer(
         name,
         origin,
-        _filled(written, filling),
+        filled,
         hash_of(_unfilled(written, values)),
         problem=filling.problem,
         shown=written.url if isinstance(written, HttpServer) else " ".join((written.command, *written.args)),
+        given=tuple(f"{key}={value}" for key, value in _as_written(values).items()),
+        takes=tuple(filling.taken),
         **fields,
     )
+
+
+def _as_written(values: Any) -> dict[str, str]:
+    tables = (values.get(key) for key in ("env", "environment", "headers", "http_headers"))
+    return {str(name): _as_text(value) for table in tables if isinstance(table, dict) for name, value in table.items()}
 
 
 def hash_of(value: object) -> str:
@@ -340,14 +290,12 @@ def hash_of(value: object) -> str:
 
 
 def _unfilled(written: StdioServer | HttpServer, values: Any) -> object:
-    """What the hash is of. Variables that a key names (`env_vars`, `pass_env`) are in it by their names, not their values."""
+    """What the hash is of. Every key that any reader takes variables or headers from is in it as it is written, whoever reads it: a value
+    that one way of reading overlooks must not be one that can change after the yes."""
+    told = {key: values[key] for key in _TOLD if values.get(key)}
     if isinstance(written, StdioServer):
-        named = [*values.get("env_vars", ()), *values.get("pass_env", ())]
-        env = {name: value for name, value in written.env.items() if name not in named}
-        return ["stdio", written.command, written.args, env, written.cwd, named]
-    named = [values.get("env_http_headers"), values.get("bearer_token_env_var")]
-    signing_in = [values["oauth"]] if values.get("oauth") else []
-    return ["http", written.url, values.get("headers") or values.get("http_headers"), written.transport, named, *signing_in]
+        return ["stdio", written.command, written.args, written.cwd, told]
+    return ["http", written.url, written.transport, told]
 
 
 def _oauth(entry: Entry) -> OAuthSettings | None:

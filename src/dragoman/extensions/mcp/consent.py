@@ -1,5 +1,6 @@
 """Which servers of projects the user has said yes to. A yes is about one project, one name, and a hash of what would be started or
-reached; when the server later describes its tools in another way, it is asked for again."""
+reached and of the project's files that the command names; when one of them changes, or the server later describes its tools in another
+way, it is asked for again. So is a server of the user's own that runs a file of the project: the model may write there."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory, write_whole
 from dragoman.extensions.mcp.configured import ConfiguredServer
+from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.extensions.mcp.known import KnownList
+from dragoman.extensions.named_files import hash_files, named_files, named_programs
 
 MAX_FILE_BYTES = 16_000_000
 Verdict = Literal["yes", "no", "unasked", "changed", "tools_changed"]
@@ -26,35 +29,49 @@ class ServerDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     hash: str
     yes: bool
+    files: str = ""
+    """The hash of the project's files that its command names; empty: it names none."""
     tools: str = ""
     """The hash of the tools as they were; empty: they were not known yet."""
     saved_ms: int = 0
 
 
 class Consent:
-    """`project` is the folder that was trusted."""
+    """`project` is the folder that was trusted, `workspace` the one in it that servers are started in."""
 
-    def __init__(self, file: str, project: str) -> None:
+    def __init__(self, file: str, project: str, workspace: str = "") -> None:
         self._file = file
         self._project = project
+        self._workspace = workspace or project
         self._read: dict[str, ServerDecision] | None = None
 
     def verdict(self, server: ConfiguredServer, known: KnownList | None) -> Verdict:
-        if not server.needs_yes:
+        if not self.asks_about(server):
             return "yes"
         decision = self._decisions.get(server.name)
         if decision is None:
             return "unasked"
-        if decision.hash != server.hash:
+        if decision.hash != server.hash or decision.files != self._files(server):
             return "changed"
         if decision.yes and decision.tools and known is not None and known.tools_hash != decision.tools:
             return "tools_changed"
         return "yes" if decision.yes else "no"
 
+    def asks_about(self, server: ConfiguredServer) -> bool:
+        """Whether it needs a yes."""
+        return server.needs_yes or bool(self._files(server))
+
+    def is_changed(self, server: ConfiguredServer) -> bool:
+        """Whether what would be started now is not what was agreed to: asked before each start, for files change in a conversation."""
+        if self.verdict(server, None) == "yes":
+            return False
+        self._read = None  # the user may have agreed meanwhile
+        return self.verdict(server, None) != "yes"
+
     def decide(self, server: ConfiguredServer, *, yes: bool, known: KnownList | None = None) -> None:
         """Raises OSError."""
         tools = known.tools_hash if known is not None else ""
-        decision = ServerDecision(self._project, server.name, server.hash, yes, tools, now_ms())
+        decision = ServerDecision(self._project, server.name, server.hash, yes, self._files(server), tools, now_ms())
         make_directory(os.path.dirname(self._file))
         with hold(self._file):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -68,8 +85,18 @@ class Consent:
     def bind_tools(self, server: ConfiguredServer, known: KnownList) -> None:
         """The tools of a server that was agreed to before they were known are those that were agreed to."""
         decision = self._decisions.get(server.name)
-        if server.needs_yes and decision is not None and decision.yes and not decision.tools and decision.hash == server.hash:
+        if decision is not None and not decision.tools and self.verdict(server, None) == "yes" and self.asks_about(server):
             self.decide(server, yes=True, known=known)
+
+    def _files(self, server: ConfiguredServer) -> str:
+        """The hash of the files that are run of the project, as they are now."""
+        spec = server.server
+        if not isinstance(spec, StdioServer):
+            return ""
+        words = (spec.command, *spec.args, *spec.env.values())
+        directory = os.path.join(self._workspace, os.path.expanduser(spec.cwd)) if spec.cwd else self._workspace
+        find = named_files if server.needs_yes else named_programs
+        return hash_files(find(words, directory, self._project), self._project)
 
     @property
     def _decisions(self) -> dict[str, ServerDecision]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.extensions.mcp.messages import MOST_LINE_BYTES
 from dragoman.http.sse import ServerEvent, SSEDecoder
 
 MOST_RETRY_S = 60.0
@@ -9,6 +10,8 @@ MOST_RETRY_S = 60.0
 
 class ResumableDecoder(SSEDecoder):
     """Sans-IO: feed bytes, get events. `last_id` and `retry_s` are those of the last complete event that had one."""
+
+    max_event_bytes = MOST_LINE_BYTES
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""Which files configure MCP servers, and what they say. The first that has a name wins: ours, then what lies nearer.
+"""Which files configure MCP servers, and what they say. The first that has a name wins: ours, then what lies nearer; but a project's server
+never takes the place of one of the user's own, whose name the user's rules are about.
 
 A wrong file or entry is named with its line, and the rest holds.
 """
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.mcp.configured import (
     ConfiguredServer,
-    FillFrom,
     Reader,
     WrongEntry,
     hash_of,
@@ -27,6 +28,8 @@ from dragoman.extensions.mcp.configured import (
     read_own,
 )
 from dragoman.extensions.mcp.contracts import StdioServer
+from dragoman.extensions.mcp.filling import FillFrom
+from dragoman.extensions.mcp.naming import server_part
 from dragoman.extensions.sources import Origin, ProgramFolder, Tier
 
 if TYPE_CHECKING:
@@ -94,6 +97,7 @@ def find_servers(
         finding.add_folder(folder)
     for plugin in plugins:
         finding.add_plugin(plugin)
+    finding.leave_out_namesakes()
     servers = (each if each.name not in finding.switched_off else _off(each) for each in finding.servers.values())
     return FoundServers(tuple(servers), tuple(finding.problems))
 
@@ -219,7 +223,10 @@ class _Finding:
     def _add_entry(
         self, name: str, entry: Any, read: Reader, origin: Origin, path: Path, lines: Callable[[Sequence[Path]], dict[Path, int]]
     ) -> None:
-        if name in self.servers:
+        before = self.servers.get(name)
+        if before is not None and (before.origin.tier == "user" or origin.tier == "project"):
+            if before.origin.tier == "user" and origin.tier == "project":
+                self.problems.append(say("mcp_servers.name_taken", where=origin, name=name, taken=before.origin))
             return
         if read is read_opencode and isinstance(entry, dict) and set(entry) <= {"enabled", "disabled"}:
             return  # it only switches a server of somewhere else on or off
@@ -232,11 +239,27 @@ class _Finding:
         except WrongEntry as error:
             exact = (*path, error.key)
             where = msgspec.structs.replace(origin, line=lines([exact]).get(exact, origin.line) if error.key else origin.line)
-            self.problems.append(say("mcp_servers.wrong_entry", where=where, name=name[:100], reason=error))
+            shown, reason = (escape_hidden(text, one_line=True) for text in (name[:100], str(error)))
+            self.problems.append(say("mcp_servers.wrong_entry", where=where, name=shown, reason=reason))
             return
         if server.problem and server.is_enabled:
-            self.problems.append(say("mcp_servers.wrong_entry", where=origin, name=name, reason=server.problem))
+            self.problems.append(
+                say("mcp_servers.wrong_entry", where=origin, name=name, reason=escape_hidden(server.problem, one_line=True))
+            )
+        if before is not None:
+            self._tell_taken(before, server)
         self.servers[name] = server
+
+    def leave_out_namesakes(self) -> None:
+        """Servers of a project whose tools would have the names of those of the user's own."""
+        users = {server_part(each.name): each for each in self.servers.values() if each.origin.tier == "user"}
+        for server in [each for each in self.servers.values() if each.origin.tier == "project" and server_part(each.name) in users]:
+            self._tell_taken(server, users[server_part(server.name)])
+            del self.servers[server.name]
+
+    def _tell_taken(self, projects: ConfiguredServer, users: ConfiguredServer) -> None:
+        if projects.hash != users.hash:
+            self.problems.append(say("mcp_servers.name_taken", where=projects.origin, name=projects.name, taken=users.origin))
 
     def _json(self, path: str) -> tuple[str, dict[str, Any]] | None:
         """The text and the object of a file; None where there is none that could name servers, or it cannot be read."""

@@ -39,8 +39,8 @@ class KnownList(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def tools_hash(self) -> str:
-        """Of all that the model would be told of the tools."""
-        return hash_of([[tool.name, tool.description, tool.input_schema] for tool in self.tools])
+        """Of all that the model and the user would be told of the tools, and how they are run."""
+        return hash_of([[tool.name, tool.title, tool.description, tool.input_schema, tool.annotations] for tool in self.tools])
 
 
 class KnownLists:

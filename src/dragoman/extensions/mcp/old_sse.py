@@ -10,9 +10,10 @@ from urllib.parse import urljoin, urlsplit
 from dragoman.base.words import say
 from dragoman.extensions.mcp.channel import Hear, Lose
 from dragoman.extensions.mcp.errors import McpError, ServerDied, ServerGarbled, ServerTimedOut
+from dragoman.extensions.mcp.events import ResumableDecoder
 from dragoman.extensions.mcp.http_calls import HttpCalls, read_body
 from dragoman.extensions.mcp.messages import Id, NotAMessage, from_wire, to_wire
-from dragoman.http.sse import ServerEvent, SSEDecoder
+from dragoman.http.sse import ServerEvent
 from dragoman.values.contracts import HttpResponse
 from dragoman.values.errors import DragomanError
 
@@ -93,7 +94,7 @@ class OldSseChannel:
     async def _read_events(self, response: HttpResponse, hear: Hear) -> None:
         if not response.headers.get("content-type", "").lower().startswith(_STREAM):
             raise ServerGarbled(say("mcp.not_mcp", server=self._name, reason=response.headers.get("content-type", "?")))
-        decoder = SSEDecoder()
+        decoder = ResumableDecoder()
         async for chunk in response.chunks():
             for event in decoder.feed(chunk):
                 self._take(event, hear)

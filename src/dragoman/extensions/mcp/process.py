@@ -41,8 +41,14 @@ def environment_of(server: StdioServer, ours: Mapping[str, str]) -> dict[str, st
     return {**{name: ours[name] for name in VARIABLES if name in ours}, **server.env}
 
 
-def _find_program(command: str, env: Mapping[str, str]) -> str:
-    found = shutil.which(command, path=env.get("PATH"))
+def _find_program(command: str, env: Mapping[str, str], directory: str) -> str:
+    """What is named by a path is looked for from the folder that the server is started in, wherever we were started ourselves; so are
+    folders of its PATH that are relative."""
+    if os.path.dirname(command):
+        found = shutil.which(os.path.join(directory, command))
+    else:
+        places = env.get("PATH", os.defpath).split(os.pathsep)
+        found = shutil.which(command, path=os.pathsep.join(os.path.join(directory, place) for place in places if place))
     if found is None:
         raise ServerNotStarted(say("mcp.no_program", command=command))
     return os.path.abspath(found)
@@ -95,7 +101,7 @@ class ServerProcess:
         """Raises ServerNotStarted."""
         env = environment_of(self._server, os.environ)
         directory = self._server.cwd or os.getcwd()
-        argv = [_find_program(self._server.command, env), *self._server.args]
+        argv = [_find_program(self._server.command, env, directory), *self._server.args]
         try:
             await self._start(argv, directory, env)
         except OSError as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip
+from dragoman.base.visible import escape_hidden
 from dragoman.extensions.mcp.contracts import CallResult
 from dragoman.values.contracts import ToolOutput
 from dragoman.values.messages import Blob, Text
@@ -16,7 +18,10 @@ from dragoman.values.messages import Blob, Text
 Keep = Callable[[str, bytes], Blob]
 """Has the session keep bytes of a media type."""
 Part = Text | Blob
+MAX_MEDIA_BYTES = 20_000_000
 _SHOWN_CHARS = 300
+_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,40}/[a-z0-9][a-z0-9.+-]{0,80}\Z")
+_HEADS = {"image": (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF"), "application/pdf": (b"%PDF-",)}
 
 
 def output_of(result: CallResult, keep: Keep) -> ToolOutput:
@@ -67,8 +72,27 @@ def _media(data: str, mime: str, keep: Keep) -> Part:
     try:
         decoded = b64decode(data, validate=False)
     except (binascii.Error, ValueError):
-        return Text(f"[{clip(mime, 60)}: its bytes could not be read]")
-    return keep(mime.partition(";")[0].strip().lower(), decoded)
+        return Text(f"[{_shown(mime)}: its bytes could not be read]")
+    mime = mime.partition(";")[0].strip().lower()
+    if mime.startswith("text/"):  # as any other text: kept in bounds, and without keys
+        return Text(jsontext.valid_unicode(decoded.decode("utf-8", "replace")))
+    if problem := _problem(mime, decoded):
+        return Text(f"[{_shown(mime)}: {problem}]")
+    return keep(mime, decoded)
+
+
+def _problem(mime: str, data: bytes) -> str:
+    """Why bytes are not passed on as media: a service refuses a request with an image that is none, and with it the whole conversation."""
+    if not _MIME.match(mime):
+        return "there is no such kind of media"
+    if len(data) > MAX_MEDIA_BYTES:
+        return f"{len(data):,} bytes are too many to be shown"
+    heads = _HEADS.get("image" if mime.startswith("image/") else mime)
+    return "it is not what it is called" if heads is not None and not data.startswith(heads) else ""
+
+
+def _shown(mime: str) -> str:
+    return clip(escape_hidden(mime, one_line=True), 60)
 
 
 def _link(block: dict[str, Any]) -> str:

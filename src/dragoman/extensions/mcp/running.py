@@ -6,7 +6,7 @@ What a server offers is asked for when it was started, and kept for the next con
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from dragoman.base.clock import now_ms
@@ -19,6 +19,8 @@ from dragoman.values.errors import DragomanError
 State = Literal["configured", "known", "started", "called"]
 MAX_STARTS = 2
 """The first start, and one after the server has died."""
+LOOKING_S = 2.0
+"""How long is waited before a list is asked for again: a server may say with every list that it has changed."""
 _SECRET_CHARS = 6
 """Shorter values are not taken for secrets: `1` and `true` stand in many messages."""
 
@@ -42,6 +44,8 @@ class ServerClient(Protocol):
     async def list_resources(self) -> Any: ...
 
     def remember(self, tools: Any) -> None: ...
+
+    def secrets(self) -> tuple[str, ...]: ...
 
     async def call_tool(self, name: str, args: Mapping[str, Any], *, progress: Progress | None = None) -> CallResult: ...
 
@@ -77,6 +81,7 @@ class ServerAtWork:
         self._client: ServerClient | None = None
         self._starting = asyncio.Lock()
         self._looking: asyncio.Task[None] | None = None
+        self._not_before = 0.0
 
     @property
     def state(self) -> State:
@@ -176,9 +181,13 @@ class ServerAtWork:
         """In the background: nobody waits for it, and a change holds from the next conversation on."""
         if self.known is None or (self._looking is not None and not self._looking.done()):
             return
-        self._looking = asyncio.ensure_future(self._look())
+        loop = asyncio.get_running_loop()
+        pause = max(0.0, self._not_before - loop.time())
+        self._not_before = loop.time() + pause + LOOKING_S
+        self._looking = asyncio.ensure_future(self._look(pause))
 
-    async def _look(self) -> None:
+    async def _look(self, pause: float) -> None:
+        await asyncio.sleep(pause)
         client = self._client
         if client is None:
             return
@@ -216,7 +225,7 @@ class ServerAtWork:
 
     def _failed(self, reason: BaseException | str) -> ServerFailed:
         said = reason.sentence if isinstance(reason, DragomanError) else str(reason)
-        self.problem = without_secrets(self.server, said)
+        self.problem = without_secrets(self.server, said, self._client.secrets() if self._client is not None else ())
         return ServerFailed(self.problem)
 
 
@@ -224,10 +233,11 @@ def _offered(known: KnownList) -> object:
     return known.tools, known.prompts, known.resources
 
 
-def without_secrets(server: ConfiguredServer, text: str) -> str:
-    """A message without the values of the environment and the headers that the server was given."""
+def without_secrets(server: ConfiguredServer, text: str, tokens: Iterable[str] = ()) -> str:
+    """A message without the values of the environment and the headers that the server was given, and without its tokens."""
     named = server.server.headers if isinstance(server.server, HttpServer) else server.server.env
-    values = [part for value in named.values() for part in (value, value.removeprefix("Bearer ")) if len(part) >= _SECRET_CHARS]
+    given = (*named.values(), *(value.removeprefix("Bearer ") for value in named.values()), *tokens)
+    values = [value for value in given if len(value) >= _SECRET_CHARS]
 
     def hide(said: str) -> str:
         for value in sorted(values, key=len, reverse=True):

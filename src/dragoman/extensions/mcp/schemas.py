@@ -12,10 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.base.visible import strip_hidden
 
 MAX_SCHEMA_CHARS = 60_000
 MAX_DEPTH = 24
 MAX_PROBLEMS = 5
+MAX_PARTS = 50_000
+"""Arguments are not checked against a schema that stands for more parts: the server does that."""
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
 _TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array", "null"))
 _NAMED = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
@@ -79,7 +82,7 @@ def _word(key: str, value: Any, depth: int, known: frozenset[str]) -> Any:
     if key in _SINGLE:
         return _tame(value, depth + 1, known) if isinstance(value, (dict, bool)) else None
     if key in _TEXTS:
-        return value if isinstance(value, str) else None
+        return strip_hidden(value) if isinstance(value, str) else None
     if key in _NUMBERS:
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     if key in _COUNTS:
@@ -94,7 +97,10 @@ def _word(key: str, value: Any, depth: int, known: frozenset[str]) -> Any:
 def problems_of(schema: Mapping[str, Any], args: Mapping[str, Any]) -> list[str]:
     """Why arguments do not fit a schema of JSON Schema 2020-12, at most a few. Empty too where the library for it is not installed or the
     schema is none: then the server has the last word, as it has in any case."""
-    validator = _validator(jsontext.dumps(schema))
+    try:
+        validator = _validator(jsontext.dumps(schema))
+    except (TypeError, ValueError, RecursionError):
+        return []
     if validator is None:
         return []
     found: list[str] = []
@@ -111,6 +117,8 @@ def problems_of(schema: Mapping[str, Any], args: Mapping[str, Any]) -> list[str]
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> Any:
+    if not is_cheap(jsontext.decode(schema)):
+        return None
     try:
         import jsonschema_rs
     except ImportError:
@@ -120,3 +128,44 @@ def _validator(schema: str) -> Any:
         return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=jsonschema_rs.RegexOptions())
     except Exception:
         return None
+
+
+def is_cheap(schema: Any) -> bool:
+    """Whether checking against a schema takes a bounded time. References that lead to one another can stand for more parts than there are
+    atoms; those that are not plain paths in the schema are not counted, and so not followed either."""
+    try:
+        return _weight(schema, schema, {}, True) <= MAX_PARTS
+    except (LookupError, RecursionError, ValueError):
+        return False
+
+
+def _weight(part: Any, whole: Any, known: dict[str, int], is_root: bool = False) -> int:
+    """How many parts it has, with what its references lead to. Raises LookupError or ValueError where they lead elsewhere."""
+    if isinstance(part, list):
+        return 1 + sum(_weight(each, whole, known) for each in part)
+    if not isinstance(part, dict):
+        return 1
+    if "$dynamicRef" in part or "$recursiveRef" in part or (isinstance(part.get("$id"), str) and not is_root):
+        raise ValueError
+    total = 1 + sum(_weight(each, whole, known) for each in part.values())
+    reference = part.get("$ref")
+    return min(total + (_weight_behind(reference, whole, known) if isinstance(reference, str) else 0), MAX_PARTS + 1)
+
+
+def _weight_behind(reference: str, whole: Any, known: dict[str, int]) -> int:
+    if reference in known:
+        return known[reference]
+    known[reference] = 1  # while it is counted: a reference back to itself ends with the arguments
+    known[reference] = _weight(_at(reference, whole), whole, known)
+    return known[reference]
+
+
+def _at(reference: str, whole: Any) -> Any:
+    if reference == "#":
+        return whole
+    if not reference.startswith("#/"):
+        raise ValueError
+    for name in reference[2:].split("/"):
+        name = name.replace("~1", "/").replace("~0", "~")
+        whole = whole[int(name)] if isinstance(whole, list) else whole[name]
+    return whole

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip
-from dragoman.base.visible import escape_hidden
+from dragoman.base.visible import escape_hidden, strip_hidden
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.contracts import McpTool
 from dragoman.values.blobs import MemoryBlobs
@@ -40,7 +40,7 @@ def spec_of(name: str, server: ConfiguredServer, tool: McpTool) -> ToolSpec:
     from dragoman.extensions.mcp.schemas import tame
 
     schema, lost = tame(tool.input_schema)
-    words = " ".join(filter(None, (tool.description.strip() or tool.title, lost))) or tool.name
+    words = strip_hidden(" ".join(filter(None, (tool.description.strip() or tool.title, lost))) or tool.name)
     return ToolSpec.of(
         name,
         jsontext.valid_unicode(words if len(words) <= MAX_DESCRIPTION_CHARS else f"{words[: MAX_DESCRIPTION_CHARS - len(_CUT)]}{_CUT}"),

@@ -17,7 +17,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ".opencode": ("agent", "agents", "command", "commands", "opencode.json", "opencode.jsonc", "skills"),
 }
 """Folders of other programs, and what is read in them. They may hold much else: Claude Code keeps whole worktrees in its own."""
-FILES = (".claude-plugin", ".mcp.json", "gemini-extension.json", "opencode.json", "opencode.jsonc")
+FILES = (".claude-plugin", ".claude.json", ".mcp.json", "gemini-extension.json", "opencode.json", "opencode.jsonc")
 
 
 def believed_in(root: str) -> list[str]:

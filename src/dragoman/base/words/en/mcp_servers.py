@@ -4,8 +4,9 @@ TEXTS = {
     # What is wrong in a file that configures servers.
     "mcp_servers.wrong_file": "{where}: its MCP servers are not used: {reason}. Fix the file.",
     "mcp_servers.wrong_entry": "{where}: the MCP server {name} is not used: {reason}",
+    "mcp_servers.name_taken": "{where}: the MCP server {name} is not used: your own in {taken} has that name",
     "mcp_servers.not_a_table": "a table with names is due here",
-    "mcp_servers.wrong_name": "its name is empty or longer than 100 characters",
+    "mcp_servers.wrong_name": "its name is empty, longer than 100 characters, or has characters that cannot be seen",
     "mcp_servers.wrong_kind": "{key} has to be {kind}",
     "mcp_servers.kind_text": "a text",
     "mcp_servers.kind_texts": "a list of texts",
@@ -22,18 +23,14 @@ TEXTS = {
     # Servers of projects need a yes.
     "mcp_servers.not_approved_unasked": "the MCP server {name} ({where}) is not used: say yes to it with dragoman mcp approve {name}",
     "mcp_servers.not_approved_changed": "the MCP server {name} ({where}) is not used, because its command, environment or address has "
-    "changed: look at it with dragoman mcp get {name}, and say yes with dragoman mcp approve {name}",
+    "changed, or a file of the project that it runs: look at it with dragoman mcp get {name}, and say yes with dragoman mcp approve {name}",
     "mcp_servers.not_approved_tools_changed": "the MCP server {name} ({where}) is not used, because it describes its tools in another "
     "way than when you said yes: look at them with dragoman mcp get {name}, and say yes with dragoman mcp approve {name}",
-    "mcp_servers.question_intro": "{where} configures the MCP server {name}: {shown}",
-    "mcp_servers.question_changed": "(You said yes to it before; its command, environment or address has changed since.)",
+    "mcp_servers.question_changed": "(You said yes to it before; its command, environment or address has changed since, "
+    "or a file of the project that it runs.)",
     "mcp_servers.question_tools_changed": "(You said yes to it before; it describes its tools in another way since.)",
-    "mcp_servers.question_env": "It is given these variables: {names}",
-    "mcp_servers.question": "Use this server here?  y yes   n no   ? why:",
-    "mcp_servers.question_why": "A server is a program or a service that the model's calls go to. It runs outside the sandbox, with "
-    "your rights, and\n"
-    "what it answers is read by your model. Each call is asked about as before, unless you allow it.\n"
-    "No: it is not started. dragoman mcp approve says yes later.",
+    "mcp_servers.question_env": "It is given: {names}",
+    "mcp_servers.question_takes": "It gets the values of your variables {names}",
     # At work.
     "mcp_servers.too_slow": "{server} did not answer within {seconds:g} s",
     "mcp_servers.not_learnt": "the tools of the MCP server {name} are not known, so the model does not have them: {reason}",

@@ -49,7 +49,7 @@ TEXTS = {
     "policy.rule_match": "its own example under `match` is not covered: {example}",
     "policy.rule_no_match": "its own example under `no_match` is covered: {example}",
     "policy.rule_quotes": "{pattern} has a quote that is not closed",
-    "policy.rule_says": 'the rule {decision} "{text}" ({origin})',
+    "policy.rule_says": 'the rule {decision} "{text}" says so ({origin})',
     "policy.rule_text": "the rule is too long, or holds characters that cannot be seen",
     "policy.other_not_json": "{where}: not valid JSON: {reason}",
     "policy.other_not_starlark": "{where}: the rules cannot be read: {reason}",

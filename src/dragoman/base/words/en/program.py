@@ -97,8 +97,8 @@ TEXTS = {
     "trust_too_wide": "{names} not read: the home folder, what holds it, and a folder everybody may write to are never trusted as a whole "
     "(--trust is for one start)",
     "trust_intro": "{folder} has files that Dragoman would follow: {names}. Nothing of them has been read yet.",
-    "trust_question": "Trust this folder?  y yes   n no   ? why:",
-    "trust_question_frame": "Trust this folder?   y yes   n no   ? why",
+    "question_by_line": "{question}:",
+    "trust_question": "Trust this folder?   y yes   n no   ? why",
     "trust_said_yes": "trusted",
     "trust_said_no": "not trusted: its files are not read",
     "trust_why": "Files in a folder can configure Dragoman and tell the model what to do, so whoever wrote them speaks to your model.\n"

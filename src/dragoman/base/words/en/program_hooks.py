@@ -1,4 +1,4 @@
-"""Hooks: what the program says of them, and asks."""
+"""Hooks, and the question about what a project brings: what the program says of them."""
 
 TEXTS = {
     "hooks_unasked": (
@@ -6,9 +6,21 @@ TEXTS = {
         " approve ({files})"
     ),
     "hooks_changed": "the hook {command} ({place}) was not run: it, or a file it runs, has changed since you agreed; see dragoman hooks",
-    "hooks_question_intro": "This project has hooks: commands that run on your machine at fixed points, unasked and outside the sandbox.",
-    "hooks_question": "Run them? y/n (what you say is remembered, until one of them changes):",
-    "hooks_not_saved": "What you said about hooks could not be saved: {reason}",
+    "offers_intro": "This project brings programs that run on your machine, with your rights and outside the sandbox:",
+    "offers_intro_one": "This project brings a program that runs on your machine, with your rights and outside the sandbox:",
+    "offers_server": "server {name}: {shown}  ({where})",
+    "offers_hook": "hook at {event}: {shown}  ({where})",
+    "offers_files": "it runs: {names}",
+    "offers_more": "and {count} more, which this is not about: see dragoman mcp and dragoman hooks",
+    "offers_question": "Use all of them?   y yes   n no   e one by one   ? why",
+    "offers_question_one": "Use it?   y yes   n no   ? why",
+    "offers_said_each": "one by one",
+    "offers_used": "used",
+    "offers_not_used": "not used",
+    "offers_why": "A server is a program or a service that the model's calls go to; each call is asked about as before, unless you "
+    "allow it. A hook is a command that runs at a fixed point, unasked.\n"
+    "What you say is remembered, until one of them changes. /mcp approve and /hooks approve say yes later.",
+    "offers_not_saved": "What you said about servers and hooks could not be saved: {reason}",
     "hooks_none": "There are no hooks. docs/hooks.md says where they are read.",
     "hooks_state_runs": "runs",
     "hooks_state_unasked": "not run: agree with dragoman hooks approve",

@@ -3,8 +3,9 @@
 TEXTS = {
     "mcp_servers.wrong_file": "{where}：其中的 MCP 服务器未被使用：{reason}。请修正该文件。",
     "mcp_servers.wrong_entry": "{where}：MCP 服务器 {name} 未被使用：{reason}",
+    "mcp_servers.name_taken": "{where}：未使用 MCP 服务器 {name}：您自己在 {taken} 中的服务器已用了这个名称",
     "mcp_servers.not_a_table": "这里应当是一个带名称的表",
-    "mcp_servers.wrong_name": "名称为空或超过 100 个字符",
+    "mcp_servers.wrong_name": "它的名称为空、超过 100 个字符，或含有看不见的字符",
     "mcp_servers.wrong_kind": "{key} 必须是{kind}",
     "mcp_servers.kind_text": "文本",
     "mcp_servers.kind_texts": "文本列表",
@@ -19,18 +20,14 @@ TEXTS = {
     "mcp_servers.no_files_for_projects": "项目的文件不能读入 {path}",
     "mcp_servers.file_unreadable": "无法读取 {path}（{reason}）",
     "mcp_servers.not_approved_unasked": "MCP 服务器 {name}（{where}）未被使用：用 dragoman mcp approve {name} 表示同意",
-    "mcp_servers.not_approved_changed": "MCP 服务器 {name}（{where}）未被使用，因为它的命令、环境或地址已改变：用 drag"
-    "oman mcp get {name} 查看，用 dragoman mcp approve {name} 表示同意",
+    "mcp_servers.not_approved_changed": "MCP 服务器 {name}（{where}）未被使用，因为它的命令、环境或地址，或它所运行的项目文件已改变："
+    "用 dragoman mcp get {name} 查看，用 dragoman mcp approve {name} 表示同意",
     "mcp_servers.not_approved_tools_changed": "MCP 服务器 {name}（{where}）未被使用，因为它对工具的描述与您同意时不同：用 dra"
     "goman mcp get {name} 查看，用 dragoman mcp approve {name} 表示同意",
-    "mcp_servers.question_intro": "{where} 配置了 MCP 服务器 {name}：{shown}",
-    "mcp_servers.question_changed": "（您曾同意过它；此后它的命令、环境或地址已改变。）",
+    "mcp_servers.question_changed": "（您曾同意过它；此后它的命令、环境或地址，或它所运行的项目文件已改变。）",
     "mcp_servers.question_tools_changed": "（您曾同意过它；此后它对工具的描述已改变。）",
-    "mcp_servers.question_env": "它会得到这些变量：{names}",
-    "mcp_servers.question": "在这里使用这个服务器吗？  y 是   n 否   ? 为什么：",
-    "mcp_servers.question_why": "服务器是接收模型调用的程序或服务。它在沙箱之外以您的权限运行，\n"
-    "它的回答会被您的模型读取。每次调用仍会询问您，除非您允许。\n"
-    "否：不启动它。以后可用 dragoman mcp approve 表示同意。",
+    "mcp_servers.question_env": "它会得到：{names}",
+    "mcp_servers.question_takes": "它会得到您的变量 {names} 的值",
     "mcp_servers.too_slow": "{server} 在 {seconds:g} 秒内没有回答",
     "mcp_servers.not_learnt": "MCP 服务器 {name} 的工具未知，因此模型没有它们：{reason}",
     "mcp_servers.joined": "MCP 服务器 {name} 已就绪：{count} 个工具将在下一个提示加入",
@@ -62,7 +59,7 @@ TEXTS = {
     "mcp_servers.row_unasked": "等待您的同意（dragoman mcp approve {name}）",
     "mcp_servers.row_changed": "自您同意后已改变（dragoman mcp approve {name}）",
     "mcp_servers.row_tools_changed": "对工具的描述与您同意时不同（dragoman mcp approve {name}）",
-    "mcp_servers.row_known": "{count} 个工具，约 {tokens} 个词元",
+    "mcp_servers.row_known": "{count} 个工具，约 {tokens} 个 token",
     "mcp_servers.row_unknown": "它的工具还未知（dragoman mcp test {name}）",
     "mcp_servers.row_started": "已启动",
     "mcp_servers.row_newer": "它的列表已改变：从下一次对话起生效",

@@ -94,8 +94,8 @@ TEXTS = {
     "trust_not_given": "未读取 {names}：此文件夹不受信任（dragoman trust 会记住信任，--trust 只用于一次启动）",
     "trust_too_wide": "未读取 {names}：主文件夹、包含它的文件夹以及人人可写的文件夹从不整体信任（--trust 只用于一次启动）",
     "trust_intro": "{folder} 中有 Dragoman 会遵循的文件：{names}。目前尚未读取其中任何内容。",
-    "trust_question": "信任此文件夹吗？  y 是   n 否   ? 为什么：",
-    "trust_question_frame": "信任此文件夹吗？   y 是   n 否   ? 为什么",
+    "question_by_line": "{question}：",
+    "trust_question": "信任此文件夹吗？   y 是   n 否   ? 为什么",
     "trust_said_yes": "已信任",
     "trust_said_no": "未信任：不读取其中的文件",
     "trust_why": "文件夹中的文件可以配置 Dragoman，并告诉模型该做什么，所以写这些文件的人等于在对您的模型说话。\n"

@@ -1,54 +1,73 @@
-"""The question whether a folder is trusted, asked before anything in it is read. Lines only: it works in any terminal, a dumb one too."""
+"""Questions before a conversation begins, each answered by one letter. Asked here line by line: that works in any terminal, a dumb one too.
+
+In the first frame of a conversation one key answers the same questions (tui/question_frame.py).
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from dragoman.app.config_tables import FolderTrust
-from dragoman.app.trust import Answer, trust_names
+from dragoman.app.trust import trust_names
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of, wrap_line
 
-_ANSWERS: dict[str, Answer] = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
+
+class FirstQuestion(NamedTuple):
+    """Every character of what others wrote is visible in it."""
+
+    intro: tuple[str, ...]
+    text: str
+    """The question, with its letters."""
+    said: Mapping[str, str]
+    """Letter → what stands under the question once it was pressed."""
+    why: str = ""
+    """What `?` shows."""
 
 
-def ask_trust(trust: FolderTrust) -> Answer:
-    """Implements trust.AskTrust. Ctrl-C ends the program; Ctrl-D raises EOFError. Neither is an answer, so nothing is remembered."""
+Ask = Callable[[FirstQuestion], str]
+"""The letter of the answer; empty where nobody can be asked. Ctrl-C ends the program; Ctrl-D raises EOFError. Neither is an answer."""
+
+
+def trust_question(trust: FolderTrust) -> FirstQuestion:
+    """Whether a folder is trusted, asked before anything in it is read."""
     intro = say("trust_intro", folder=escape_hidden(trust.folder, one_line=True), names=trust_names(trust))
-    return "yes" if ask_yes_or_no([intro], say("trust_question"), say("trust_why")) else "no"
+    return FirstQuestion((intro,), say("trust_question"), {"y": say("trust_said_yes"), "n": say("trust_said_no")}, say("trust_why"))
 
 
-def ask_yes_or_no(intro: Sequence[str], question: str, why: str = "") -> bool | None:
-    """None where there is no terminal: the conversation cannot be opened either, and says why. `?` shows `why`."""
+def ask_by_line(question: FirstQuestion) -> str:
+    """Implements Ask. Where there is no terminal, the conversation cannot be opened either, and says why."""
     screen = _terminal()
     if screen is None:
-        return None
+        return ""
+    letters = {**{letter: letter for letter in question.said}, "yes": "y", "no": "n"}
     with _interrupts():
-        for line in intro:
+        for line in question.intro:
             _show(screen, line)
         _drop_typed()
         while True:
-            _write(screen, screen_text(question, screen) + " ")
+            _write(screen, screen_text(say("question_by_line", question=question.text), screen) + " ")
             said = _read_line()
             if not said:
                 _write(screen, "\n")
                 raise EOFError
             answer = said.strip().lower()
-            if answer in _ANSWERS:
-                return _ANSWERS[answer] == "yes"
-            for line in why.split("\n") if answer == "?" and why else ():
+            if answer in letters:
+                return letters[answer]
+            for line in question.why.split("\n") if answer == "?" and question.why else ():
                 _show(screen, line)
 
 
 def screen_text(text: str, screen: TextIO) -> str:
     """Broken between words; no symbol that needs more than ASCII stands in these sentences but in the names of files."""
-    wrapped = "\n".join(wrap_line(text, columns_of(screen), hang=2))
+    hang = len(text) - len(text.lstrip()) + 2
+    wrapped = "\n".join(wrap_line(text, columns_of(screen), hang=hang))
     encoding = screen.encoding or "ascii"
     return wrapped.encode(encoding, "backslashreplace").decode(encoding)
 

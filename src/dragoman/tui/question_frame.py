@@ -1,4 +1,4 @@
-"""The question whether a folder is trusted, in the first frame: one key answers it, and what was typed before it stays in the composer."""
+"""Questions before the conversation, in the first frame: one key answers, and what was typed before the question stays in the composer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import select
 import time
 from collections.abc import Sequence
 
-from dragoman.app.config_tables import FolderTrust
-from dragoman.app.trust import Answer, trust_names
-from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
+from dragoman.cli.first_questions import FirstQuestion
 from dragoman.tui import first
 from dragoman.tui.asking import QUIET_S
 from dragoman.tui.first import FirstFrame
@@ -20,14 +17,12 @@ from dragoman.tui.line import EMPTY, Line, Span, line, visible
 from dragoman.tui.wrap import wrap
 
 EXIT_INTERRUPTED, EXIT_HUNG_UP = 130, 129
-_ANSWERS: dict[str, Answer] = {"y": "yes", "n": "no"}
 
 
-def ask_in_frame(frame: FirstFrame, trust: FolderTrust) -> Answer:
-    """Implements trust.AskTrust. Ctrl-C ends the program; Ctrl-D raises EOFError. Neither is an answer, so nothing is remembered."""
+def ask_in_frame(frame: FirstFrame, question: FirstQuestion) -> str:
+    """Implements first_questions.Ask."""
     frame.stop()
-    question = _TrustQuestion(frame, trust)
-    answer = question.ask()
+    answer = _Asked(frame, question).ask()
     if not answer:
         first.take_back()
         raise EOFError
@@ -36,15 +31,16 @@ def ask_in_frame(frame: FirstFrame, trust: FolderTrust) -> Answer:
     return answer
 
 
-class _TrustQuestion:
-    def __init__(self, frame: FirstFrame, trust: FolderTrust) -> None:
+class _Asked:
+    def __init__(self, frame: FirstFrame, question: FirstQuestion) -> None:
         self._frame = frame
+        self._question = question
         self._size = frame.terminal.size
-        self._pending = self._wrapped(say("trust_intro", folder=escape_hidden(trust.folder, one_line=True), names=trust_names(trust)))
+        self._pending = [row for each in question.intro for row in self._wrapped(each)]
         self._armed_s = self._quiet_until() if not frame.composer.is_empty else 0.0
 
-    def ask(self) -> Answer | None:
-        """None: the user leaves."""
+    def ask(self) -> str:
+        """Empty: the user leaves."""
         reader = self._frame.reader
         while True:
             self._draw()
@@ -58,13 +54,13 @@ class _TrustQuestion:
                 self._frame.leave(EXIT_HUNG_UP)
             for event in reader.feed(data) if ready else reader.rest():
                 if isinstance(event, Key) and event.name == "ctrl-d":
-                    return None
-                if (answer := self._press(event)) is not None:
-                    self._pending += [(Span("  └ ", "dim"), Span(say(f"trust_said_{answer}"), "dim"))]
+                    return ""
+                if answer := self._press(event):
+                    self._pending += [(Span("  └ ", "dim"), Span(self._question.said[answer], "dim"))]
                     self._draw(answered=True)
                     return answer
 
-    def _press(self, event: Key | Paste) -> Answer | None:
+    def _press(self, event: Key | Paste) -> str:
         if isinstance(event, Paste):
             self._frame.composer.paste(event.text)
         elif event.name == "ctrl-c":
@@ -73,23 +69,24 @@ class _TrustQuestion:
             self._frame.composer.press(event.name, event.text)
             self._armed_s = self._quiet_until()
         elif event.name == "?":
-            self._pending += [row for each in say("trust_why").split("\n") for row in self._wrapped(each)]
-        else:
-            return _ANSWERS.get(event.name)
-        return None
+            self._pending += [row for each in self._question.why.split("\n") for row in self._wrapped(each)]
+        elif event.name in self._question.said:
+            return event.name
+        return ""
 
     def _quiet_until(self) -> float:
         return time.monotonic() + QUIET_S
 
     def _wrapped(self, text: str) -> list[Line]:
-        return wrap(line(visible(text)), self._size[0] - 1, (), (Span("  "),))
+        hang = len(text) - len(text.lstrip()) + 2
+        return wrap(line(visible(text)), self._size[0] - 1, (), (Span(" " * hang),))
 
     def _draw(self, *, answered: bool = False) -> None:
         frame, size = self._frame, self._frame.terminal.size
         if size != self._size:
             frame.live.mark_moved()
             self._size = size
-        above: Sequence[Line] = [EMPTY] if answered else wrap(line(say("trust_question_frame"), "question"), size[0] - 1)
+        above: Sequence[Line] = [EMPTY] if answered else wrap(line(self._question.text, "question"), size[0] - 1)
         committed = [frame.theme.paint(row) for row in self._pending]
         self._pending = []
         shown = lay_out(None if frame.composer.is_empty or answered else frame.composer, frame.theme, size, above=above)

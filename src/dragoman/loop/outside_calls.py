@@ -1,0 +1,36 @@
+"""Calls that are made for a prompt before its run begins, as by commands in files: hooks, rules and the user decide about them as about
+the model's own, and nothing that they return shows a key of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from dragoman.base import jsontext
+from dragoman.values.contracts import Allow, Deny, Later, Tool
+from dragoman.values.messages import Text, ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.loop.harness import Harness
+    from dragoman.values.contracts import ToolOutput
+
+
+async def decide_outside(harness: Harness, call: ToolCall) -> Allow | Deny | Later:
+    decide, hooks = harness.approvals.decide, harness.hooks
+    if hooks is not None:
+        decide = hooks.decide(harness.approvals, decide)
+        if hooks.before is not None:
+            await hooks.before(call)
+    decided = decide(call)
+    return await decided if isinstance(decided, Awaitable) else decided
+
+
+async def run_outside(harness: Harness, tool: Tool, call: ToolCall) -> str:
+    """What an allowed call prints."""
+
+    async def go() -> ToolOutput:
+        return await tool.run(jsontext.decode_object(call.arguments) or {}, lambda text: None)
+
+    around = harness.hooks.around if harness.hooks is not None else None
+    output = await go() if around is None else await around(call, go)
+    return harness.outputs.hide("\n".join(part.text for part in output.content if isinstance(part, Text)))

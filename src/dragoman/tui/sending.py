@@ -1,0 +1,103 @@
+"""What becomes of what the user sends: a prompt, a command, a shell line of their own; now, or when the run that is under way is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.base.words import say
+from dragoman.cli.commands import begins_with_path
+from dragoman.tui import cells
+from dragoman.tui.commands import LiveCommands
+from dragoman.tui.line import EMPTY
+from dragoman.tui.prompt import PromptInput
+from dragoman.tui.talk import LiveTalk
+from dragoman.tui.turns import Turns
+from dragoman.values.messages import Blob
+
+if TYPE_CHECKING:
+    from dragoman.app.slash_commands import Invocation
+
+_ANY_TIME = frozenset(
+    (
+        *("/help", "/usage", "/cost", "/todo", "/tools", "/skills", "/hooks", "/agents", "/approval", "/approvals", "/directory", "/mcp"),
+        *("/quit", "/exit"),
+    )
+)
+"""Commands that work while a run is under way; the others wait for its end."""
+_LISTS = frozenset(("/model", "/resume", "/sessions", "/rewind", "/context", "/diff", "/effort", "/config", "/memory"))
+"""Commands that open a list: of them nothing stays on the screen."""
+
+
+class Sending:
+    def __init__(self, talk: LiveTalk, prompt: PromptInput, turns: Turns) -> None:
+        self._talk = talk
+        self._prompt = prompt
+        self._turns = turns
+
+    def send(self, *, queued: bool) -> None:
+        if not self._prompt.composer.whole_text().strip():
+            return
+        text = self._prompt.take().rstrip()
+        if not self._talk.is_busy:
+            return self.submit(text)
+        is_command = text.startswith(("/", "!")) and not text.startswith("//") and not begins_with_path(text)
+        if is_command and text.split(maxsplit=1)[0] in _ANY_TIME:
+            self.run_command(text)
+        elif queued or is_command or not self._turns.can_steer:
+            self._turns.queue(text)
+        else:
+            self._turns.steer(text.removeprefix("/") if text.startswith("//") else text)
+
+    def submit(self, text: str) -> None:
+        if text.startswith("!") and text[1:].strip():
+            self.show(text)
+            self._turns.run_own(text[1:].strip(), self._talk.setup.workspace)
+        elif text.startswith("//"):
+            self.ask(text[1:])
+        elif not text.startswith("/") or not self.run_command(text):
+            self.ask(text)
+
+    def run_command(self, text: str) -> bool:
+        """False if it is no command but begins with a path."""
+        commands = LiveCommands(self._talk)
+        if not commands.knows(text):
+            if (invocation := commands.find_in_files(text)) is not None:
+                self.ask(text, invocation)
+                return True
+            if begins_with_path(text):
+                return False
+        is_list = text.strip() in _LISTS
+        if not is_list:
+            self.show(text)
+        commands.run(text)
+        if not is_list:
+            self._talk.canvas.commit([EMPTY])
+        return True
+
+    def show(self, text: str) -> None:
+        self._talk.canvas.commit(cells.prompt(text, self._talk.canvas.columns))
+
+    def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None:
+        """Begin a run. Without a prompt: retry from where the last one failed. With an invocation: what that stands for."""
+        images: list[Blob] = []
+        if prompt is not None:
+            self.show(prompt)
+            images = self._images_of(prompt)
+            self._talk.canvas.commit([EMPTY])
+        self._turns.ask(self._talk.agent, prompt, images, invocation)
+
+    def _images_of(self, prompt: str) -> list[Blob]:
+        """Those it names with `@`, where the model can see."""
+        if "@" not in prompt:
+            return []
+        from dragoman.tui.images import read_images
+
+        images, problems = read_images(prompt, self._talk.setup.workspace, self._talk.agent.blobs)
+        for problem in problems:
+            self._talk.screen.message(problem, "yellow")
+        if images and not self._talk.agent.provider.profile(self._talk.agent.model).images:
+            self._talk.screen.message(say("conversation.sees_no_images", model=self._talk.model), "yellow")
+            return []
+        if images:
+            self._talk.screen.message(say("conversation.images_sent", count=len(images)), "dim")
+        return images
