@@ -53,12 +53,13 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 test: $(DEV) conformance ## Run the whole test suite: make test ARGS='-k sse'
 	$(PYTEST) -n 2 --dist worksteal $(ARGS)
 
-SLOWER := $(patsubst %,tests/test_%.py,wheel examples start_budget public_names contracts agent_page no_network)
-WAITING := $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results context/test_replay_bounds providers/test_pace values/test_messages_memo)
+SLOWER := $(patsubst %,tests/test_%.py,wheel examples start_budget public_names contracts agent_page no_network apps)
+WAITING := --ignore=tests/policy/sandbox $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results loop/test_gating \
+	policy/test_shell_fuzz context/test_replay_bounds providers/test_pace values/test_messages_memo)
 QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
 
 test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
-	$(PYTEST) -q -n 2 $(QUICK) $(WAITING) $(ARGS)
+	$(PYTEST) -q -n 2 --dist worksteal $(QUICK) $(WAITING) $(ARGS)
 
 recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'
 	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(RECORDINGS)') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)
