@@ -66,6 +66,7 @@ def test_an_imported_session_names_no_code_to_run(place: Place, serve: Callable[
     told = (tmp_path / "told.json").read_text().replace('"deployment":"anthropic"', '"deployment":"os:system"')
     assert "os:system" in told
     (tmp_path / "forged.json").write_text(told.replace('"model":"claude-opus-5"', f'"model":"touch {tmp_path}/PWN"'))
+    assert place.run("sessions", "delete", "latest", "--yes").code == 0  # both are equally old: the forged one shall be the latest
     assert place.run("sessions", "import", str(tmp_path / "forged.json")).code == 0
     place.run("--resume", "latest", "-p", "go on").complaint(42, "which is Python code")
     assert not (tmp_path / "PWN").exists()

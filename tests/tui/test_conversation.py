@@ -531,7 +531,7 @@ def test_what_was_looked_at_stands_on_one_line_and_the_list_of_tasks_above_the_p
         begin(pane, "go")
         pane.expect("running 1 of 1")
         screen = pane.expect("▸ mend it")
-        assert "● read_file a.txt, b.txt" in screen
+        assert "● read_file a.txt, b.txt" in screen or "● read_file b.txt, a.txt" in screen  # as they came
         assert "1 of 2 done" in screen
         pane.expect("Done.")
 

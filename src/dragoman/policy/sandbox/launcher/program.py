@@ -69,6 +69,9 @@ def main() -> None:
         used.add(kind)
     for spare in spares.values():
         spare.channel.close()
+    # Supervisors last: should we be killed meanwhile, they end what is left.
+    while _end([pid for pid in descendants() if pid not in supervisors]):
+        _collect(supervisors)
     while _end(descendants()):
         _collect(set())
 
