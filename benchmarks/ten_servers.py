@@ -20,6 +20,7 @@ from statistics import median
 
 from benchmarks.table import Table
 from benchmarks.terminal_service import Answers, serve
+from benchmarks.terminals import CLAUDE_ENV, CODEX
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SERVER = """
@@ -66,7 +67,7 @@ class Peer:
                     f'[mcp_servers.{name}]\ncommand = "{words[0]}"\nargs = {json.dumps(words[1:])}\n' for name, words in servers.items()
                 ]
                 (home / ".codex").mkdir(exist_ok=True)
-                (home / ".codex" / "config.toml").write_text(CODEX.replace("{url}", url) + "\n".join(rows))
+                (home / ".codex" / "config.toml").write_text(CODEX.replace("{url}", url).replace("{work}", str(work)) + "\n".join(rows))
             case "gemini":
                 (home / ".gemini").mkdir(exist_ok=True)
                 (home / ".gemini" / "settings.json").write_text(json.dumps(GEMINI | {"mcpServers": entries}))
@@ -74,33 +75,11 @@ class Peer:
                 (home / ".claude.json").write_text(json.dumps({"mcpServers": entries}))
 
 
-CODEX = """
-model = "fake-model"
-model_provider = "fake"
-model_context_window = 1000000
-[analytics]
-enabled = false
-[features]
-plugins = false
-apps = false
-[model_providers.fake]
-name = "fake"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "FAKE_KEY"
-"""
 GEMINI = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
     "general": {"enableAutoUpdate": False},
     "telemetry": {"enabled": False},
     "privacy": {"usageStatisticsEnabled": False},
-}
-CLAUDE_ENV = {
-    "ANTHROPIC_API_KEY": "x",
-    "ANTHROPIC_BASE_URL": "{url}",
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "DISABLE_AUTOUPDATER": "1",
-    "IS_SANDBOX": "1",
 }
 OURS = Peer(
     "dragoman",

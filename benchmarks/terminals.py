@@ -28,6 +28,31 @@ from benchmarks.terminal_service import Answers, serve
 SIZES = [(24, 100), (40, 70), (24, 134), (50, 60), (30, 100), (20, 80), (45, 120), (24, 90)]
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+CODEX = """
+model = "fake-model"
+model_provider = "fake"
+model_context_window = 1000000
+[projects."{work}"]
+trust_level = "trusted"
+[analytics]
+enabled = false
+[features]
+plugins = false
+apps = false
+[model_providers.fake]
+name = "fake"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "FAKE_KEY"
+"""
+"""`{url}` and `{work}` are filled in."""
+CLAUDE_ENV = {
+    "ANTHROPIC_API_KEY": "x",
+    "ANTHROPIC_BASE_URL": "{url}",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "IS_SANDBOX": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -60,23 +85,6 @@ def _peers(folder: str) -> list[Peer]:
         "customApiKeyResponses": {"approved": ["x"], "rejected": []},
         "projects": {"{work}": {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
     }
-    codex = """
-model = "fake-model"
-model_provider = "fake"
-model_context_window = 1000000
-[projects."{work}"]
-trust_level = "trusted"
-[analytics]
-enabled = false
-[features]
-plugins = false
-apps = false
-[model_providers.fake]
-name = "fake"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "FAKE_KEY"
-"""
     others = [
         Peer(
             "pi",
@@ -85,18 +93,12 @@ env_key = "FAKE_KEY"
             {"PI_OFFLINE": "1"},
             {".pi/agent/models.json": json.dumps({"providers": {"fake": provider}})},
         ),
-        Peer("codex", ["codex"], "fake-model", {"FAKE_KEY": "x"}, {".codex/config.toml": codex}),
+        Peer("codex", ["codex"], "fake-model", {"FAKE_KEY": "x"}, {".codex/config.toml": CODEX}),
         Peer(
             "claude",
             ["claude"],
             "auto mode on",
-            {
-                "ANTHROPIC_API_KEY": "x",
-                "ANTHROPIC_BASE_URL": "{url}",
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                "DISABLE_AUTOUPDATER": "1",
-                "IS_SANDBOX": "1",
-            },
+            CLAUDE_ENV,
             {".claude.json": json.dumps(claude)},
             (("Yes, I trust", "Enter"), ("Do you want to use this API key", "Up Enter")),
         ),
