@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Sized
 from pathlib import Path
 
 import pytest
@@ -95,9 +97,13 @@ def test_an_agent_refuses_to_go_on_in_a_forked_child(tmp_path: Path) -> None:
     assert (loaded.damage, loaded.torn) == ((), b"")
 
 
-def drop(held: list[object]) -> None:
+def drop(held: list[object], told: Sized) -> None:
+    """Let go of it, and wait until that was told: the thread of `run_sync` may hold on for a moment to what it ran last."""
     held.clear()
-    gc.collect()
+    deadline = time.monotonic() + 10
+    while not told and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
 
 
 async def ask(agent: Agent) -> None:
@@ -111,8 +117,8 @@ def test_a_journal_that_is_dropped_lets_go_of_its_file_and_says_so(tmp_path: Pat
     descriptor = journal._descriptor
     held: list[object] = [journal]
     del journal
-    with pytest.warns(ResourceWarning, match="unclosed session"):
-        drop(held)
+    with pytest.warns(ResourceWarning, match="unclosed session") as told:
+        drop(held, told)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
     again, loaded = open_for_writing(path)
@@ -129,8 +135,8 @@ def test_an_agent_that_is_dropped_lets_go_of_its_session(tmp_path: Path, way: st
         asyncio.run(ask(agent))
     held: list[object] = [agent]
     del agent
-    with pytest.warns(ResourceWarning, match="unclosed session"):
-        drop(held)
+    with pytest.warns(ResourceWarning, match="unclosed session") as told:
+        drop(held, told)
     [log] = (tmp_path / "kept").glob("*/*.jsonl")
     journal, _ = open_for_writing(log)
     journal.close()
