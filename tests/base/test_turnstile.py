@@ -203,7 +203,8 @@ def test_four_threads_with_a_loop_each_share_the_places() -> None:
     assert entered >= 4 * 6 * 30
 
 
-def test_a_waiter_is_woken_from_another_thread_at_once() -> None:
+def test_a_waiter_is_woken_from_another_thread_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHECK_S", 60.0)
     turnstile = Turnstile(1)
     held, woken_s = threading.Event(), 0.0
 
@@ -221,7 +222,7 @@ def test_a_waiter_is_woken_from_another_thread_at_once() -> None:
             woken_s = time.monotonic() - started
 
     run_in_threads(2, lambda number: asyncio.run([hold, wait][number](number)))
-    assert woken_s < module.CHECK_S / 2
+    assert woken_s < 5, "not only when somebody looks again"
 
 
 def run_in_threads(count: int, work: Callable[[int], object]) -> None:
@@ -356,8 +357,9 @@ def test_a_coroutine_nobody_ends_gives_its_place_back_when_it_is_collected() -> 
 
 
 @pytest.mark.parametrize("size", [INITIAL_SIZE, INITIAL_SIZE + 1])
-def test_leaving_in_the_middle_of_anothers_lines_blocks_nobody(size: int) -> None:
+def test_leaving_in_the_middle_of_anothers_lines_blocks_nobody(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when the garbage collector ends a coroutine while this very thread holds the lock. Here the size does, which is asked under it."""
+    monkeypatch.setattr(module, "CHECK_S", 60.0)
     places: list[Slot] = []
 
     def ask_size() -> int:
@@ -369,8 +371,8 @@ def test_leaving_in_the_middle_of_anothers_lines_blocks_nobody(size: int) -> Non
     async def main() -> None:
         places.extend([await turnstile.enter() for _ in range(INITIAL_SIZE)])
         started = time.monotonic()
-        await asyncio.wait_for(turnstile.enter(), 10)
-        assert time.monotonic() - started < module.CHECK_S / 2
+        await asyncio.wait_for(turnstile.enter(), 30)
+        assert time.monotonic() - started < 5, "not only when somebody looks again"
         assert (turnstile.inside, turnstile.waiting) == (len(places) + 1, 0)
 
     asyncio.run(main())

@@ -209,7 +209,7 @@ def test_a_stalled_reader_can_be_left(place: Place, serve: Serve) -> None:
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 130
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 5
     process.communicate()
 
 

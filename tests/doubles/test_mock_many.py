@@ -360,7 +360,7 @@ def test_closing_ends_hundreds_of_connections_whatever_they_are_doing() -> None:
         await until(lambda: len(server.requests) == len(kinds) - kinds.count("idle"))
         start = time.monotonic()
         await server.aclose()
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 5
         assert {exchange.outcome for exchange in server.requests} == {"the server closed"}
         for reader, writer in clients:
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):

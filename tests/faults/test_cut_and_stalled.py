@@ -174,7 +174,7 @@ def test_silence_ends_in_a_timeout_whatever_the_bytes_do(protocol: str, silence:
         assert isinstance(error, TimedOut)
         assert error.retryable
         assert len(retries(events)) == 1
-        assert 2 * QUICK_S * 0.9 < time.monotonic() - start < 2 * QUICK_S + 2
+        assert 2 * QUICK_S * 0.9 < time.monotonic() - start < 2 * QUICK_S + 8
         said = "".join(event.text for event in events if isinstance(event, TextDelta))
         assert said == ("abcabc" if silence.startswith("three") else "")
 
@@ -216,7 +216,7 @@ def test_a_service_that_does_not_close_its_answer_is_not_waited_for(protocol: st
         start = time.monotonic()
         response = await bench.answer(answer(RawStep(recorded(protocol, answer("a"))), Stall()))
         assert response.message == assistant("a")
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 10
 
     run(protocol, left_open)
 
@@ -246,7 +246,7 @@ def test_cancelling_works_at_once_the_whole_time(protocol: str, silence: str) ->
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 5
         await until(lambda: bench.server.requests[before].outcome != "waiting")
         assert bench.server.requests[before].outcome == "the client went away"
 
@@ -261,7 +261,7 @@ def test_closing_the_stream_early_closes_the_connection() -> None:
             async for event in stream:
                 if isinstance(event, TextDelta):
                     break
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 5
         await until(lambda: bench.server.requests[0].outcome != "waiting")
 
     for protocol in PROTOCOLS:
@@ -279,14 +279,14 @@ def test_waiting_for_a_retry_can_be_cancelled() -> None:
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 5
         assert len(bench.server.requests) == 1
 
     run("gemini", cancel, sleep=asyncio.sleep)
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         while not true():  # noqa: ASYNC110  the server has nothing to wait on
             await asyncio.sleep(0.01)
 
@@ -318,7 +318,7 @@ def test_an_error_whose_explanation_never_comes_is_not_waited_for(monkeypatch: p
             start = time.monotonic()
             with pytest.raises(Unauthorized, match="ANTHROPIC_API_KEY"):
                 await collect(connection, request_for("anthropic"))
-            assert time.monotonic() - start < 2
+            assert time.monotonic() - start < 10
             await connection.aclose()
 
     asyncio.run(ask())

@@ -132,7 +132,7 @@ def test_what_waiting_does_not_help_fails_at_once(protocol: str, fail: Fail, kin
     async def fail_once(bench: Bench) -> None:
         start = time.monotonic()
         events, error = await bench.fails(always(fail))
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 5
         assert type(error) is kind
         assert (len(bench.server.requests), events, list(bench.waits)) == (1, [], [])
         assert advice in error.message

@@ -435,7 +435,7 @@ def test_a_connection_given_up_half_open_is_closed_at_once(how: str, proxied: bo
                 else:
                     with pytest.raises(ConnectionFailed, match=r"no connection within 0\.2 s"):
                         await task
-                await asyncio.wait_for(hung_up.wait(), 1)
+                await asyncio.wait_for(hung_up.wait(), 5)
         gc.collect()
 
     asked, hung_up = asyncio.Event(), asyncio.Event()

@@ -321,7 +321,7 @@ def test_closing_spares_the_answers_that_are_being_read(transport: Transport) ->
             go_on.set()
             assert await anext(pieces) == b"two"
             assert [piece async for piece in pieces] == []
-        await asyncio.wait_for(server.hung_up.wait(), 1)
+        await asyncio.wait_for(server.hung_up.wait(), 5)
         assert (await fetch(transport, server.url))[2] == b"onetwo"
 
     against(handler, transport, test)
@@ -356,8 +356,8 @@ def test_cancelling_hangs_up_at_once(transport: Transport, handler: Handler) -> 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(server.hung_up.wait(), 1)
-        assert time.monotonic() - started < 1
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+        assert time.monotonic() - started < 5
 
     against(handler, transport, test)
 
@@ -368,7 +368,7 @@ def test_leaving_early_hangs_up_at_once(transport: Transport) -> None:
             async for piece in got.chunks():
                 assert piece == b"data: 1\n\n"
                 break
-        await asyncio.wait_for(server.hung_up.wait(), 1)
+        await asyncio.wait_for(server.hung_up.wait(), 5)
 
     against(endless, transport, test)
 
@@ -377,7 +377,7 @@ def test_leaving_without_reading_hangs_up_at_once(transport: Transport) -> None:
     async def test(server: Server) -> None:
         async with transport.send("POST", server.url, {}, b"") as got:
             assert got.status == 200
-        await asyncio.wait_for(server.hung_up.wait(), 1)
+        await asyncio.wait_for(server.hung_up.wait(), 5)
 
     against(endless, transport, test)
 
@@ -387,7 +387,7 @@ def test_an_error_of_the_caller_passes_through(transport: Transport) -> None:
         with pytest.raises(LookupError, match="mine"):
             async with transport.send("POST", server.url, {}, b""):
                 raise LookupError("mine")
-        await asyncio.wait_for(server.hung_up.wait(), 1)
+        await asyncio.wait_for(server.hung_up.wait(), 5)
 
     against(endless, transport, test)
 

@@ -167,7 +167,7 @@ def test_cancelling_over_tls_hangs_up_at_once(client: Client, authority: Authori
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(server.hung_up.wait(), 1)
+        await asyncio.wait_for(server.hung_up.wait(), 5)
 
     over_tls(client, authority.server("127.0.0.1"), test, endless)
 

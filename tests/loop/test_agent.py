@@ -148,7 +148,7 @@ def test_closing_ends_a_run_that_is_under_way_and_its_thread() -> None:
     before = threading.active_count()
     start = time.monotonic()
     agent.close()
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 5
     assert threading.active_count() < before
     events.close()  # type: ignore[attr-defined]
     agent.close()

@@ -206,7 +206,7 @@ def test_the_time_ends_an_answer_under_way_and_keeps_what_came(protocol: str) ->
             began = time.monotonic()
             run = agent.run("tell", budget=Budget(seconds=0.5))
             events = [event async for event in run]
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 10
             assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Once upon a"
             error = await refusal(run)
             assert error.budget == "seconds"
@@ -230,7 +230,7 @@ def test_the_time_ends_a_tool_that_runs() -> None:
         async with served("call: wait {}\n---\n" + ANSWER, tools=[wait], limits=Limits(budget=Budget(seconds=0.3))) as (agent, _):
             began = time.monotonic()
             await refusal(agent.run("wait"))
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 10
             finished = [entry for entry in agent.history.entries if isinstance(entry, ToolFinished)]
             assert [entry.outcome for entry in finished] == ["cancelled"]
             assert (await agent.run()).text == "Done."

@@ -383,7 +383,7 @@ def test_cancel_from_another_thread_wakes_the_loop(whose: str) -> None:
             if isinstance(event, ToolCallUpdated) and event.state == "executing":
                 threading.Thread(target=run.cancel if whose == "run" else agent.cancel).start()
                 started_s = time.monotonic()
-        assert time.monotonic() - started_s < 1
+        assert time.monotonic() - started_s < 5
         with pytest.raises(Cancelled):
             await run
         check_record(agent.history)

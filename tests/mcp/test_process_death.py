@@ -56,7 +56,7 @@ def test_a_server_that_a_launcher_started_is_spoken_to_and_ends() -> None:
 
     asyncio.run(run())
     number = mark.split()[1]
-    assert gone_within(2, number), alive(number)
+    assert gone_within(3, number), alive(number)
 
 
 def test_death_and_a_missing_folder_are_told_with_a_launcher_too() -> None:

@@ -305,7 +305,7 @@ def test_what_a_server_started_ends_with_it_also_in_a_session_of_its_own() -> No
             assert started_within(5, mark, 2)
 
     asyncio.run(start_children())
-    assert gone_within(2, mark)
+    assert gone_within(3, mark)
 
 
 def test_closing_in_the_middle_of_calls_fails_them_and_hangs_nowhere() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base.processes import COOKIE, GRACE_S, end_processes
+from dragoman.base import processes as module
+from dragoman.base.processes import COOKIE, end_processes
 from dragoman.tools.process import Exit, child_environment, find_program, run_process
 from processes import alive, children, gone_within, marked_sleep, parent, started_within
 
@@ -130,8 +131,8 @@ def test_after_a_timeout_nobody_is_left(way: str) -> None:
     start = time.monotonic()
     ended = asyncio.run(bash(leaving(sleep)[way], timeout_s=0.5))
     assert ended.timed_out
-    assert time.monotonic() - start < 0.5 + 1.5
-    assert gone_within(0.5, sleep)
+    assert time.monotonic() - start < 0.5 + 3
+    assert gone_within(3, sleep)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -150,7 +151,7 @@ def test_after_a_cancel_nobody_is_left(way: str) -> None:
         return time.monotonic() - start
 
     assert asyncio.run(main()) < 1
-    assert gone_within(0.5, sleep)
+    assert gone_within(3, sleep)
 
 
 AGENT = """
@@ -227,7 +228,7 @@ def test_what_stays_in_the_background_neither_blocks_nor_stays() -> None:
     out = bytearray()
     start = time.monotonic()
     ended = asyncio.run(bash(f"{sleep} & (setsid nohup {sleep} &); echo done", out.extend))
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 5
     assert (bytes(out), ended) == (b"done\n", Exit(0))
     assert not alive(sleep)
 
@@ -269,7 +270,7 @@ def test_a_cancel_while_it_starts_leaves_nothing() -> None:
             assert task.cancelled()
 
     asyncio.run(main())
-    assert gone_within(0.5, sleep)
+    assert gone_within(3, sleep)
 
 
 def test_a_loop_that_ends_while_it_starts_is_not_held_up() -> None:
@@ -286,7 +287,7 @@ def test_a_loop_that_ends_while_it_starts_is_not_held_up() -> None:
         start = time.monotonic()
         asyncio.run(main(steps))
         assert time.monotonic() - start < 3
-    assert gone_within(1, sleep)
+    assert gone_within(3, sleep)
 
 
 def test_it_works_off_the_main_thread() -> None:
@@ -314,14 +315,15 @@ def test_nothing_stays_open() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_dead_processes_that_nobody_collects_are_not_waited_for() -> None:
+def test_dead_processes_that_nobody_collects_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some containers have no init that collects orphans. Here the dead one is our own child, and we do not collect it."""
+    monkeypatch.setattr(module, "GRACE_S", 20.0)
     dead = subprocess.Popen(["true"], start_new_session=True)
     try:
         os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
         start = time.monotonic()
         end_processes(dead.pid, "")
-        assert time.monotonic() - start < GRACE_S / 2
+        assert time.monotonic() - start < 5
     finally:
         dead.wait()
 

@@ -280,7 +280,7 @@ def test_a_cancel_takes_everything_with_it(shell: RunShell, tmp_path: Path) -> N
         return time.monotonic() - start
 
     assert asyncio.run(main()) < 1
-    assert gone_within(0.5, sleep)
+    assert gone_within(3, sleep)
     assert set(children()) <= before
     assert not [*(tmp_path / "kept").iterdir()]
 

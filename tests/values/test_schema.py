@@ -178,7 +178,7 @@ def test_no_pattern_takes_long(pattern: str) -> None:
     before_s = time.perf_counter()
     problems({"pattern": pattern}, "a" * 5_000 + "!")
     problems({"patternProperties": {pattern: {}}}, {"a" * 40: 1})
-    assert time.perf_counter() - before_s < 1.0
+    assert time.perf_counter() - before_s < 5.0
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "a{99999999999}", "[[a]", r"\p{L}", "(?<name>a)", "*"])
