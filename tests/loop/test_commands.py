@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -17,6 +17,7 @@ from dragoman.testing import ScriptedProvider
 from dragoman.values.contracts import Allow, Intent
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolCall, ToolResult
+from system_parts import require_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the launcher is for Linux")
 
@@ -52,6 +53,17 @@ def test_commands_run_in_a_sandbox_only_where_one_was_asked_for(tmp_path: Path) 
     result, intent = run_command(inside, f"touch {outside}/a; touch here")
     assert (result["exitCode"], intent.sandboxed) == (0, False)
     assert (outside / "a").exists()
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_commands_write_in_the_workspace_also_where_it_is_the_current_folder(
+    tmp_path: Path, level: Literal[1, 2, 3], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if level == 2:
+        require_program("bwrap")
+    result, intent = run_command(tmp_path, "echo here > a; cat a", sandbox=Sandboxing(level=level))
+    assert (result["stdout"], intent.sandboxed) == ("here\n", True)
 
 
 def test_which_level_holds_is_known_from_the_first_command_on(tmp_path: Path) -> None:

@@ -210,7 +210,8 @@ class Harness:
         if self.commands is None:
             from dragoman.loop.commands import CommandStarter
 
-            folders, own = (*self.directories, *self._temporary), (*self._guarded, self.memory_file)
+            folders = (*self.directories, *self._temporary)
+            own = (*self._guarded, *filter(None, [self.memory_file]))  # an empty path would be the current folder
             self.commands = CommandStarter(
                 folders,
                 self._sandbox,

@@ -62,7 +62,8 @@ TEXTS = {
     "policy.other_star": "a * in it would mean more here than there",
     "policy.network_title": "connect to {host}",
     "policy.host_unknown": "{host} is not in network.hosts",
-    "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here: use auto-edit",
+    "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; this agent has none: give it "
+    "ToolOptions(sandbox=True), if one works here, or use auto-edit",
     # --- the sandbox for commands
     "policy.sandbox_level_0": "none: commands run with all your rights",
     "policy.sandbox_level_1": "level 1, own namespaces with Landlock and seccomp: holds files, secrets, network and processes; "

@@ -61,7 +61,8 @@ TEXTS = {
     "policy.other_star": "其中的 * 在这里的含义会比在那里更广",
     "policy.network_title": "连接到 {host}",
     "policy.host_unknown": "{host} 不在 network.hosts 中",
-    "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这里没有沙箱：请用 auto-edit",
+    "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这个 agent 没有沙箱："
+    "请用 ToolOptions(sandbox=True)（若此处可用），或用 auto-edit",
     # --- the sandbox for commands
     "policy.sandbox_level_0": "无：命令以您的全部权限运行",
     "policy.sandbox_level_1": "级别 1，自有命名空间加 Landlock 和 seccomp：限制文件、机密、网络和进程；不限制处理器、内存和磁盘",
