@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import re
+import shutil
 import textwrap
 import threading
 from collections.abc import Iterator
@@ -66,6 +67,7 @@ def run_block(code: str) -> dict[str, Any]:
 @pytest.mark.parametrize("number", range(len(BLOCKS)), ids=lambda number: BLOCKS[number].strip().splitlines()[-1][:40])
 def test_the_code_on_the_page_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: dm.testing.MockServer) -> None:
     monkeypatch.chdir(tmp_path)
+    shutil.copy(Path(__file__).parent / "mcp_servers" / "harbour_server.py", "harbour.py")
     monkeypatch.setattr(builtins, "input", lambda prompt: "y")
     with dm.Agent("gemini", session="sessions") as before:
         before.run_sync("A conversation to resume.")

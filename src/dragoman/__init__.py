@@ -2,7 +2,7 @@
 
 This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
 first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.context`, `dragoman.contracts`,
-`dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.messages`, `dragoman.options`, `dragoman.record`,
+`dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.mcp`, `dragoman.messages`, `dragoman.options`, `dragoman.record`,
 `dragoman.stores`, `dragoman.traces`, and the doubles for tests in `dragoman.testing`.
 """
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dragoman import errors as errors
     from dragoman import events as events
     from dragoman import hooks as hooks
+    from dragoman import mcp as mcp
     from dragoman import messages as messages
     from dragoman import options as options
     from dragoman import record as record
@@ -93,7 +94,9 @@ if TYPE_CHECKING:
     from dragoman.values.usage import Prices as Prices
     from dragoman.values.usage import Usage as Usage
 
-_MODULES = ("context", "contracts", "errors", "events", "hooks", "messages", "options", "record", "rules", "stores", "testing", "traces")
+_MODULES = (
+    *("context", "contracts", "errors", "events", "hooks", "mcp", "messages", "options", "record", "rules", "stores", "testing", "traces"),
+)
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.loop.agent",
     "Allow": "dragoman.values.contracts",

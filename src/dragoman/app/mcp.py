@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.app.extensions import folders_of
 from dragoman.app.setup import Setup, catalog_of, may_have_plugins
 from dragoman.app.text_files import FileProblem, read_text
-from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.consent import Consent, Verdict
-from dragoman.extensions.mcp.contracts import HttpServer, McpTool
+from dragoman.extensions.mcp.contracts import McpTool
 from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
 from dragoman.extensions.mcp.filling import FillFrom
 from dragoman.extensions.mcp.known import KnownList, KnownLists
@@ -37,15 +35,13 @@ from dragoman.extensions.mcp.tools import (
     spec_of,
 )
 from dragoman.loop.agent import Agent
+from dragoman.loop.mcp_calls import report_progress, secrets_of
 from dragoman.providers.catalog import secret_variables
-from dragoman.tools.process import is_secret_name
-from dragoman.tools.tool_context import ToolContext
-from dragoman.values.contracts import AskUser, Show, Tool
+from dragoman.values.contracts import AskUser, Tool
 from dragoman.values.errors import ConfigError, DragomanError
 from dragoman.values.messages import ToolSpec
 
 if TYPE_CHECKING:
-    from dragoman.extensions.mcp.contracts import Progress
     from dragoman.extensions.mcp.running import ServerAtWork, ServersAtWork
     from dragoman.extensions.plugins import Plugin
 
@@ -54,10 +50,6 @@ MAX_FILE_BYTES = 20_000_000
 WINDOW_SHARE = 0.05
 """Definitions of all servers that take more of the model's window are searched instead."""
 CHARS_PER_TOKEN = 4
-SHORTEST_SECRET = 8
-"""Shorter values stand in many texts by chance."""
-MAX_PROGRESS_CHARS = 300
-PROGRESS_S = 0.1
 PATIENCE_S = 15.0
 """How long a start waits for servers whose tools are not known, where there is no later prompt at which they could join."""
 
@@ -260,7 +252,7 @@ class AgentServers:
                 yield self._tool(spec_of(name, server, tool), server, tool)
 
     def _tool(self, spec: ToolSpec, server: ConfiguredServer, tool: McpTool) -> ServerTool:
-        return ServerTool(spec, server, tool, lambda: self.running(server), lambda show: _report(show, self.hide))
+        return ServerTool(spec, server, tool, lambda: self.running(server), lambda show: report_progress(show, self.hide))
 
     def _offer(self, tool: Tool) -> None:
         if self._index is not None:
@@ -363,33 +355,6 @@ class AgentServers:
                 self.on_notice(say("mcp_servers.joined", name=server.name, count=len(known.tools)))
 
 
-def secrets_of(server: ConfiguredServer) -> tuple[str, ...]:
-    """Values of its entry whose names say that they are secrets."""
-    spec = server.server
-    if isinstance(spec, HttpServer):
-        signing = {name: value for name, value in spec.headers.items() if "auth" in name.lower() or is_secret_name(name.replace("-", "_"))}
-        found = [value.partition(" ")[2] or value for value in signing.values()]  # without `Bearer`
-    else:
-        found = [value for name, value in spec.env.items() if is_secret_name(name)]
-    return tuple(value for value in found if len(value) >= SHORTEST_SECRET)
-
-
 def definition_tokens(specs: Any) -> int:
     """About what the definitions of tools take in a request."""
     return sum(len(spec.name) + len(spec.description) + len(spec.parameters) for spec in specs) // CHARS_PER_TOKEN
-
-
-def _report(show: Show, hide: Callable[[str], str]) -> Progress:
-    """What a server says of its progress, on one short line, without secrets, and only so often."""
-    context = ToolContext.of(show)
-    not_before = 0.0
-
-    def tell(done: float, total: float | None, message: str) -> None:
-        nonlocal not_before
-        now = time.monotonic()
-        if now < not_before and done != total:
-            return
-        not_before = now + PROGRESS_S
-        context.progress(one_line(hide(message[:MAX_PROGRESS_CHARS]), MAX_PROGRESS_CHARS), done, total)
-
-    return tell

@@ -405,9 +405,9 @@ def _approvals_while_there(harness: Harness) -> Callable[[], Approvals | None]:
 
 
 def _is_trusted(tool: Tool) -> bool:
-    """A function an embedder wrote runs unasked, unless it says that it edits files or runs commands; so does an agent, whose own calls
-    are decided one by one."""
-    if getattr(tool, "decides_within", False):
+    """A function an embedder wrote runs unasked, unless it says that it edits files or runs commands; so do tools of servers that their
+    code names, and an agent, whose own calls are decided one by one."""
+    if getattr(tool, "decides_within", False) or getattr(tool, "is_trusted", False):
         return True
     from dragoman.tools.function import FunctionTool  # not needed before a tool is called
 

@@ -51,6 +51,13 @@ TEXTS = {
     "loop.option_store": "a folder for sessions, a store (dragoman.stores), a History or SessionOptions",
     "loop.option_blobs": "a store with put and get",
     "loop.no_folder": "{name}: there is no folder {path}; make it, or name another",
+    # --- MCP servers
+    "loop.server_wrong": "the server {name} must be a dragoman.mcp.StdioServer or HttpServer, not {given}",
+    "loop.server_failed": "the MCP server {name} cannot be used: {reason}",
+    "loop.servers_not_open": "the tools of MCP servers are there inside the block: `async with Servers(…) as servers`, or `with` in code "
+    "that is not async",
+    "loop.servers_open_already": "these servers run already: open another Servers, or share this one; any thread may use it",
+    "loop.servers_of_parent": "these servers belong to the process that opened them: open others after the fork",
     # --- prompts and requests
     "loop.calls_wait": "{calls} must be decided first: go on with agent.resume, where a Deny refuses a call; agent.rewind and agent.clear "
     "go back to before it",

@@ -50,6 +50,12 @@ TEXTS = {
     "loop.option_store": "会话文件夹、存储（dragoman.stores）、History 或 SessionOptions",
     "loop.option_blobs": "具有 put 和 get 的存储",
     "loop.no_folder": "{name}：没有文件夹 {path}；请创建它，或指定另一个",
+    # --- MCP servers
+    "loop.server_wrong": "服务器 {name} 须为 dragoman.mcp.StdioServer 或 HttpServer，而不是 {given}",
+    "loop.server_failed": "MCP 服务器 {name} 无法使用：{reason}",
+    "loop.servers_not_open": "MCP 服务器的工具只在代码块内可用：`async with Servers(…) as servers`，非异步代码用 `with`",
+    "loop.servers_open_already": "这些服务器已在运行：请另开一个 Servers，或共用这一个；任何线程都可使用",
+    "loop.servers_of_parent": "这些服务器属于打开它们的进程：请在 fork 之后另开",
     # --- prompts and requests
     "loop.calls_wait": "须先对 {calls} 作出决定：用 agent.resume 继续，其中 Deny 拒绝调用；agent.rewind 和 agent.clear 回到它之前",
     "loop.not_a_decision": "对 {id} 的决定是 {given}；它必须是 Allow 或 Deny",
