@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 from dragoman.base.clock import now_ms
@@ -21,6 +22,8 @@ MAX_STARTS = 2
 """The first start, and one after the server has died."""
 LOOKING_S = 2.0
 """How long is waited before a list is asked for again: a server may say with every list that it has changed."""
+LAST_LOOK_S = 0.5
+"""How long the end waits for a list that is being asked for: without it the next conversation would begin with the old one."""
 _SECRET_CHARS = 6
 """Shorter values are not taken for secrets: `1` and `true` stand in many messages."""
 
@@ -82,6 +85,7 @@ class ServerAtWork:
         self._starting = asyncio.Lock()
         self._looking: asyncio.Task[None] | None = None
         self._not_before = 0.0
+        self._ending = asyncio.Event()
 
     @property
     def state(self) -> State:
@@ -132,7 +136,9 @@ class ServerAtWork:
             raise self._failed(error) from error
 
     async def aclose(self) -> None:
+        self._ending.set()
         if self._looking is not None:
+            await asyncio.wait([self._looking], timeout=LAST_LOOK_S)
             self._looking.cancel()
         client, self._client = self._client, None
         if client is not None:
@@ -187,14 +193,15 @@ class ServerAtWork:
         self._looking = asyncio.ensure_future(self._look(pause))
 
     async def _look(self, pause: float) -> None:
-        await asyncio.sleep(pause)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), pause)
         client = self._client
-        if client is None:
+        if client is None or not client.is_connected:
             return
         try:
             self._keep(await self._ask(client))
         except (DragomanError, OSError):
-            return  # the next start asks again
+            self._not_before = 0.0  # the next start asks again, at once
 
     async def _ask(self, client: ServerClient) -> KnownList:
         info = await client.connect()
