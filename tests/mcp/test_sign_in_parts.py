@@ -44,9 +44,9 @@ def test_no_header_breaks_the_reader(header: str) -> None:
     "header", ['a="' * 100_000, "Bearer " + "a=" * 100_000, "Bearer " + "\\" * 100_000, "," * 100_000, 'Bearer x="\\' * 50_000]
 )
 def test_a_hostile_header_takes_no_time(header: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read_challenge(header)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from scenarios.harness import QUICK, Desk, Ended, Started, assert_valid, finishe
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 BACK_S = 1.0
-LEAVING_S = 0.5
+LEAVING_S = 2.0
 """What a busy machine may take to end a process, beyond that."""
 STREAM = ("--output-format", "stream-json")
 

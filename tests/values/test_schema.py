@@ -175,10 +175,10 @@ def test_forms_within_forms_do_not_grow_without_bound() -> None:
 )
 def test_no_pattern_takes_long(pattern: str) -> None:
     """It is not checked then, and the tool must say itself. A second is a thousand times what it takes."""
-    before_s = time.perf_counter()
+    before_s = time.process_time()
     problems({"pattern": pattern}, "a" * 5_000 + "!")
     problems({"patternProperties": {pattern: {}}}, {"a" * 40: 1})
-    assert time.perf_counter() - before_s < 5.0
+    assert time.process_time() - before_s < 5.0
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "a{99999999999}", "[[a]", r"\p{L}", "(?<name>a)", "*"])
