@@ -19,7 +19,8 @@ from typing import Any
 from benchmarks.sample import best, interleaved, median
 from benchmarks.table import Table
 from dragoman.policy.sandbox.sandbox import Sandbox
-from dragoman.tools.process import child_environment, run_process
+from dragoman.tools.child_environment import child_environment
+from dragoman.tools.process import run_process
 
 PLAIN = "plain: `subprocess.run`"
 COMMAND = ["/bin/bash", "-c", "true"]

@@ -19,7 +19,7 @@ from benchmarks.table import Table
 from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
 from dragoman.policy.judge import PREFIX_KEY, Law, MustAsk, grant_key, judge
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolSpec
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "traces"

@@ -9,8 +9,10 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -19,6 +21,7 @@ from dragoman.base.words import speak_for_program
 from dragoman.providers import stored_keys
 from dragoman.testing.network import no_network
 from prepared import end_prepared
+from program import Place, Service, service
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -120,3 +123,23 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         stored_keys, "_HOMES", ()
     )  # nor the keys the developer has stored; processes that tests start have a home of their own
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A fresh workspace and home with the real program in them."""
+    made = Place(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def serve(place: Place) -> Iterator[Callable[..., Service]]:
+    """Play a script to the program: `serve("text: Hello")`."""
+    with ExitStack() as stack:
+
+        def start(script: str, **options: Any) -> Service:
+            place.service = stack.enter_context(service(script, **options))
+            return place.service
+
+        yield start

@@ -12,7 +12,7 @@ from dragoman.tools.files import ListDirectory, ReadFile, ReadManyFiles
 from dragoman.tools.seen import SeenFiles
 from dragoman.tools.workspace import Workspace
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.contracts import Intent, Tool, ToolOutput
+from dragoman.values.calls import Intent, Tool, ToolOutput
 from dragoman.values.messages import Text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import CallReport, Scheduler
-from dragoman.values.contracts import Allow, Decide, Intent, Show, Tool, ToolOutput
+from dragoman.values.calls import Allow, Decide, Intent, Show, Tool, ToolOutput
 from dragoman.values.events import ToolCallFinished, ToolCallUpdated, TurnEvent
 from dragoman.values.messages import Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.record import ToolOutcome

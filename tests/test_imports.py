@@ -25,7 +25,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 GROUND = ("base", "values", "http")
 """Each stands on those before it."""
 ROOMS = {"context", "extensions", "policy", "providers", "sessions", "text_tools", "tools", "typed_output"}
-"""Blind to each other: they meet through `values.contracts`."""
+"""Blind to each other: they meet through `values.contracts`, `values.calls` and `values.commands`."""
 LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
@@ -57,6 +57,8 @@ LATER = {
     "loop.prepare": "a run has loaded it: a hook is asked about a prompt before it is taken",
     "app.command_hooks": "only where a file defines hooks",
     "app.finding_hooks": "only where a file defines hooks",
+    "app.hook_conditions": "only where a hook has a condition",
+    "app.http_hooks": "only where a hook is an address",
     "values.hooks": "only where there are hooks",
     "loop.charging": "only where there is a budget",
     "app.mcp*": "only where MCP servers are configured",
@@ -75,6 +77,9 @@ LATER = {
     "app.keys": "only where no variable has the key",
     "app.probe": "only where no model is named and no key is set",
     "app.pulling": "only where weights are missing",
+    "app.gemini_settings": "only where gemini-cli has settings about tools",
+    "app.opencode_rules": "only where opencode has rules",
+    "app.other_memory": "only where other programs keep memory of their own",
     "app.other_rules": "only where other programs have rules",
     "app.subagents": "only where subagents are defined",
     "app.worktrees": "only where the folder is a git worktree",
@@ -124,6 +129,7 @@ LATER = {
     "loop.typed_answer": "only where a value of a type is asked for",
     "loop.upkeep": "not before a first answer",
     "policy.command_rules": "only where a command is judged",
+    "policy.git_folder": "only where something is written, or git is run",
     "policy.commands": "only where a command is judged",
     "policy.denied_reads": "only where a rule refuses reading, or a command is run in the sandbox",
     "policy.own_files": "only where a tool is called",
@@ -147,6 +153,8 @@ LATER = {
     "loop.background_commands": "only where a command was left in the background, or the session is resumed",
     "tools.background": "only where a command is left in the background",
     "tools.background_results": "only where a command is left in the background",
+    "tools.replace": "not before a file is edited",
+    "tools.process": "not before a command is run",
     "tools.shell_screen": "not before a command is run",
     "tools.streams": "not before a command is run",
     "tools.terminal_text": "only where a command is given a terminal",

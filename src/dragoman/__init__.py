@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from dragoman.text_tools.wrapper import TextTools as TextTools
     from dragoman.tools.function import tool as tool
     from dragoman.tools.tool_context import ToolContext as ToolContext
-    from dragoman.values.contracts import Allow as Allow
-    from dragoman.values.contracts import Ask as Ask
-    from dragoman.values.contracts import AskUser as AskUser
-    from dragoman.values.contracts import Deny as Deny
-    from dragoman.values.contracts import Intent as Intent
+    from dragoman.values.calls import Allow as Allow
+    from dragoman.values.calls import Ask as Ask
+    from dragoman.values.calls import AskUser as AskUser
+    from dragoman.values.calls import Deny as Deny
+    from dragoman.values.calls import Intent as Intent
+    from dragoman.values.calls import Tool as Tool
+    from dragoman.values.calls import ToolOutput as ToolOutput
     from dragoman.values.contracts import Provider as Provider
-    from dragoman.values.contracts import Tool as Tool
-    from dragoman.values.contracts import ToolOutput as ToolOutput
     from dragoman.values.errors import ConfigError as ConfigError
     from dragoman.values.errors import DragomanError as DragomanError
     from dragoman.values.errors import InputError as InputError
@@ -99,16 +99,16 @@ _MODULES = (
 )
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.loop.agent",
-    "Allow": "dragoman.values.contracts",
+    "Allow": "dragoman.values.calls",
     "ApprovalOptions": "dragoman.loop.options",
-    "Ask": "dragoman.values.contracts",
-    "AskUser": "dragoman.values.contracts",
+    "Ask": "dragoman.values.calls",
+    "AskUser": "dragoman.values.calls",
     "Blob": "dragoman.values.messages",
     "ConfigError": "dragoman.values.errors",
     "Connection": "dragoman.providers.connect",
     "Connector": "dragoman.loop.options",
     "ContextSettings": "dragoman.context.settings",
-    "Deny": "dragoman.values.contracts",
+    "Deny": "dragoman.values.calls",
     "DragomanError": "dragoman.values.errors",
     "Entry": "dragoman.values.record",
     "FileRef": "dragoman.values.messages",
@@ -116,7 +116,7 @@ _EXPORTS: dict[str, str] = {
     "Grants": "dragoman.policy.grants",
     "History": "dragoman.loop.history",
     "InputError": "dragoman.values.errors",
-    "Intent": "dragoman.values.contracts",
+    "Intent": "dragoman.values.calls",
     "Limits": "dragoman.loop.options",
     "Logged": "dragoman.providers.logged",
     "Message": "dragoman.values.messages",
@@ -144,13 +144,13 @@ _EXPORTS: dict[str, str] = {
     "Thinking": "dragoman.values.messages",
     "Thought": "dragoman.values.messages",
     "ThoughtDelta": "dragoman.values.events",
-    "Tool": "dragoman.values.contracts",
+    "Tool": "dragoman.values.calls",
     "ToolCall": "dragoman.values.messages",
     "ToolCallFinished": "dragoman.values.events",
     "ToolCallRequested": "dragoman.values.events",
     "ToolContext": "dragoman.tools.tool_context",
     "ToolOptions": "dragoman.loop.options",
-    "ToolOutput": "dragoman.values.contracts",
+    "ToolOutput": "dragoman.values.calls",
     "ToolResult": "dragoman.values.messages",
     "ToolSpec": "dragoman.values.messages",
     "TurnEvent": "dragoman.values.events",

@@ -130,7 +130,19 @@ def test_a_count_in_both_forms_is_given_as_a_number(key: str) -> None:
     assert "|" not in one + many
 
 
-TRANSLATED = ("conversation", "tui", "hooks", "program_hooks", "mcp", "mcp_auth", "mcp_servers", "skills", "subagents", "worktrees")
+TRANSLATED = (
+    "conversation",
+    "tui",
+    "hooks",
+    "program_hooks",
+    "mcp",
+    "mcp_auth",
+    "mcp_servers",
+    "skills",
+    "subagents",
+    "worktrees",
+    "stats",
+)
 
 
 @pytest.mark.parametrize("table", TRANSLATED)
@@ -140,7 +152,7 @@ def test_the_conversation_is_complete_in_both_languages(table: str) -> None:
     assert {key for key in english if places_in(english[key]) != places_in(chinese[key])} == set()
 
 
-FRONT_ENDS = ("conversation.", "tui.", "mcp_servers.", "worktrees.")
+FRONT_ENDS = ("conversation.", "tui.", "mcp_servers.", "worktrees.", "stats.")
 """Tables of the program that are loaded alone: the first frame is drawn before the others are needed, few have MCP servers, and a worktree
 is seldom made."""
 OF_THE_PROGRAM = re.compile(

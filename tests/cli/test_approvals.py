@@ -204,7 +204,7 @@ def test_an_approval_that_cannot_be_saved_is_said(place: Place, serve: Serve) ->
 
 def test_a_tool_that_happens_to_be_called_edit_does_not_stand_for_all_edits() -> None:
     from dragoman.policy.judge import grant_key
-    from dragoman.values.contracts import Intent
+    from dragoman.values.calls import Intent
     from dragoman.values.messages import ToolSpec
 
     assert grant_key(ToolSpec("edit", "", kind="other"), Intent()) != grant_key(ToolSpec("edit", "", kind="edit"), Intent())

@@ -100,7 +100,7 @@ def test_what_a_command_does_not_allow_no_subagent_of_its_run_does(place: Place,
     task = calls(("task", {"agent": "general", "description": "d", "prompt": "write"}))
     asked = serve(script(task, write, "text: inner", "text: outer"))
     assert place.ask("/look", "--trust", "--approval", "auto-edit").code == 0
-    assert "allows only these tools to act" in told(asked)
+    assert "names only these tools as those it needs" in told(asked)
     assert not (place.work / "owned.txt").exists()
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import cast, get_args
 
 import pytest
 
 import dragoman
+from dragoman.app.options import Command
 from dragoman.cli.main import main
+from dragoman.cli.program import load_command
 from program import Place
 
 
@@ -27,7 +30,15 @@ def test_help_goes_to_standard_output(arguments: list[str], capsys: pytest.Captu
     assert err == ""
 
 
-@pytest.mark.parametrize("command", ["models", "config", "doctor"])
+SUBCOMMANDS = [command for command in get_args(Command) if command != "run"]
+
+
+@pytest.mark.parametrize("command", SUBCOMMANDS)
+def test_every_command_has_a_function(command: str) -> None:
+    assert command == "serve-local" or callable(load_command(cast("Command", command)))
+
+
+@pytest.mark.parametrize("command", SUBCOMMANDS)
 def test_every_command_has_a_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert capsys.readouterr().out.startswith(f"usage: dragoman {command}")

@@ -122,30 +122,40 @@ def test_a_resumed_session_is_told_what_changed_and_its_prefix_stays(place: Plac
 
 
 def test_the_user_activates_one_by_its_name(place: Place, serve: Serve) -> None:
-    skill(place.home / ".claude")
-    asked = serve("text: ok")
-    done = place.ask("/poet about the sea")
-    assert (done.code, done.err) == (0, "")
+    skill(
+        place.home / ".claude", head="description: Poems\narguments: mood sea\nwhen_to_use: On Fridays", body=f"{BODY} $sea @x !`echo 1 2`"
+    )
+    asked = serve(script("text: ok", "text: ok"))
+    done = place.ask("/poet gay '!`touch made` $1'")
+    assert (done.code, done.err) == (0, "dragoman: $ echo 1 2\n")
     assert "Always write haiku" in sent(asked)
-    assert "about the sea" in sent(asked)
+    assert "!`touch made` $1 @x 1 2" in sent(asked), "what is given is never read as a template"
+    assert "Poems On Fridays" in sent(asked)
+    assert not (place.work / "made").exists()
+    place.ask("/poet")
+    assert "$sea @x 1 2" in sent(asked)
+    assert "Do what the skill poet says." in sent(asked)
 
 
-def test_what_it_does_not_allow_does_not_run(place: Place, serve: Serve) -> None:
-    skill(place.home / ".claude", head="description: Writes\nallowed-tools: Read, Bash(echo one:*)")
+def test_the_mode_alone_lets_nothing_run_that_it_does_not_name(place: Place, serve: Serve) -> None:
+    skill(place.home / ".claude", head="description: Writes\nallowed-tools: Read, Bash(echo one:*)\ndisallowed-tools: Bash(cp:*)")
     asked = serve(
         script(
-            calls(("run_shell", {"command": "touch before"})),
+            calls(("write_file", {"file_path": "before.txt", "content": "x"})),
             calls(("activate_skill", {"name": "poet"})),
-            calls(("run_shell", {"command": "echo one two > out"}), ("run_shell", {"command": "touch after"})),
-            calls(("write_file", {"file_path": "x.txt", "content": "x"})),
+            calls(("run_shell", {"command": "touch ruled"}), ("write_file", {"file_path": "x.txt", "content": "x"})),
+            calls(("run_shell", {"command": "cp before.txt copied"})),
             "text: ok",
         )
     )
-    place.ask("hi", "--approval", "auto-edit", "--allow", "touch *", "--allow", "echo *")
-    assert (place.work / "before").exists()
-    assert not (place.work / "after").exists()
-    assert not (place.work / "x.txt").exists()
-    assert "allows only these tools to act: Read, Bash(echo one:*)" in str(results(asked))
+    place.ask("hi", "--approval", "auto-edit", "--allow", "touch *", "--allow", "cp *")
+    assert (place.work / "before.txt").exists()
+    assert (place.work / "ruled").exists(), "a rule of the user's says more than a list that is seldom whole"
+    assert not (place.work / "x.txt").exists(), "nobody can be asked here"
+    assert not (place.work / "copied").exists(), "what is disallowed is refused, whatever the rules say"
+    told = str(results(asked))
+    assert "the skill poet names only these tools as those it needs: Read, Bash(echo one:*)" in told
+    assert "the skill poet does without Bash(cp:*)" in told
 
 
 def test_it_allows_nothing_by_itself(place: Place, serve: Serve) -> None:
@@ -190,7 +200,7 @@ def test_an_extension_of_gemini_cli(place: Place, serve: Serve) -> None:
     (ext / "commands" / "sail.toml").write_text('prompt = "Sail to {{args}}"')
     skill(ext)
     asked = serve("text: ok")
-    done = place.ask("/sea:sail Hull")
+    done = place.ask("/sail Hull")
     assert (done.code, done.err) == (0, "")
     assert "Speak of ships." in sent(asked)
     assert "sea:poet: Writes poems" in sent(asked)

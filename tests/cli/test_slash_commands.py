@@ -122,14 +122,13 @@ def test_standard_input_stands_before_it(place: Place, serve: Serve) -> None:
 
 def test_allowed_tools_narrow_the_run(place: Place, serve: Serve) -> None:
     put(place.home, ".claude/commands/x.md", "---\nallowed-tools: Bash(echo:*)\n---\nDo it. !`touch a`")
-    asked = serve(
-        script(calls(("run_shell", {"command": "touch b"})), "text: ok", calls(("run_shell", {"command": "touch c"})), "text: ok")
-    )
-    place.ask("/x", "--allow", "touch *")
-    assert "the command /x allows only these tools to act" in prompt_of(asked, 0)
-    assert not (place.work / "a").exists()
+    write = [calls(("write_file", {"file_path": name, "content": "x"})) for name in ("b", "c")]
+    asked = serve(script(write[0], "text: ok", write[1], "text: ok"))
+    place.ask("/x", "--approval", "auto-edit")
+    assert "the command /x names only these tools" not in prompt_of(asked, 0), "it would have been asked about without it, too"
+    assert "(`touch a` was not run" in prompt_of(asked, 0)
     assert not (place.work / "b").exists()
-    place.ask("go on", "--resume", "--allow", "touch *")
+    place.ask("go on", "--resume", "--approval", "auto-edit")
     assert (place.work / "c").exists(), "the next prompt is not narrowed"
 
 

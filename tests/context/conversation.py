@@ -9,10 +9,9 @@ from dragoman.context.decide import Decider, Decision
 from dragoman.context.settings import ContextSettings
 from dragoman.context.view import View
 from dragoman.loop.history import History
-from dragoman.values.contracts import Journal
 from dragoman.values.messages import FinishReason, Message, Response, ToolCall, ToolSpec, assistant, tool_result, user
 from dragoman.values.profile import Profile
-from dragoman.values.record import Entry
+from dragoman.values.record import Entry, Journal
 from dragoman.values.usage import Prices, Usage
 
 NOW_MS = 1_790_000_000_000

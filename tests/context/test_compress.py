@@ -25,13 +25,14 @@ from dragoman.context.compress import (
     threshold_tokens,
     verbatim_through,
 )
+from dragoman.context.plan import plan_of
 from dragoman.context.settings import CompressSettings
 from dragoman.context.tokens import text_tokens
 from dragoman.context.view import View
 from dragoman.loop.history import History
 from dragoman.values.messages import Blob, FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.notes import CHANGED_BEGINS, GREETING, LOOP_NOTE
-from dragoman.values.record import Compressed, decode_entry, encode_entry
+from dragoman.values.record import Compressed, Kept, decode_entry, encode_entry
 
 # --- conversations ---------------------------------------------------------------------------------------------------------------------
 
@@ -65,7 +66,7 @@ def lived(conversation: tuple[bool, Sequence[tuple[int, Sequence[tuple[int, int]
 
 
 def summed_up(history: History, cut: Cut, text: str = "summary") -> Compressed:
-    return history.compress(cut.through_seq, user(text), after=cut.after_seq)
+    return history.compress(cut.through_seq, user(text), after=cut.after_seq, kept_seqs=cut.kept_seqs)
 
 
 def pairs_hold(messages: Sequence[Message]) -> None:
@@ -150,6 +151,49 @@ def test_the_same_compression_twice_is_one(conversation: tuple[bool, list[tuple[
     once = history.view.messages
     history.view.feed(entry)
     assert history.view.messages == once
+
+
+@given(conversation=conversations, keep=st.sampled_from([0.0, 0.3]), data=st.data())
+def test_what_a_person_keeps_stays_whole_however_often_it_is_summed_up(
+    conversation: tuple[bool, list[tuple[int, list[tuple[int, int]], bool, bool]]], keep: float, data: st.DataObject
+) -> None:
+    history = lived(conversation)
+    known = [outcome.result.call_id for outcome in history.view.outcomes]
+    held = data.draw(st.lists(st.sampled_from(known), unique=True, min_size=1)) if known else []
+    history.append(Kept(*history.stamp(), tuple(held)))
+    rounds = [item.message for item in history.view.items if {result.call_id for result in item.message.results} & {*held}]
+    before = len(history.view.items) + 1
+    while (cut := find_cut(history.view, keep)) is not None:
+        expected = raw_tokens_with(history.view, cut, user("summary"))
+        summed_up(history, cut)
+        assert history.view.raw_tokens == expected
+        messages = history.view.messages
+        assert messages[0].role == "user", "no service takes a conversation that begins with an answer"
+        pairs_hold(messages)
+        assert [message for message in messages if any(message is each for each in rounds)] == rounds, "the same, in their order"
+        assert len(messages) < before, "each time something else gives way"
+        before = len(messages)
+        again = History(entries=[decode_entry(encode_entry(entry)) for entry in history.entries])
+        assert again.request == history.request
+        plan = plan_of(history.view, history.entries, history.cache)
+        assert {item.call_id for item in plan.items if item.held and item.state == "kept"} == {*held}
+        assert sum(item.tokens for item in plan.items) == plan.tokens
+
+
+def test_what_is_no_longer_kept_goes_into_the_next_summary() -> None:
+    history = lived((True, [(400, [(400, 2)], True, False)] * 6))
+    history.append(Kept(*history.stamp(), ("c2",)))
+    for _ in range(2):
+        cut = find_cut(history.view, 0.6)
+        assert cut is not None
+        summed_up(history, cut)
+    assert "c2" in {outcome.result.call_id for outcome in history.view.outcomes}
+    history.append(Kept(*history.stamp(), ("c2",), held=False))
+    cut = find_cut(history.view)
+    assert cut is not None
+    assert cut.kept_seqs == ()
+    summed_up(history, cut)
+    assert "c2" not in {outcome.result.call_id for outcome in history.view.outcomes}
 
 
 def test_nothing_can_go_of_a_conversation_that_has_just_begun() -> None:

@@ -101,7 +101,7 @@ class SqliteLog:
 
     def watch(self, within: Within) -> None:
         """SQLite writes and syncs by itself: within a COMMIT, pages go to its log first and are synced last."""
-        connected = sqlite_opening._connected
+        connected = sqlite_opening._open_connection
 
         class Watched:
             """The connection, with its statements told of."""
@@ -123,7 +123,7 @@ class SqliteLog:
         def watched(address: str, *, is_address: bool = False) -> object:
             return Watched(connected(address, is_address=is_address))
 
-        sqlite_opening._connected = watched  # type: ignore[assignment]
+        sqlite_opening._open_connection = watched  # type: ignore[assignment]
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.extensions.agents import MAX_BYTES, AgentDefinition, FoundAgents, find_agents
+from dragoman.extensions.commands import find_commands
 from dragoman.extensions.sources import Program, ProgramFolder
 
 
@@ -54,6 +55,39 @@ def test_one_of_opencode_is_named_by_its_file(under: str, tmp_path: Path) -> Non
     agent = the_one(found_in(tmp_path, "opencode", "review.md", text, under))
     assert (agent.name, agent.tools, agent.without, agent.model) == ("review", None, ("write_file",), "anthropic/claude-x")
     assert found_in(tmp_path, "opencode", "review.md", "---\ndescription: x\nmode: primary\n---\n", under).agents == ()
+
+
+def test_one_of_codex(tmp_path: Path) -> None:
+    text = 'name = "Code Reviewer"\ndescription = "Reviews."\ndeveloper_instructions = """\nBe strict.\n"""\nsandbox_mode = "read-only"\n'
+    agent = the_one(found_in(tmp_path, "codex", "reviewer.toml", text))
+    assert (agent.name, agent.description, agent.instructions) == ("Code-Reviewer", "Reviews.", "Be strict.")
+    assert agent.without == ("edit", "write_file")
+    wrong = found_in(tmp_path / "other", "codex", "x.toml", 'name = "x"\ndescription = \n')
+    assert [":2" in notice for notice in wrong.notices] == [True]
+
+
+def test_those_that_opencode_json_defines(tmp_path: Path) -> None:
+    (tmp_path / "prompt.md").write_text("You review.\n")
+    (tmp_path / "opencode.jsonc").write_text(
+        """{
+          // agents
+          "agent": {
+            "reviewer": {"description": "Reviews", "prompt": "{file:./prompt.md}", "model": "a/b", "tools": {"write": false, "bash": true}},
+            "build": {"mode": "primary", "description": "x"},
+            "out": {"description": "x", "prompt": "{file:/etc/hostname}"},
+          },
+          "command": {"test": {"template": "Test $1 with $2"}, "empty": {}, "a b": {"template": "x"}},
+        }"""
+    )
+    folder = ProgramFolder("opencode", "project", str(tmp_path / ".opencode"), str(tmp_path))
+    found = find_agents([folder])
+    (agent,) = found.agents
+    assert (agent.name, agent.instructions, agent.model, agent.without) == ("reviewer", "You review.", "a/b", ("write_file",))
+    assert str(agent.origin) == f"{tmp_path}/opencode.jsonc:4"
+    assert [f"{tmp_path}/opencode.jsonc:6" in notice for notice in found.notices] == [True]
+    commands = find_commands([folder])
+    assert [(each.name, each.template, each.swallows) for each in commands.found] == [("test", "Test $1 with $2", True)]
+    assert len(commands.problems) == 2
 
 
 def test_what_is_wrong_is_one_notice_with_its_place_and_the_others_are_used(tmp_path: Path) -> None:

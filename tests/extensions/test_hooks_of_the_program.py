@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
@@ -20,13 +22,6 @@ from terminals import terminal
 
 SAY_WHERE = script(calls(("run_shell", {"command": "echo hello > made.txt"})), "text: Done.")
 LIST = script(calls(("list_directory", {"path": "."})), "text: Done.")
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 def settings(
@@ -48,6 +43,57 @@ def command(place: Place, name: str, code: str) -> str:
 
 def group(line: str, matcher: str = "", **fields: Any) -> list[dict[str, Any]]:
     return [{"matcher": matcher, "hooks": [{"type": "command", "command": line, **fields}]}]
+
+
+class Judge(BaseHTTPRequestHandler):
+    """Refuses what it is asked about, and keeps what it was told."""
+
+    told: ClassVar[list[tuple[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.told.append((self.headers["authorization"], body))
+        said = json.dumps({"decision": "block", "reason": "Not on a Friday."}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+def test_a_service_judges_calls_that_fit_a_condition(place: Place) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Judge)
+    Thread(target=server.serve_forever, daemon=True).start()
+    http = {
+        "type": "http",
+        "url": f"http://127.0.0.1:{server.server_port}/judge",
+        "headers": {"Authorization": "Bearer $JUDGE $HOME"},
+        "allowedEnvVars": ["JUDGE"],
+        "if": "Bash(touch *)",
+    }
+    settings(place, {"PreToolUse": [{"matcher": "Bash", "hooks": [http]}]})
+    answers = script(calls(("run_shell", {"command": "echo a && touch made"}), ("run_shell", {"command": "mkdir -p other"})), "text: Done.")
+    options = ("--allow", "touch *", "--allow", "mkdir *")
+    try:
+        with service(answers) as place.service:
+            done = place.ask("Go.", *options, env={"JUDGE": "me"})
+            result = json.dumps(place.service.requests[-1])
+        assert (done.code, done.err) == (0, "")
+        assert "Not on a Friday." in result
+        assert not (place.work / "made").exists()
+        assert (place.work / "other").exists()
+        ((header, told),) = Judge.told
+        assert header == "Bearer me"
+        assert (told["tool_name"], told["tool_input"]["command"]) == ("Bash", "echo a && touch made")
+        with service(answers) as place.service:
+            done = place.ask("Go.", *options, "--deny", f"web_fetch 127.0.0.1:{server.server_port}")
+        assert "nothing was sent to 127.0.0.1" in done.err
+        assert (place.work / "made").exists()
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -85,7 +85,7 @@ def test_an_extension_of_gemini_cli(tmp_path: Path) -> None:
     assert plugin.mcp == (str(path / "gemini-extension.json"),)
     assert plugin.memory == (str(path / "CTX.md"),)
     assert plugin.excluded_tools == ("run_shell",)
-    assert [command.name for command in find_commands([], found.found).found] == ["ext:gcs:sync"]
+    assert [command.name for command in find_commands([], found.found).found] == ["gcs:sync"]
     put_json(tmp_path / ".gemini" / "extensions" / "extension-enablement.json", {"ext": {"overrides": ["!/*"]}})
     assert find_plugins([folder(tmp_path / ".gemini", "gemini")]).found == ()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,6 @@ from quay import HARBOUR
 
 KINDS = ("claude", "gemini", "agents")
 AGENT = "---\nname: pilot\ndescription: Knows the reefs\ntools: Read\n---\nYou are a pilot.\n"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
-    yield made
-    made.close()
 
 
 def put(path: Path, value: Any) -> Path:
@@ -173,3 +165,21 @@ def test_commands_that_an_extension_excludes_are_refused_by_rule(place: Place) -
         ("deny", "rm -rf *", f"{manifest}:4"),
         ("deny", "git push *", f"{manifest}:5"),
     ]
+
+
+def test_what_settings_of_gemini_cli_say_of_tools(place: Place) -> None:
+    core = ["read_file", "write_file", "run_shell_command(touch)"]
+    users = {"tools": {"core": core, "exclude": ["write_file", "run_shell_command(touch x)"]}, "toolDiscoveryCommand": "list"}
+    put(place.home / ".gemini" / "settings.json", users)
+    put(place.work / ".gemini" / "settings.json", {"allowedTools": ["run_shell_command(mkdir)"], "excludeTools": ["ReadFileTool"]})
+    names = [("run_shell", {"command": each}) for each in ("touch a", "touch x", "mkdir b")]
+    with service(script(calls(*names), "text: Done.")) as place.service:
+        done = place.ask("hi", "--trust")
+        offered = {tool["name"] for tool in place.service.requests[0]["tools"]}
+        told = json.dumps(place.service.requests[-1])
+    assert done.code == 0
+    assert "run_shell" in offered
+    assert not {"read_file", "write_file", "edit", "glob", "grep", "web_fetch"} & offered
+    assert [(place.work / name).exists() for name in ("a", "x", "b")] == [True, False, False]
+    assert "needs a person's approval" in told
+    assert "tools.discoveryCommand is not used here" in done.err

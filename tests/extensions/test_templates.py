@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from dragoman.extensions.templates import MAX_PARTS, FilePart, ShellPart, fill_in, split_arguments
 
 
-def text_of(template: str, arguments: str = "", style: str = "markdown", **options: bool) -> str:
+def text_of(template: str, arguments: str = "", style: str = "markdown", **options: Any) -> str:
     parts = fill_in(template, "toml" if style == "toml" else "markdown", arguments, **options)
     return "".join(part if isinstance(part, str) else repr(part) for part in parts)
 
@@ -19,6 +20,14 @@ def test_arguments_by_number() -> None:
     assert text_of("$1-$2-$3 $ARGUMENTS[0] $ARGUMENTS", "'a b' c") == "a b-c- a b 'a b' c"
     assert text_of("$2 of $1", "a b c", swallows=True) == "b c of a"
     assert text_of("costs $100", "") == "costs $100"
+    assert text_of("$0, then $1", "a b") == "a, then b", "where there is a $0, they count from there"
+
+
+def test_arguments_by_name() -> None:
+    assert text_of("Fix $issue on $branch for $HOME, $$5", "12 main", names=("issue", "branch")) == "Fix 12 on main for $HOME, $$5"
+    assert text_of("$issue$branch", "12", names=("issue", "branch")) == "12"
+    assert text_of("$FILE as $TITLE: $OTHER $$5", "FILE=a.py TITLE='b c'", names=None) == "a.py as b c: $OTHER $5"
+    assert text_of("echo $HOME", "x") == "echo $HOME\n\nArguments: x"
 
 
 def test_arguments_without_a_place_are_added() -> None:

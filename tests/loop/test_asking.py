@@ -11,7 +11,7 @@ import pytest
 
 from agents import make_agent
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall
 
 WRITE = 'call: write_file {"file_path": "a.txt", "content": "hello"}\n---\ntext: Done.'

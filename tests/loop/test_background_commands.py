@@ -15,7 +15,7 @@ import pytest
 from agents import make_agent
 from dragoman.loop.background_commands import lost_commands
 from dragoman.testing import ScriptedProvider
-from dragoman.values.contracts import Allow, Intent
+from dragoman.values.calls import Allow, Intent
 from dragoman.values.events import LoopSuspected, NoticeGiven, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.record import Said

@@ -24,7 +24,7 @@ from dragoman.loop.run import Run
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.function import tool
-from dragoman.values.contracts import Allow, Deny, Intent, Show
+from dragoman.values.calls import Allow, Deny, Intent, Show
 from dragoman.values.errors import Cancelled
 from dragoman.values.events import Retrying, TextDelta, ToolCallConfirmation, ToolCallRequested, TurnEvent, UserCancelled
 from dragoman.values.messages import Text, ToolCall

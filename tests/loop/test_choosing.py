@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from destinations import MAIN, connection, violation_in
 from dragoman.context.settings import ContextSettings
 from dragoman.context.view import PLACEHOLDER
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
 from dragoman.testing.script_steps import answer
 from dragoman.values.errors import InputError
-from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.values.record import Kept, Pruned
-from loop.test_upkeep import HOUR_MS, agent_of, model
+from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, ToolSpec, assistant, user
+from dragoman.values.record import Kept, Pruned, decode_entry, encode_entry
+from loop.test_upkeep import HOUR_MS, SNAPSHOT, agent_of, model
 from loop.test_upkeep_pruning import EDIT_A, READ_A, Clock, commands, files_agent, last_result, text_of
 from scenarios.workshop import play
+
+SHELL = ToolSpec("run_shell", "Runs a command.", '{"type": "object", "properties": {"command": {"type": "string"}}}')
 
 
 def texts(history: History) -> list[str]:
@@ -85,6 +89,29 @@ def test_a_resumed_session_sends_the_same() -> None:
     assert sum(isinstance(entry, Pruned | Kept) for entry in again.entries) == 4
     again.rewind(numbers["c8"])
     assert again.view.held == again.view.pruned == set(), "before the choices were made"
+
+
+@pytest.mark.parametrize("protocol", MAIN)
+def test_what_is_kept_stays_in_what_is_sent_after_a_summary_on_every_protocol(protocol: str) -> None:
+    async def go() -> None:
+        agent = agent_of(model(answer(SNAPSHOT), window=100_000), commands(Clock(), 30))
+        seq = results(agent)["c4"]
+        agent.keep(seq)
+        whole = next(message for message in agent.history.view.messages if "c4" in {result.call_id for result in message.results})
+        assert (await agent.compress()).status == "compressed"
+        states = {item.call_id: item.state for item in agent.plan().items if item.kind == "result"}
+        assert (states["c3"], states["c4"], states["c5"]) == ("summarised", "kept", "summarised")
+        at = agent.history.view.messages.index(whole)
+        assert agent.history.view.messages[at] is whole
+        assert agent.history.view.messages[at - 1].calls[0].id == "c4"
+        again = History(entries=[decode_entry(encode_entry(entry)) for entry in agent.history.entries])
+        assert again.view.request == agent.history.view.request
+        where = connection(protocol)
+        request = msgspec.structs.replace(again.view.request, messages=(*again.view.messages, user("Go on.")), tools=(SHELL,))
+        found = violation_in(where, where.prepare(msgspec.structs.replace(request, model=where.model)).body)
+        assert found is None, found
+
+    play(go)
 
 
 def test_only_results_of_tools_are_chosen_about() -> None:

@@ -14,7 +14,7 @@ from agents import make_agent
 from dragoman.loop.options import Sandboxing
 from dragoman.policy.rules import deny
 from dragoman.testing import ScriptedProvider
-from dragoman.values.contracts import Allow, Intent
+from dragoman.values.calls import Allow, Intent
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolCall, ToolResult
 from system_parts import require_program

@@ -12,7 +12,7 @@ import pytest
 from agents import make_agent
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools import edit
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall
 
 

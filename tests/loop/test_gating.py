@@ -19,7 +19,7 @@ from dragoman.loop.options import Sandboxing
 from dragoman.policy.grants import Grants
 from dragoman.rules import allow, deny
 from dragoman.testing import ScriptedProvider
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall, ToolResult
 from internet import Internet, internet, serving_files  # noqa: F401 - a fixture
 from system_parts import IS_BUILD_MACHINE, require_program

@@ -137,9 +137,9 @@ def test_an_image_that_an_embedders_tool_put_there_is_kept_with_the_session(tmp_
 def test_a_provider_does_not_keep_the_bytes_of_agents_that_are_gone() -> None:
     joined, own, lent = JoinedBlobs(MemoryBlobs()), MemoryBlobs(), MemoryBlobs()
     image = lent.put("image/png", PNG)
-    joined.also(own)
-    joined.also(lent)
-    joined.also(lent)
+    joined.add(own)
+    joined.add(lent)
+    joined.add(lent)
     assert joined.get(image.sha256) == PNG
     del lent
     gc.collect()

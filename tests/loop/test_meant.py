@@ -11,7 +11,7 @@ import pytest
 from agents import make_agent
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.call_note import read_note
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import ToolCall
 from dragoman.values.record import ToolFinished, ToolStarted

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.loop import memory
-from dragoman.loop.memory import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_IMPORTS, MEMORY_FILES, Memory, load_memory
+from dragoman.loop.memory import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_IMPORTS, Memory, load_memory
 from dragoman.tools import save_memory
 
 
@@ -147,7 +147,7 @@ def test_a_projects_file_stays_in_the_project_and_a_users_may_be_a_link(home: Ho
 
 
 def test_all_together_are_bounded(home: Home) -> None:
-    for at, name in enumerate(MEMORY_FILES):
+    for at, name in enumerate(("AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md")):
         home.write(name, f"{at}" * MAX_FILE_BYTES)
     found = home.recall()
     assert sum(len(text) for _, text in found.files) <= MAX_BYTES

@@ -14,7 +14,7 @@ from dragoman.loop.options import WebAccess
 from dragoman.rules import allow, deny
 from dragoman.testing import ScriptedProvider
 from dragoman.tools.web_settings import HostRules
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.errors import SandboxError
 from dragoman.values.messages import ToolCall, ToolResult
 from loopback_http import Received, answer, serving

@@ -12,7 +12,7 @@ import pytest
 from dragoman.loop.options import AnswerPolicy
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Allow, Deny, Intent, Show
+from dragoman.values.calls import Allow, Deny, Intent, Show
 from dragoman.values.errors import Cancelled, InputError, Refused, ServerError
 from dragoman.values.events import (
     ErrorRaised,

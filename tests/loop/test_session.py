@@ -12,7 +12,7 @@ from dragoman.loop.agent import Agent
 from dragoman.sessions.opening import open_read_only
 from dragoman.sessions.store import FileStore
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Allow, Intent
+from dragoman.values.calls import Allow, Intent
 from dragoman.values.errors import InputError
 from dragoman.values.events import PromptAccepted, SavingChanged
 from dragoman.values.messages import Blob, ToolCall
@@ -123,16 +123,25 @@ def test_going_back_takes_the_files_along_where_that_is_wanted(tmp_path: Path) -
             text: Two.
             ---
             text: Three.
+            ---
+            call: write_file {"file_path": "b.txt", "content": "b"}
+            ---
+            text: Four.
         """
         async with keeping(script, tmp_path) as agent:
             await agent.run("first")
             here = agent.history.entries[-1].seq
             await agent.run("second")
             made = tmp_path / "work" / "b.txt"
-            assert [Path(path).name for path in agent.rewind(here, files=True)] == ["b.txt"]
+            assert [Path(path).name for path in agent.restore_files(here)] == ["b.txt"]
             assert not made.exists()
+            assert agent.history.view.messages[-1].text == "Two.", "the files alone"
+            assert agent.rewind(here, files=True) == (), "they are back already"
             assert [message.text for message in agent.history.view.messages][1:] == ["first", "One."]
             assert (await agent.run("third")).text == "Three."
+            await agent.run("fourth")
+            assert [Path(path).name for path in agent.rewind(here, files=True)] == ["b.txt"]
+            assert not made.exists()
             with pytest.raises(InputError, match="no entry 999"):
                 agent.rewind(999)
 

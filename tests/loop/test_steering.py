@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.values.contracts import Show, ToolOutput
+from dragoman.values.calls import Show, ToolOutput
 from dragoman.values.events import PromptAccepted
 from dragoman.values.messages import ToolResult
 from scenarios.workshop import PlainTool, agent_for, check_record, events_of, play

@@ -24,7 +24,7 @@ from dragoman.options import Budget, Limits
 from dragoman.record import Spent, Started, ToolFinished
 from dragoman.sessions.store import FileStore
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import run_at_work
+from dragoman.values.calls import run_at_work
 from dragoman.values.profile import Profile
 from dragoman.values.usage import Prices, Usage
 from loop.together_service import in_loop, playing

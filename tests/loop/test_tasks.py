@@ -16,7 +16,8 @@ from dragoman.options import ApprovalOptions, Budget, Connector, Limits, ToolOpt
 from dragoman.record import Spent, Started, ToolFinished
 from dragoman.sessions.store import FileStore
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import BlobStore, Intent, Provider
+from dragoman.values.calls import Intent
+from dragoman.values.contracts import BlobStore, Provider
 from loop.together_service import in_loop, playing
 from processes import gone_within, marked_sleep
 from program import PROTOCOLS, calls, script

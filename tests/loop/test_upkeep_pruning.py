@@ -13,7 +13,7 @@ from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
 from dragoman.testing.script_steps import answer
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.events import ContextPruned
 from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.profile import Profile

@@ -21,7 +21,7 @@ from dragoman.loop.agent import Agent
 from dragoman.loop.background import IDLE_THREADS
 from dragoman.loop.run import Run
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Show
+from dragoman.values.calls import Show
 from dragoman.values.errors import Cancelled
 from dragoman.values.events import TextDelta, ToolCallUpdated, TurnEvent, TurnStarted, UserCancelled
 from scenarios.workshop import PlainTool, agent_for, check_record, events_of, forever, play

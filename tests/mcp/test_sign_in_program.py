@@ -44,13 +44,6 @@ def guarded_server() -> Iterator[Guarded]:
         loop.close()
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    place = Place(tmp_path)
-    yield place
-    place.close()
-
-
 def configure(place: Place, text: str) -> None:
     file = Path(place.env["DRAGOMAN_HOME"]) / "config.toml"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.loop.agent import Agent
 from dragoman.policy.judge import Law, MustAsk, judge
-from dragoman.values.contracts import Allow, Intent
+from dragoman.values.calls import Allow, Intent
 from dragoman.values.events import ToolCallUpdated
 from dragoman.values.messages import ToolSpec
 from dragoman.values.record import Configured

@@ -80,6 +80,20 @@ def test_gemini_cli(tmp_path: Path, work: Path) -> None:
     assert servers["local"].origin.line == 6
 
 
+def test_what_settings_of_claude_code_switch_off(tmp_path: Path, work: Path) -> None:
+    commands = {name: {"command": "npx", "args": ["-y", name]} for name in ("a", "b", "c", "d")}
+    write(work / ".mcp.json", json.dumps({"mcpServers": {**commands, "web": {"type": "http", "url": "https://x.org/mcp"}}}))
+    write(tmp_path / ".claude" / "settings.json", json.dumps({"disabledMcpjsonServers": ["a"]}))
+    write(work / ".claude" / "settings.json", json.dumps({"deniedMcpServers": [{"serverCommand": ["npx", "-y", "b"]}]}))
+    local = work / ".claude" / "settings.local.json"
+    write(local, json.dumps({"enableAllProjectMcpServers": True, "deniedMcpServers": [{"serverUrl": "https://*.org/*"}]}))
+    servers = {server.name: server for server in found(tmp_path, work).servers}
+    assert [name for name, server in servers.items() if server.is_enabled] == ["c", "d"]
+    assert servers["c"].needs_yes, "no file of the project says yes to its own servers"
+    write(local, json.dumps({"allowedMcpServers": [{"serverName": "c"}, {"serverUrl": "https://x.org/*"}]}))
+    assert [server.name for server in found(tmp_path, work).servers if server.is_enabled] == ["c", "web"]
+
+
 def test_codex(tmp_path: Path) -> None:
     text = """model = "x"
 

@@ -23,7 +23,7 @@ from dragoman.policy.claude_rules import read_claude
 from dragoman.policy.rules import parse_rule
 from dragoman.policy.tool_rules import fits_call, fits_server
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Intent
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, Request, Text, ToolSpec, user
 

@@ -121,30 +121,40 @@ def test_with_known_lists_nothing_is_started_or_loaded(quay: Quay, serve: Serve)
     assert "mcp__server9__tide" in tools_in(asked.requests[0])
 
 
-def test_servers_that_start_die_and_change_leave_the_prefix_alone(quay: Quay, serve: Serve, tmp_path: Path) -> None:
+WAYS = [pytest.param(model, (), id=name) for name, model in PROTOCOLS.items()]
+WAYS.append(pytest.param("anthropic/claude-opus-5", ("--text-tools",), id="text"))
+
+
+@pytest.mark.parametrize(("model", "options"), WAYS)
+def test_servers_that_start_die_and_change_leave_the_prefix_alone(
+    quay: Quay, serve: Serve, tmp_path: Path, model: str, options: tuple[str, ...]
+) -> None:
     offers = tmp_path / "offers.json"
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("tide", "die")]
     offers.write_text(json.dumps(tools))
     quay.configure("harbour", list=offers)
     learn(quay, serve)
     offers.write_text(json.dumps([*tools, {"name": "anchor", "inputSchema": {"type": "object"}}]))
-    tide = calls(("mcp__harbour__tide", {"port": "Sur"}))
-    asked = serve(script(tide, calls(("mcp__harbour__die", {})), tide, "text: Done."))
-    done = quay.place.ask("Go", *ALLOW, "--output-format", "stream-json")
+    call = written if options else lambda name, **args: calls((name, args))
+    tide = call("mcp__harbour__tide", port="Sur")
+    asked = serve(script(tide, call("mcp__harbour__die"), tide, "text: Done."))
+    done = quay.place.ask("Go", *ALLOW, *options, "--output-format", "stream-json", model=model)
     assert done.code == 0, done
     require_prefixes(asked.requests)
-    assert [tool for tool in tools_in(asked.requests[-1]) if "mcp" in tool] == ["mcp__harbour__tide", "mcp__harbour__die"]
     last = json.dumps(asked.requests[-1])
+    if not options:
+        assert [tool for tool in tools_in(asked.requests[-1]) if "mcp" in tool] == ["mcp__harbour__tide", "mcp__harbour__die"]
+    assert "mcp__harbour__anchor" not in last
     assert "ended during this call" in last
     assert "had ended, and was started again" in last
     # The change holds from the next conversation on, and not for a resumed one.
     again = serve("text: Yes.")
-    assert quay.place.ask("And?", "--continue").code == 0
-    assert "mcp__harbour__anchor" not in tools_in(again.requests[0])
+    assert quay.place.ask("And?", "--continue", *options, model=model).code == 0
+    assert "mcp__harbour__anchor" not in json.dumps(again.requests[0])
     require_prefixes([asked.requests[-1], again.requests[0]])
     fresh = serve("text: Yes.")
-    assert quay.place.ask("And?").code == 0
-    assert "mcp__harbour__anchor" in tools_in(fresh.requests[0])
+    assert quay.place.ask("And?", *options, model=model).code == 0
+    assert "mcp__harbour__anchor" in json.dumps(fresh.requests[0])
 
 
 def test_a_session_is_resumed_without_any_server(quay: Quay, serve: Serve) -> None:

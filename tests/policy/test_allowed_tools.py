@@ -1,12 +1,12 @@
-"""`allowed-tools`: what is not named does not act; nothing is allowed by it."""
+"""`allowed-tools`: what is not named is asked about; `disallowed-tools`: what is named is refused. Nothing is allowed by either."""
 
 from __future__ import annotations
 
 import pytest
 
 from dragoman.policy.allowed_tools import AllowedTools
-from dragoman.policy.judge import Law
-from dragoman.values.contracts import Intent
+from dragoman.policy.judge import Law, MustAsk
+from dragoman.values.calls import Deny, Intent
 from dragoman.values.messages import ToolSpec
 
 LAW = Law(folders=("/work",))
@@ -17,7 +17,7 @@ READ = ToolSpec.of("read_file", "", {"type": "object"}, read_only=True)
 
 
 def may(names: list[str], spec: ToolSpec, intent: Intent) -> bool:
-    return not AllowedTools(names, "the skill x").refusal(spec, intent, LAW)
+    return AllowedTools(names, "the skill x").limit(spec, intent, LAW) is None
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,24 @@ def test_edits_fetches_and_reads() -> None:
     assert may(["WebFetch(domain:example.org)"], FETCH, Intent(scope="example.org"))
     assert not may(["WebFetch(domain:example.org)"], FETCH, Intent(scope="example.com"))
     assert may(["Bash"], READ, Intent(reads=("/work/a",))), "what only reads is never refused"
-    assert "allows only these tools to act: Bash" in AllowedTools(["Bash"], "the skill x").refusal(EDIT, there, LAW)
+    asked = AllowedTools(["Bash"], "the skill x").limit(EDIT, there, LAW)
+    assert isinstance(asked, MustAsk)
+    assert asked.view.why == "the skill x names only these tools as those it needs: Bash"
+
+
+@pytest.mark.parametrize(
+    ("names", "spec", "intent", "refused"),
+    [
+        (["Bash"], SHELL, Intent(command="ls", directory="/work"), True),
+        (["Bash(rm:*)"], SHELL, Intent(command="ls && rm x", directory="/work"), True),
+        (["Bash(rm:*)"], SHELL, Intent(command="ls", directory="/work"), False),
+        (["Write"], EDIT, Intent(writes=("/work/a",)), True),
+        (["Edit(docs/**)"], EDIT, Intent(writes=("/work/a",)), False),
+        (["WebFetch"], FETCH, Intent(scope="example.org"), True),
+        (["Read"], READ, Intent(reads=("/work/a",)), True),
+        (["mcp__harbour"], ToolSpec.of("mcp__harbour__tide", "", {"type": "object"}), Intent(), True),
+        (["nonsense("], SHELL, Intent(command="ls", directory="/work"), False),
+    ],
+)
+def test_what_is_disallowed_is_refused(names: list[str], spec: ToolSpec, intent: Intent, refused: bool) -> None:
+    assert isinstance(AllowedTools((), "the skill x", names).limit(spec, intent, LAW), Deny) is refused

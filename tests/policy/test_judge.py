@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from dragoman.policy.approvals import Approvals
+from dragoman.policy.git_folder import is_in_repository
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import MustAsk, grant_key, is_guarded, judge
-from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.calls import Allow, Deny, Intent, Show, ToolOutput
 from dragoman.values.messages import ToolCall, ToolKind, ToolSpec
 
 
@@ -63,6 +64,30 @@ def test_files_that_run_or_are_believed_later_always_ask(path: str) -> None:
 @pytest.mark.parametrize("path", ["/w/a.py", "/w/git/x", "/w/.gitignore", "/w/docs/bashrc.md"])
 def test_ordinary_files_are_not_guarded(path: str) -> None:
     assert not is_guarded(path)
+
+
+HOSTILE_PLACES = (
+    ".zlogout .bash_aliases .vimrc .exrc .emacs .tmux.conf .gdbinit .pre-commit-config.yaml .devcontainer.json .gitlab-ci.yml "
+    "CLAUDE.local.md .config/fish/config.fish .ssh/authorized_keys .cursor/mcp.json .GitHub/Workflows/ci.yml "
+    ".devcontainer/devcontainer.json .cargo/config.toml "
+    ".config/systemd/user/x.service .local/bin/ls .vim/plugin/x.vim my.code-workspace sub/HEAD .hg/hgrc sitecustomize.py"
+)
+
+
+@pytest.mark.parametrize("path", HOSTILE_PLACES.split())
+def test_what_shells_editors_and_builds_run_by_themselves_is_guarded(path: str) -> None:
+    verdict = judge(EDIT, Intent("edit", "", (f"/w/{path}",)), "auto-edit", frozenset({"edit"}))
+    assert isinstance(verdict, MustAsk)
+    assert verdict.view.guarded == "trusted"
+
+
+def test_a_repositorys_own_files_are_guarded_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    """As where a `.git` file leads, and in a bare one."""
+    for name, inner in (("store", "objects"), ("linked", "commondir")):
+        (tmp_path / name / inner).mkdir(parents=True)
+        (tmp_path / name / "HEAD").touch()
+        assert is_in_repository(str(tmp_path / name / "hooks" / "post-commit"))
+    assert not is_in_repository(str(tmp_path / "src" / "a.py"))
 
 
 def test_always_covers_all_edits_but_only_this_command() -> None:

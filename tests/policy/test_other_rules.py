@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.app.opencode_rules import read_opencode
 from dragoman.policy.claude_rules import read_claude
 from dragoman.policy.codex_rules import read_codex
 from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
+from dragoman.policy.gemini_rules import read_policies
 from dragoman.policy.rules import Tier, fits_target
 
 ROOT = "/project"
@@ -153,3 +155,66 @@ def test_no_file_raises(text: str) -> None:
         read_claude(written, "s.json", "user")
     for written in (text, f"prefix_rule(pattern=[{text!r}], decision='forbidden')"):
         read_codex(written, "r.rules", "user")
+
+
+def test_policies_of_gemini_cli() -> None:
+    text = """
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = ["git status", "npm test"]
+decision = "allow"
+priority = 100
+[[rule]]
+commandPrefix = "rm -rf"
+decision = "deny"
+[[rule]]
+mcpName = "harbour"
+toolName = "tide"
+decision = "ask_user"
+[[rule]]
+toolName = ["write_file", "no_such_tool"]
+decision = "deny"
+[[rule]]
+toolName = "run_shell_command"
+commandRegex = "git (commit|push)"
+decision = "deny"
+[[rule]]
+toolName = "*"
+decision = "allow"
+[[rule]]
+decision = "maybe"
+"""
+    found = read_policies(text, "p.toml", "user")
+    assert [(rule.decision, rule.tool, rule.pattern, rule.origin) for rule in found.rules] == [
+        ("allow", "run_shell", "git status *", "p.toml:2"),
+        ("allow", "run_shell", "npm test *", "p.toml:2"),
+        ("deny", "run_shell", "rm -rf *", "p.toml:7"),
+        ("ask", "mcp__harbour__tide", "", "p.toml:10"),
+        ("deny", "write_file", "", "p.toml:14"),
+    ]
+    assert ["p.toml:17" in found.problems[0], "commandRegex" in found.problems[0], "p.toml:24" in found.problems[1]] == [True] * 3
+    assert "p.toml:1" in read_policies("rule = \nx = 1", "p.toml", "user").problems[0]
+
+
+@given(st.text(max_size=200))
+def test_no_policy_file_stops_it(text: str) -> None:
+    read_policies("[[rule]]\n" + text, "p.toml", "user")
+
+
+def test_permissions_of_opencode() -> None:
+    text = """{
+      // what it may do
+      "permission": {"edit": "ask", "webfetch": "deny", "bash": {"*": "deny", "git push *": "deny", "git status": "allow"}, "odd": "ask"},
+      "tools": {"write": false, "harbour_*": false, "bash": true},
+    }"""
+
+    def said(tier: Tier) -> list[tuple[str, str, str, str]]:
+        return [(rule.decision, rule.tool, rule.pattern, rule.tier) for rule in read_opencode(text, "o.json", tier).rules]
+
+    tightening = [("ask", "edit", "", "project"), ("deny", "web_fetch", "", "project"), ("ask", "run_shell", "", "project")]
+    further = [("deny", "write_file", "", "project"), ("deny", "mcp__harbour", "", "project")]
+    assert said("project") == [*tightening, ("deny", "run_shell", "git push *", "project"), *further]
+    assert ("allow", "run_shell", "git status", "user") in said("user")
+    assert ("ask", "run_shell", "", "project") in said("user"), "what is said of the rest counts least"
+    assert read_opencode('{"permission": "deny"}', "o.json", "project").rules[0].origin == "o.json:1"
+    assert read_opencode("{", "o.json", "user").problems

@@ -17,7 +17,7 @@ from agents import make_agent
 from dragoman.base.places import Places, find_places
 from dragoman.policy.own_files import OwnFiles
 from dragoman.tools.workspace import PathRefusal, Workspace
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall
 
 OURS = (".config/dragoman/config.toml", ".config/dragoman/rules/new.toml", ".local/share/dragoman/grants.jsonl")

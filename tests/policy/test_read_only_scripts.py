@@ -19,6 +19,11 @@ READ = [
     "sed 10q f", "sed 's/[^a-z]//g'", r"sed 's/^\s*//'", "sed -n -e 5p f", "sed '1!d' f", "awk '{print $1}' f", "awk -F: '{print $1, $NF}'",
     """awk -F , 'NR==1 || $2 == "x" {print NR": "$0}' f""", r"""awk '/new Map\($/,/)$/{print NR": "$0}' f""", "awk '{s+=$1} END{print s}'",
     "awk 'length($0) < 5' f", "command -v git", "type git", "df -h", "uptime", "free -m",
+    "awk 'NR>3' f", "awk 'NR>=2 && NR<=4{print}' f", "find . -type f -exec cat {} +", r"find a b -type f -name '*.c' -exec grep -l x {} \;",
+    "find . -type f -not -path './x/*' -exec wc -l {} +", "[ -f x ]", "egrep -n 'a|b' f", "git grep -n x -- src", "git tag",
+    "git tag -l v1",
+    "git tag --sort=-creatordate", "git stash list", "git stash show -p", "git worktree list", "git reflog", "git reflog show -3 HEAD",
+    "git remote get-url origin", "git cat-file -p HEAD", "git rev-list --count HEAD", "git config user.email", "git --version",
 ]  # fmt: skip
 ASK = [
     "sed -i s/a/b/ f", "sed 's/a/b/w out'", "sed s/a/b/e", "sed 'e ls'", "sed '1e ls'", "sed 'w x'",
@@ -29,6 +34,14 @@ ASK = [
     """awk 'BEGIN{while((getline l < "x")) print l}'""", """awk 'BEGIN{ARGV[1]="x"}'""", """awk '@load "x"; {y()}'""", "awk '{print}' a=b",
     "awk -v x=1 '{print}'", """awk 'BEGIN{print ENVIRON["A"]}'""", """awk '/"/{system("x")} /"/'""", "awk --source='{print}'",
     """awk 'BEGIN{sys\\\ntem("x")}'""", "awk '{unknown($1)}'", "command ls", "command -p ls", "type -a", "free 1 -s", "uptime x",
+    """awk '{print>"x"}'""", """awk 'NR>1{print >"x"}'""", """awk '{print>>"x"}'""", "find . -exec cat {} +",
+    "find . -not -type f -exec cat {} +", "find . -type l -exec cat {} +", "find . -type f -o -name l -exec cat {} +",
+    r"find . -type f -exec sort {} x + -o -name \;", r"find . -type f -exec uniq {} y \;", "find . -type f -exec sort -o y {} +",
+    r"find . -type f -exec sh -c x {} \;", r"find . -type f -exec cat x \;",
+    r"find . -type f -exec diff {} src \;", "find . -type f -exec grep -r x {} +", "find . -type f -exec",
+    "find . -type f -execdir cat {} +", "[ -f x", "[ -v x ]", "[ a = b ]", "git tag v1", "git tag --sort -l v1", "git tag -d v1",
+    "git stash", "git stash drop", "git reflog expire", "git worktree add x", "git remote add a b", "git config user.email x",
+    "git config --list", "git config http.extraheader", "git grep -Oless x", "git cat-file --textconv HEAD:x",
 ]  # fmt: skip
 
 

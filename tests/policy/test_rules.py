@@ -17,7 +17,7 @@ from dragoman.policy.commands import ReadableFolders
 from dragoman.policy.judge import Law, MustAsk, judge
 from dragoman.policy.rules import DECISIONS, TIERS, Rule, RuleProblem, Tier, check_rule, fits_host, fits_path, parse_rule, render_rule
 from dragoman.rules import allow, ask, deny
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolSpec
 
 AROUND = ReadableFolders(("/w",))

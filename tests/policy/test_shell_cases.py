@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from agents import make_agent
+from dragoman.policy.command_rules import CommandRuling, judge_command
+from dragoman.policy.commands import ReadableFolders
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import grant_key
-from dragoman.rules import Rule, allow, deny
+from dragoman.rules import Rule, allow, ask, deny
 from dragoman.testing import ScriptedProvider
 from dragoman.tools.output import Outputs
 from dragoman.tools.shell import RunShell
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall
 from system_parts import require_program
 
@@ -108,7 +110,10 @@ def test_a_refusal_is_found_behind_sixty_others_whatever_the_mode(folder: Path) 
 @pytest.mark.parametrize(
     "command",
     ["$(touch PWN)", "if true; then touch PWN; fi", "/usr/bin/touch PWN", "env touch PWN", "bash -c 'touch PWN'", "sudo -n touch PWN",
-     "find . -exec touch PWN \\;", "echo `touch PWN`", "f() { touch PWN; }; f", "(touch PWN)", "xargs touch PWN", "t'ou'ch PWN"],
+     "find . -exec touch PWN \\;", "echo `touch PWN`", "f() { touch PWN; }; f", "(touch PWN)", "xargs touch PWN", "t'ou'ch PWN",
+     "env -S 'touch PWN'", "timeout -k 1 5 bash -c 'touch PWN'", "nice -n 5 sh -c 'touch PWN'", "find . -exec sh -c 'touch PWN' \\;",
+     "script -qc 'touch PWN' /dev/null", "flock f -c 'touch PWN'", "taskset 1 touch PWN", "trap 'touch PWN' EXIT",
+     "git -c alias.x='!touch PWN' x", "tar -cf /dev/null f --checkpoint=1 --checkpoint-action=exec='touch PWN'"],
 )  # fmt: skip
 def test_a_refusal_is_found_in_what_cannot_be_read(command: str, folder: Path) -> None:
     asked, _ = try_command(command, folder, rules=[deny("touch")], answer=Allow())
@@ -116,7 +121,83 @@ def test_a_refusal_is_found_in_what_cannot_be_read(command: str, folder: Path) -
     assert not (folder / "PWN").exists()
 
 
-@pytest.mark.parametrize("command", ["ls", "cat f", "grep -n x f | head -3", "cd sub && cat ../f", "ls 2>/dev/null || echo none"])
+def judge_with(command: str, folder: Path, *rules: Rule) -> CommandRuling:
+    return judge_command(command, str(folder), rules, ReadableFolders((str(folder),)))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git -C . push", "git --no-pager push", "git -c a=b -C x push origin", "git --git-dir .git --work-tree . push", "env git -C x push",
+     "/usr/bin/git -P push", "bash -c 'cd x && git -C . push'"],
+)  # fmt: skip
+def test_options_before_a_subcommand_do_not_hide_it_from_a_refusal(command: str, folder: Path) -> None:
+    assert judge_with(command, folder, deny("git push")).decision == "deny"
+
+
+@pytest.mark.parametrize("command", ["bash -c 'git push'", "env sh -c 'cd x && git -C . push'", "timeout 5 git -C . push", "git push"])
+def test_a_rule_that_asks_finds_what_is_hidden_too(command: str, folder: Path) -> None:
+    ruling = judge_with(command, folder, ask("git push"))
+    assert (ruling.decision, ruling.is_by_rule) == ("ask", True)
+    assert not judge_with("make x", folder, ask("git push")).is_by_rule
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [("git log --grep push", "git push"), ("git commit -m push", "git push"), ("git commit -m 'touch it'", "touch"),
+     ("echo touch", "touch"), ("find . -name touch", "touch"), ("npm run touch", "touch"),
+     ("git stash push", "git push"), ("grep -rn 'rm -rf' .", "rm")],
+)  # fmt: skip
+def test_a_refusal_is_not_about_words_that_are_no_commands(command: str, rule: str, folder: Path) -> None:
+    assert judge_with(command, folder, deny(rule)).decision != "deny"
+
+
+@pytest.mark.parametrize("command", ["echo 'touch PWN' | bash", "printf 'touch PWN' | sh -s", "cat f | bash -x"])
+def test_what_is_fed_to_a_shell_is_asked_about_where_a_rule_refuses_something(command: str, folder: Path) -> None:
+    ruling = judge_with(command, folder, deny("touch"))
+    assert (ruling.decision, ruling.is_by_rule) == ("ask", True)
+    assert not judge_with(command, folder).is_by_rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "covered", "running"),
+    [("git fetch *", "git fetch origin main", "git fetch --upload-pack='touch PWN' ."),
+     ("git fetch *", "git fetch -u origin", "git fetch ext::'touch PWN'"),
+     ("git clone *", "git clone --depth 1 a b", "git clone -u 'touch PWN' . b"), ("git clone *", "git clone a", "git clone --conf x=y a"),
+     ("git rebase *", "git rebase main", "git rebase -x 'touch PWN' main"),
+     ("git submodule *", "git submodule update", "git submodule foreach 'touch PWN'"),
+     ("tar *", "tar -xzf a.tgz", "tar -xf a --to-command='touch PWN'"), ("ssh *", "ssh host ls", "ssh -o ProxyCommand='touch PWN' host"),
+     ("rsync *", "rsync -av a b", "rsync -ave 'touch PWN' a b:"), ("man *", "man ls", "man -P 'touch PWN' ls")],
+)  # fmt: skip
+def test_a_rule_with_a_star_does_not_cover_options_that_run_a_program(rule: str, covered: str, running: str, folder: Path) -> None:
+    assert judge_with(covered, folder, allow(rule)).decision == "allow"
+    assert judge_with(running, folder, allow(rule)).decision == "ask"
+    assert judge_with(running, folder, allow(running.replace("'", '"'))).decision == "allow", "a rule that says so itself does"
+
+
+@pytest.mark.parametrize("name", ["BASH_ENV", "LD_PRELOAD", "RIPGREP_CONFIG_PATH"])
+def test_nothing_runs_unasked_where_the_environment_has_it_run_a_file_of_the_workspace(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "start").write_text("touch PWN\n")
+    for value in ("start", str(folder / "start")):
+        monkeypatch.setenv(name, value)
+        assert try_command("true", folder)[0] == ["true"]
+        assert not (folder / "PWN").exists()
+    monkeypatch.setenv(name, "/nowhere/start")
+    assert try_command("true", folder)[0] == []
+
+
+def test_a_backslash_behind_a_letter_of_two_bytes_is_not_read(folder: Path) -> None:
+    """In GBK it is the second half of that letter, and the string ends at the next quote."""
+    command = 'echo "\u4e2d\\" ; touch PWN; echo \\""'
+    assert try_command(command, folder)[0] == [command]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ls", "cat f", "grep -n x f | head -3", "cd sub && cat ../f", "ls 2>/dev/null || echo none", "[ -f f ] && cat f",
+     "grep y f; echo \"exit: $?\"", "find . -type f -exec cat {} +"],
+)  # fmt: skip
 def test_what_only_reads_runs_unasked(command: str, folder: Path) -> None:
     (folder / "sub").mkdir()
     asked, told = try_command(command, folder)
@@ -130,7 +211,8 @@ def test_what_only_reads_runs_unasked(command: str, folder: Path) -> None:
     "ls *ink",
      "cd .. ; cat out.txt", "cd sub || cat ../../out.txt", "cat .ssh/key", "echo ../*", "echo /etc/*", "head -1 linkdir/out.txt",
      "tail -f f",
-     "git diff /etc/passwd f"],
+     "git diff /etc/passwd f", "git -C .. status", "git -C linkdir log", "find . -exec cat {} +", "cat $?", "[ -f /etc/passwd ]",
+     "find sub ../out.txt -type f -exec cat {} +", "find . -type f -exec cat link {} +"],
 )  # fmt: skip
 def test_what_leaves_the_workspace_or_reads_secrets_asks(command: str, folder: Path) -> None:
     (folder.parent / "out.txt").write_text("secret\n")
@@ -143,6 +225,26 @@ def test_what_leaves_the_workspace_or_reads_secrets_asks(command: str, folder: P
     assert "secret" not in told.replace("holds secrets", "")
 
 
+def test_a_file_that_must_not_be_read_is_known_by_its_other_names_too(folder: Path) -> None:
+    (folder / "secrets").mkdir()
+    (folder / "secrets" / "a.txt").write_text("the word\n")
+    (folder / "other.txt").hardlink_to(folder / "secrets" / "a.txt")
+    (folder / "plain.txt").write_text("x\n")
+    (folder / "twin.txt").hardlink_to(folder / "plain.txt")
+    rules = [deny("read_file secrets/**")]
+    assert try_command("cat other.txt", folder, rules=rules)[0] == ["cat other.txt"]
+    assert try_command("cat twin.txt", folder, rules=rules)[0] == []
+
+    async def read(path: str) -> str:
+        provider = ScriptedProvider(f"call: read_file {json.dumps({'path': path})}\n---\ntext: I see.")
+        async with make_agent(provider, workspace=folder, builtin=["read_file"], describe=False, rules=rules) as agent:
+            await agent.run("go")
+            return str(provider.requests[-1].messages)
+
+    assert "the word" not in asyncio.run(read("other.txt"))
+    assert "refused" not in asyncio.run(read("twin.txt"))
+
+
 def test_a_program_of_the_workspace_does_not_pass_for_the_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "bin").mkdir()
     (folder / "bin" / "ls").write_text("#!/bin/sh\ntouch PWN\n")
@@ -151,6 +253,13 @@ def test_a_program_of_the_workspace_does_not_pass_for_the_systems(folder: Path, 
         monkeypatch.setenv("PATH", path)
         asked, _ = try_command("ls", folder)
         assert asked == ["ls"]
+
+
+@pytest.mark.parametrize("command", ["git push", "git -C . push", "git --no-pager push", "git -c a.b=c --git-dir x push", "git -Cx push"])
+def test_a_refusal_of_a_subcommand_holds_behind_gits_own_options(command: str, folder: Path) -> None:
+    asked, told = try_command(command, folder, rules=[deny("git push", reason="never from here")], answer=Allow())
+    assert asked == []
+    assert "never from here" in told
 
 
 def test_without_the_parser_every_command_asks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

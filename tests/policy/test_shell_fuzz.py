@@ -32,6 +32,13 @@ def test_the_ground_notices_what_a_command_does(tmp_path: Path) -> None:
         "cat ~/.ssh/id_rsa",
         "cd evil && git status",
         "cd hooked && git status",
+        "strings @args.txt",
+        "cd evil2/in && git status",
+        "cd evil2/odd && git diff",
+        "cd borrowed && git log -p",
+        "cd alternate && git show HEAD",
+        "cd sub && cat /proc/self/cwd/here",
+        "cd sub && cat ../p/here",
         "rm a.txt",
     ]
     assert ground.run(["ls", *bad, "pwd"]) == bad

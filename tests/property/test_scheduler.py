@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import CallReport, Scheduler
-from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.calls import Allow, Deny, Intent, Show, ToolOutput
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated, TurnEvent
 from dragoman.values.messages import Text, ToolCall, ToolResult, ToolSpec

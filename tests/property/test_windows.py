@@ -83,7 +83,9 @@ class Session:
             case "compress":
                 items = history.view.items
                 through = draw(st.sampled_from([item for item in items if item.message.results] or items))
-                history.compress(through.seq, user(f"summary {len(history.entries)}"), window=limit)
+                kept = draw(st.lists(st.sampled_from([item.seq for item in items]), unique=True, max_size=3))
+                summary = user(f"summary {len(history.entries)}")
+                history.compress(through.seq, summary, window=limit, kept_seqs=tuple(seq for seq in kept if seq <= through.seq))
             case "switch":
                 model = draw(st.sampled_from(list(WINDOWS)))
                 history.change_model(model, "", WINDOWS[model])

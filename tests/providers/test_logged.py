@@ -15,7 +15,8 @@ import pytest
 
 from dragoman.providers.logged import Figures, Logged
 from dragoman.values import messages
-from dragoman.values.contracts import HttpRequest, Provider, prompt_at_work
+from dragoman.values.calls import prompt_at_work
+from dragoman.values.contracts import HttpRequest, Provider
 from dragoman.values.errors import RateLimited, StreamBroken
 from dragoman.values.events import ResponseFinished, ResponseStarted, Retrying, StreamEvent, TextDelta, UsageUpdated
 from dragoman.values.messages import FinishReason, Request, Response, ToolSpec

@@ -14,7 +14,7 @@ import pytest
 
 from agents import make_agent
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall
 from scenarios.harness import KEY, QUICK, Desk, Ended, finished, prompts, told_results, told_text
 from scenarios.workshop import check_record, play

@@ -26,7 +26,7 @@ from dragoman.testing.mock.server import MockServer
 from dragoman.testing.mock.wire import ModelRequest
 from dragoman.testing.script_steps import CallStep, CutStep, Fail, Finish, ScriptedAnswer, Stall, answer
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.contracts import Show
+from dragoman.values.calls import Show
 from dragoman.values.errors import Cancelled, ContextOverflow
 from dragoman.values.events import ContextCompressed, ContextOverflowed, TurnEvent
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user

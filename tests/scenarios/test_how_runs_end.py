@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.calls import Allow, Deny, Intent, Show, ToolOutput
 from dragoman.values.errors import InputError, LoopDetected, OutputLimit, ServerError, ToolBroken, TurnLimit
 from dragoman.values.events import ErrorRaised, LoopSuspected, Retrying, StreamInvalid, ToolCallFinished
 from dragoman.values.messages import FinishReason, Text, ToolCall

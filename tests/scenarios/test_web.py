@@ -24,7 +24,8 @@ from dragoman.tools.grounding import cite_message, sources_of
 from dragoman.tools.search_backends import ModelSearch, SearxngSearch
 from dragoman.tools.web_fetch import WebFetch
 from dragoman.tools.web_search import WebSearch
-from dragoman.values.contracts import Allow, Deny, Intent, Transport
+from dragoman.values.calls import Allow, Deny, Intent
+from dragoman.values.contracts import Transport
 from dragoman.values.events import CitationAdded, ToolCallFinished
 from dragoman.values.messages import Settings, ToolCall
 from dragoman.values.record import ToolFinished

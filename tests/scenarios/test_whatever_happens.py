@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Allow, Deny, Intent, Show
+from dragoman.values.calls import Allow, Deny, Intent, Show
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import TurnEvent
 from dragoman.values.messages import ToolCall

@@ -17,7 +17,8 @@ from dragoman.loop.options import AnswerPolicy, Limits
 from dragoman.loop.run import Run
 from dragoman.testing.script import Source
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Intent, Provider, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
+from dragoman.values.contracts import Provider
 from dragoman.values.events import ErrorRaised, ToolCallFinished, ToolCallRequested, ToolCallUpdated, TurnEvent, UserCancelled
 from dragoman.values.messages import Text, ToolKind, ToolSpec, user
 from dragoman.values.record import Said, ToolFinished

@@ -16,7 +16,7 @@ from dragoman.sessions.bounds import UndoBounds
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import UndoPlan, changes_of_last_run, file_changes, is_written_ahead, plan_undo
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.contracts import Show
+from dragoman.values.calls import Show
 from dragoman.values.errors import Cancelled
 from dragoman.values.notes import LOOP_NOTE
 from dragoman.values.record import FilesChanged, ToolFinished, ToolStarted

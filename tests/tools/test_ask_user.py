@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from dragoman.tools.ask_user import AskTheUser
-from dragoman.values.contracts import AskUser, ToolOutput
+from dragoman.values.calls import AskUser, ToolOutput
 from dragoman.values.errors import Cancelled
 from dragoman.values.messages import Text
 

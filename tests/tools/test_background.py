@@ -18,7 +18,7 @@ from dragoman.tools.background import MAX_RUNNING, BackgroundCommands
 from dragoman.tools.output import Outputs
 from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import ToolOutput
+from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Text
 from processes import alive, children, gone_within, marked_sleep, started_within
 
@@ -69,6 +69,9 @@ async def shells_in(folder: Path, **options: Any) -> AsyncIterator[Shells]:
 def nothing_is_left() -> Iterator[None]:
     before = set(children())
     yield
+    deadline = time.monotonic() + 10  # a thread collects what has ended, a moment later
+    while set(children()) - before and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert set(children()) <= before
 
 

@@ -12,7 +12,7 @@ from dragoman.loop.coding import coding_agent
 from dragoman.loop.options import Connector
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.tools.process import child_environment
+from dragoman.tools.child_environment import child_environment
 from program import Place, calls, script, service
 
 SECRET = [

@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.base import jsontext
 from dragoman.tools.discovery import MAX_OUTPUT_BYTES, discover
-from dragoman.values.contracts import Tool, ToolOutput
+from dragoman.values.calls import Tool, ToolOutput
 from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Text, ToolCall
 from scheduling import Bench

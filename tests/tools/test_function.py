@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from dragoman.tools.function import FunctionTool, tool
-from dragoman.values.contracts import Show, ToolOutput
+from dragoman.values.calls import Show, ToolOutput
 from dragoman.values.errors import InputError, ToolBroken
 from dragoman.values.messages import Blob, Text, ToolCall
 from dragoman.values.schema import problems

@@ -19,7 +19,7 @@ from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools import save_memory
 from dragoman.tools.save_memory import HEADING, MAX_FACT_CHARS, MAX_MEMORY_BYTES, SaveMemory, add_line, flatten_fact
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import Allow, Deny, Intent, ToolOutput
+from dragoman.values.calls import Allow, Deny, Intent, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolCall
 from file_tools import done, refused

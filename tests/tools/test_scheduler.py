@@ -12,7 +12,7 @@ import pytest
 from dragoman.loop.history import History
 from dragoman.testing.journal import MemoryJournal
 from dragoman.tools.output import Outputs
-from dragoman.values.contracts import Allow, Deny, Intent, Show, ToolOutput
+from dragoman.values.calls import Allow, Deny, Intent, Show, ToolOutput
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import ToolCallConfirmation, ToolCallFinished, ToolCallUpdated
 from dragoman.values.messages import Blob, Message, Text, ToolCall, user

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.tools import job
 from dragoman.tools.scheduler import STOP_S
-from dragoman.values.contracts import Allow, Show, ToolOutput
+from dragoman.values.calls import Allow, Show, ToolOutput
 from dragoman.values.errors import ToolBroken
 from dragoman.values.messages import ToolCall
 from scheduling import Bench, PlainTool, output, text_of

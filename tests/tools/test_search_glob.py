@@ -13,8 +13,8 @@ import pytest
 from dragoman.tools import ripgrep, search
 from dragoman.tools.search import Glob
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import ToolOutput
-from dragoman.values.messages import Text
+from dragoman.values.calls import ToolOutput
+from file_tools import text_of
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))
 
@@ -37,12 +37,6 @@ def write(root: Path, *paths: str) -> None:
 
 def run(root: Path, pattern: str, **args: Any) -> ToolOutput:
     return asyncio.run(Glob(Workspace(root)).run({"pattern": pattern, **args}, lambda text: None))
-
-
-def text_of(output: ToolOutput) -> str:
-    (part,) = output.content
-    assert isinstance(part, Text)
-    return part.text
 
 
 def found(root: Path, pattern: str, **args: Any) -> list[str]:

@@ -18,8 +18,8 @@ from dragoman.tools.matches import Counts, Matches, Paths
 from dragoman.tools.ripgrep import Enough
 from dragoman.tools.search import Grep
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import ToolOutput
-from dragoman.values.messages import Text
+from dragoman.values.calls import ToolOutput
+from file_tools import text_of
 
 
 @pytest.fixture
@@ -37,12 +37,6 @@ def write(root: Path, path: str, text: str | bytes) -> None:
 
 def run(root: Path, pattern: str, **args: Any) -> ToolOutput:
     return asyncio.run(Grep(Workspace(root)).run({"pattern": pattern, **args}, lambda text: None))
-
-
-def text_of(output: ToolOutput) -> str:
-    (part,) = output.content
-    assert isinstance(part, Text)
-    return part.text
 
 
 def found(root: Path, pattern: str, **args: Any) -> list[str]:

@@ -15,8 +15,8 @@ import pytest
 from dragoman.tools.output import Outputs
 from dragoman.tools.shell import RunShell
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import ToolOutput
-from dragoman.values.messages import Text
+from dragoman.values.calls import ToolOutput
+from file_tools import text_of
 from processes import alive, children, gone_within, marked_sleep, started_within
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="bash")
@@ -36,12 +36,6 @@ def shell(workspace: Workspace, tmp_path: Path) -> RunShell:
 
 def run(shell: RunShell, command: str, **args: Any) -> ToolOutput:
     return asyncio.run(shell.run({"command": command, **args}, lambda text: None))
-
-
-def text_of(output: ToolOutput) -> str:
-    (part,) = output.content
-    assert isinstance(part, Text)
-    return part.text
 
 
 def result(output: ToolOutput) -> dict[str, Any]:

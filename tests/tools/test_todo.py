@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.tools.todo import TodoItem, TodoList
-from dragoman.values.contracts import ToolOutput
+from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Text
 
 

@@ -16,7 +16,7 @@ import dragoman as dm
 from dragoman.tools.function import FunctionTool
 from dragoman.tools.output import CappedText, Outputs
 from dragoman.tools.scheduler import STOP_S
-from dragoman.values.contracts import Media, Show, ToolOutput
+from dragoman.values.calls import Media, Show, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallUpdated
 from dragoman.values.messages import Blob, Text, ToolCall

@@ -20,7 +20,8 @@ from dragoman.tools.addresses import Resolve
 from dragoman.tools.output import Outputs
 from dragoman.tools.web_fetch import PageReader, WebFetch
 from dragoman.tools.web_settings import FetchLimits, HostRules
-from dragoman.values.contracts import Pin, ToolOutput, Transport
+from dragoman.values.calls import ToolOutput
+from dragoman.values.contracts import Pin, Transport
 from dragoman.values.errors import Unauthorized
 from dragoman.values.messages import Text
 from loopback_http import Handler, Received, Server, always, answer, chunk, chunked_head, serving

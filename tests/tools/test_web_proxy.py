@@ -15,7 +15,8 @@ from certificates import Authority
 from dragoman.http.pinned import PinnedTransport
 from dragoman.tools.web_fetch import WebFetch
 from dragoman.tools.web_settings import HostRules
-from dragoman.values.contracts import ToolOutput, Transport
+from dragoman.values.calls import ToolOutput
+from dragoman.values.contracts import Transport
 from dragoman.values.messages import Text
 from loopback_http import Received, always, answer, read_request, serving
 

@@ -18,7 +18,7 @@ from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.citations import CitedText
 from dragoman.tools.search_backends import ModelSearch, SearxngSearch
 from dragoman.tools.web_search import NAME, SearchResult, WebSearch, can_search
-from dragoman.values.contracts import ToolOutput
+from dragoman.values.calls import ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Text, user
 from loopback_http import Received, Server, against, always, answer, closing, serving, silent

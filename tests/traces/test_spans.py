@@ -20,7 +20,7 @@ import dragoman as dm
 from destinations import MAIN, connection
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
-from dragoman.values.contracts import Show, ToolOutput
+from dragoman.values.calls import Show, ToolOutput
 from scenarios.workshop import PlainTool, agent_for, failing, forever, no_wait, play, writer
 
 SERVICES = {

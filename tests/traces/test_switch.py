@@ -14,7 +14,7 @@ import dragoman as dm
 from dragoman.loop.traced_requests import TracedProvider
 from dragoman.loop.web import Metered
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values import contracts
+from dragoman.values import tracing
 from scenarios.workshop import agent_for, play
 
 RUN = """
@@ -30,14 +30,14 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_off_nothing_is_loaded() -> None:
-    done = run(RUN + "print([name for name in sys.modules if 'opentelemetry' in name or '.trac' in name])")
+    done = run(RUN + "print([name for name in sys.modules if 'opentelemetry' in name or '.loop.trac' in name or '.traces' in name])")
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
 def test_off_nothing_is_wrapped() -> None:
     provider = ScriptedProvider("text: Hi.")
-    assert contracts.tracing is None
-    assert contracts.traced(provider) is provider
+    assert tracing.active is None
+    assert tracing.traced(provider) is provider
 
 
 def test_without_the_extra_the_error_names_it() -> None:

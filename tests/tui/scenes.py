@@ -13,7 +13,7 @@ from dragoman.tui.call_cells import CallCell
 from dragoman.tui.line import EMPTY, Line, line
 from dragoman.tui.markdown import MarkdownStream, render
 from dragoman.tui.wrap import wrap
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 from dragoman.values.usage import Usage
 
@@ -111,6 +111,10 @@ TESTS = CallCell(
     seconds=4.0, exit_code=0,
 )  # fmt: skip
 FAILED = msgspec.structs.replace(TESTS, output="1 failed, 39 passed\n", exit_code=1)
+LONG_FAILED = CallCell(
+    call("run_shell", command="for each in a b c; do echo $each; sleep 1; done; echo this went wrong >&2; exit 3"), "done",
+    output="a\nb\nthis went wrong\n", seconds=3.1, exit_code=3, answer="yes",
+)  # fmt: skip
 REFUSED = CallCell(call("run_shell", command="rm -rf build/ dist/"), "refused", display="the user said no")
 MISSING = CallCell(call("read_file", file_path="nowhere.py"), "failed", display="nowhere.py does not exist; list the directory first")
 
@@ -164,6 +168,7 @@ def at_work(columns: int) -> list[Line]:
         *call_cells.running_lines(SHELL, columns, "⠼"),
         EMPTY,
         status.sign_of_life(activity, columns, 4),
+        *status.waiting_lines(["look at the README first"], ["then write the release notes, and say what is missing in them"], columns),
     ]
 
 
@@ -208,6 +213,7 @@ def done(columns: int) -> list[Line]:
 def went_wrong(columns: int) -> list[Line]:
     return [
         *call_cells.folded_lines(FAILED, columns),
+        *call_cells.folded_lines(LONG_FAILED, columns),
         *call_cells.folded_lines(REFUSED, columns),
         *call_cells.folded_lines(MISSING, columns),
         *cells.error("anthropic does not answer (connection refused); check the network, or choose another model with /model", columns),

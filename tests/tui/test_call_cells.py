@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from dragoman.base import jsontext
 from dragoman.tui import call_cells, cells, question
 from dragoman.tui.call_cells import TAIL_LINES, CallCell, clean_output, finish
-from dragoman.tui.line import columns_of, plain
-from dragoman.values.contracts import Intent
+from dragoman.tui.layout import lay_out, question_rows
+from dragoman.tui.line import columns_of, line, plain
+from dragoman.tui.theme import Theme
+from dragoman.values.calls import Intent
 from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import Text, ToolCall, ToolResult
 from tui.scenes import ASK_COMMAND, ASK_EDIT, ASK_TOOL, DIFF, EDIT, SHELL, TESTS, call
@@ -35,6 +37,24 @@ def test_a_command_that_is_done_says_its_exit_code_and_its_last_line() -> None:
 )
 def test_how_it_ended(outcome: str, state: str) -> None:
     assert finish(CallCell(call("read_file", file_path="a")), finished("read_file", "x", outcome=outcome), 0).state == state
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"), [("the user said no", "you said no"), ("the user refused it and said: keep it", "you said no: keep it")]
+)
+def test_what_the_user_refused_is_told_in_their_words(told: str, shown: str) -> None:
+    event = finished("edit", "", outcome="refused", error=f"not run: {told}")
+    rows = call_cells.folded_lines(finish(CallCell(call("edit", file_path="a.py")), event, 0), 80)
+    assert [plain(row) for row in rows] == [f"✗ edit a.py  {shown}"]
+    command = call_cells.folded_lines(
+        finish(CallCell(SHELL.call), finished("run_shell", "", outcome="refused", error=f"not run: {told}"), 0), 120
+    )
+    assert [plain(row).strip() for row in command][1:] == [shown]
+
+
+def test_of_a_list_of_tasks_it_says_how_far_it_is() -> None:
+    event = finished("todo", "", display="[x] read it\n[>] write it\n[ ] test it")
+    assert plain(call_cells.folded_lines(finish(CallCell(call("todo")), event, 0), 80)[0]) == "● todo  1 of 3 done · write it"
 
 
 def test_an_error_is_told_whole() -> None:
@@ -117,6 +137,12 @@ def test_a_long_diff_says_how_much_of_it_is_left_out() -> None:
     rows = question.subject(question.Question(EDIT.call, Intent(preview=long), "edit"), 80, most_rows=10)
     assert len(rows) == 11
     assert plain(rows[-1]) == "  … 41 more lines · Ctrl-O"
+
+
+def test_in_a_small_window_the_question_stands_with_its_keys() -> None:
+    rows = question.choices(ASK_EDIT, 39)
+    frame = lay_out(None, Theme("none"), (40, 20), above=rows, status=line("ask first"), most=question_rows(20, len(rows) + 1))
+    assert [row.text for row in frame.rows] == [*(plain(row) for row in rows), "ask first"]
 
 
 def test_a_choice_is_not_broken_where_it_fits() -> None:

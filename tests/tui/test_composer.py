@@ -61,6 +61,14 @@ def test_a_folded_paste_is_deleted_as_one_character() -> None:
     assert composer.text == "see "
 
 
+def test_what_was_written_by_hand_comes_back_to_be_edited() -> None:
+    composer = Composer()
+    composer.set("\n".join(f"row {number}" for number in range(14)))
+    assert composer.layout(60)[0][-1] == "row 13"
+    composer.set("row\n" * 300)
+    assert composer.layout(60)[0] == ["[paste 1: 300 lines]"]
+
+
 def test_words_are_killed_and_come_back() -> None:
     composer = written("one two three")
     composer.press("ctrl-w")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -11,6 +12,7 @@ import pytest
 
 from program import Place, calls, script, service
 from terminals import Tmux, terminal, tmux
+from tiny_model import CONTENT
 
 pytestmark = pytest.mark.usefixtures("with_tmux")
 
@@ -36,10 +38,23 @@ def test_an_edit_is_asked_about_beside_its_diff_and_leaving_tells_how_to_come_ba
         assert "− The old text." in screen
         assert "+ The new text." in screen
         pane.keys("Enter")  # alone it answers nothing
+        pane.keys("C-o")
+        pane.expect("q back")
+        pane.keys("q")
+        pane.expect(ASKS)
         pane.keys("y")
         pane.expect("Done now.")
-        pane.expect("out · $")
+        pane.expect("· /undo · /diff")
         assert (place.work / "story.txt").read_text() == "The new text.\n"
+        (place.work / "story.txt").write_text("Of somebody else.\n")
+        pane.type("/undo")
+        pane.keys("Enter")
+        pane.expect("/undo --force")
+        assert (place.work / "story.txt").read_text() == "Of somebody else.\n"
+        pane.type("/undo --force")
+        pane.keys("Enter")
+        pane.expect("restored story.txt")
+        assert (place.work / "story.txt").read_text() == "The old text.\n"
         pane.keys("C-d")
         pane.expect("exit code 0")
         screen = pane.expect(" icanon")
@@ -60,7 +75,8 @@ def test_a_refusal_with_a_reason_reaches_the_model(place: Place) -> None:
             pane.expect("Why not?")
             pane.type("keep it")
             pane.keys("Enter")
-            pane.expect("Then not.")
+            screen = pane.expect("Then not.")
+            assert "you said no: keep it" in screen
         assert "keep it" in str(serving.requests[-1])
 
 
@@ -113,10 +129,10 @@ def test_enter_steers_the_run_and_tab_queues_the_next_prompt(place: Place) -> No
             pane.expect("running 1 of 1")
             pane.type("look left")
             pane.keys("Enter")
-            pane.expect("⏎ look left")
+            pane.expect("⏎ next: look left")
             pane.type("afterwards this")
             pane.keys("Tab")
-            pane.expect("⏎ afterwards this")
+            pane.expect("⏎ after this answer: afterwards this")
             (place.work / "pipe").write_text("read\n")
             pane.expect("Steered.")
             screen = pane.expect("From the queue.")
@@ -132,10 +148,10 @@ def test_what_is_queued_can_be_taken_back(place: Place) -> None:
         pane.expect("Beginning.")
         pane.type("later")
         pane.keys("Tab")
-        pane.expect("⏎ later")
+        pane.expect("⏎ after this answer: later")
         pane.keys("Up")
         pane.expect("› later")
-        assert "⏎ later" not in pane.screen()
+        assert "after this answer" not in pane.screen()
 
 
 @pytest.mark.parametrize("brackets", [True, False])
@@ -276,9 +292,16 @@ def test_commands_and_files_are_completed(place: Place) -> None:
 def test_a_command_of_the_users_own_is_shown_and_told_with_the_next_prompt(place: Place) -> None:
     with service(script("text: I see it.")) as serving:
         place.service = serving
+        os.mkfifo(place.work / "pipe")
         with tmux(place, size=(24, 80)) as pane:
             begin(pane, "!echo from $((40 + 2))")
             pane.expect("from 42")
+            pane.type("!printf '\\033[31mred\\033[0m'; cat pipe")  # until it is stopped
+            pane.keys("Enter")
+            pane.expect("s · esc stops it")
+            pane.expect("\n  red")
+            pane.keys("Escape")
+            pane.expect("\n  stopped")
             pane.type("what was that")
             pane.keys("Enter")
             pane.expect("I see it.")
@@ -437,9 +460,18 @@ def test_a_signal_ends_it_with_the_terminal_restored(place: Place, number: signa
 # --- what the model sees, sessions, lists
 
 
+def with_tiny_model(place: Place) -> None:
+    """The program knows a model of a few thousand bytes, and its weights lie in the workspace."""
+    (place.work / "own.gguf").write_bytes(CONTENT)
+    added = "from dragoman.local.weights import models\nfrom tiny_model import TINY\nmodels.MODELS['tiny'] = TINY\n"
+    (place.home / "sitecustomize.py").write_text(added)
+    place.more_env = {"PYTHONPATH": os.pathsep.join([str(place.home), os.path.dirname(os.path.dirname(__file__))])}
+
+
 def test_a_result_is_let_go_brought_back_and_kept_in_the_list_of_what_the_model_sees(place: Place) -> None:
     (place.work / "story.txt").write_text("The old text.\n" * 30)
     look = calls(("read_file", {"file_path": "story.txt"}))
+    with_tiny_model(place)
     with service(script(look, "text: Read it.")) as place.service, tmux(place, size=(30, 100)) as pane:
         begin(pane, "look")
         pane.expect("out · $")
@@ -458,11 +490,38 @@ def test_a_result_is_let_go_brought_back_and_kept_in_the_list_of_what_the_model_
         pane.expect("lines 1–")
         pane.keys("q")
         pane.expect("Next request:")
+        pane.keys("C-s")
+        pane.expect("hindsight")
+        pane.keys("q")
+        pane.expect("Next request:")
+        pane.keys("C-r")
+        pane.expect('{"model":"claude-opus-5"')
+        pane.keys("q")
+        pane.expect("Next request:")
         pane.keys("Escape")
         pane.expect(READY)
+        for line, told in (
+            ("/context drop 999", "entry 999 is not in the next request"),
+            ("/stats", "read_file      1"),
+            ("/bug", "python    3."),
+            ("/models pull tiny", "/models pull tiny --yes"),
+            ("/models pull tiny --from own.gguf", "Downloaded tiny"),
+            ("/export --as record told.json", "written to"),
+            ("/export told.json", "told.json exists"),
+            ("/copy 3", "the last answer has 0 code blocks"),
+            ("/sessions search look", "look"),
+            ("/rewind 999", "no entry 999"),
+        ):
+            pane.type(line)
+            pane.keys("Enter")
+            pane.expect(told)
+        shown = place.run("context", "--json").json
+        pane.type("/rewind 4")
+        pane.keys("Enter")
+        pane.expect("back to entry 4")
         pane.keys("C-d")
         pane.expect("exit code 0")
-    shown = place.run("context", "--json").json
+    assert [item["state"] for item in place.run("context", "--json").json["items"] if item["kind"] == "result"] == ["dropped"]
     [kept] = [item for item in shown["items"] if item["kind"] == "result"]
     assert kept["held"]
     assert kept["state"] == "kept"
@@ -490,6 +549,14 @@ def test_a_session_is_named_and_deleted_in_the_list_and_one_of_another_program_g
         pane.type(" renamed")
         pane.keys("Enter")
         pane.expect("first thing renamed")
+        pane.keys("C-e")
+        pane.expect("write to:")
+        pane.keys("C-u")
+        pane.type("told.json")
+        pane.keys("Enter")
+        pane.expect("written to")
+        pane.keys("C-y")
+        pane.expect("nothing was changed")
         pane.keys("C-x")
         pane.expect("again deletes")
         pane.keys("C-x")
@@ -502,6 +569,12 @@ def test_a_session_is_named_and_deleted_in_the_list_and_one_of_another_program_g
         pane.type("go on")
         pane.keys("Enter")
         pane.expect("Goes on here.")
+        counted = re.search(r"cache warm (4:\d\d)", pane.expect("cache warm 4:"))
+        assert counted is not None
+        until = time.monotonic() + 20
+        while f"cache warm {counted[1]}" in pane.screen():
+            assert time.monotonic() < until, "it counts down by itself"
+    assert "first thing" in (place.work / "told.json").read_text()
     listed = place.run("sessions", "list").out
     assert "first thing" not in listed
     assert "second thing" in listed

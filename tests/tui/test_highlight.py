@@ -65,6 +65,7 @@ def styles(text: str, language: str) -> dict[str, str]:
         ("if x == None or y > 1.5e3:", "python", {"if": "keyword", "None": "literal", "or": "keyword", "1.5e3": "literal"}),
         ("const a = `t`; // c", "javascript", {"const": "keyword", "`t`": "string", "// c": "comment"}),
         ("echo ${#name} # c", "shell", {"echo": "keyword", "# c": "comment"}),
+        ("run --for x do-for-a; for y", "shell", {"for": "keyword"}),
         ('{"key": "value", "n": null}', "json", {'"key"': "name", '"value"': "string", '"n"': "name", "null": "literal"}),
         ("SELECT a FROM b -- c", "sql", {"SELECT": "keyword", "FROM": "keyword", "-- c": "comment"}),
         ("fn main<'a>() { 'x' }", "rust", {"fn": "keyword", "main": "name"}),

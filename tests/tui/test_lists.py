@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from dragoman.tui.calls import Folded
-from dragoman.tui.completion import FileIndex, Menu, menu_for
+from dragoman.tui.completion import FileIndex, Menu, Suggestion, menu_for
 from dragoman.tui.composer import Composer
 from dragoman.tui.history import PromptHistory
 from dragoman.tui.keys import Key
@@ -56,6 +56,21 @@ def test_what_is_taken_stands_in_place_of_the_word() -> None:
     assert menu is not None
     menu.take(composer)
     assert composer.text == "compare @src/calc.py "
+
+
+def test_a_name_with_blanks_is_quoted() -> None:
+    assert suggestions(menu_for(written("@sh"), COMMANDS, index("my shot.png"))) == ['@"my shot.png"']
+
+
+def test_a_menu_says_how_much_there_is_and_keeps_its_columns() -> None:
+    menu = Menu(0, [Suggestion(f"/{'x' * size}", "what it does") for size in range(1, 12)])
+    first = [plain(row) for row in menu.lines(60, 4)]
+    assert first[-1].startswith("  1 of 11")
+    menu.move(-1)
+    last = [plain(row) for row in menu.lines(60, 4)]
+    assert last[-1].startswith("  11 of 11")
+    assert {row.index("what") for row in (*first[:-1], *last[:-1])} == {first[0].index("what")}
+    assert [plain(row).split()[0] for row in Menu(0, menu.suggestions[:3]).lines(60, 4)][1:] == ["/xx", "/xxx"]
 
 
 def test_files_of_a_large_tree_are_found_at_once() -> None:

@@ -184,6 +184,15 @@ def test_a_long_table_does_not_wait_for_its_end() -> None:
     assert stream.tail() == []
 
 
+def test_a_word_in_a_table_is_cut_only_where_it_must_be() -> None:
+    table = "| file | words | state | where |\n|---|---|---|---|\n"
+    table += f"| a.py | {'some words ' * 12} | unimplemented | https://example.org/{'x' * 60} |"
+    for columns in (50, 60, 80):
+        shown = "\n".join(plain(row) for row in render(table, columns))
+        assert "unimplemented" in shown
+        assert all(columns_of(row) <= columns for row in render(table, columns))
+
+
 def test_a_narrow_table_becomes_a_list() -> None:
     shown = [plain(row) for row in render("| name | lines | verdict |\n|---|---|---|\n| calc.py | 27 | good |\n| b | 1 | bad |\n", 16)]
     assert shown == ["name: calc.py", "lines: 27", "verdict: good", "", "name: b", "lines: 1", "verdict: bad"]

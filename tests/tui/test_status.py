@@ -5,7 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from dragoman.context.plan import CachePlan, plan_of
+from dragoman.loop.history import History
 from dragoman.policy.judge import Mode
+from dragoman.tui.facts import warmth
 from dragoman.tui.line import plain
 from dragoman.tui.status import Facts, status_line
 
@@ -27,3 +30,16 @@ def test_nothing_is_said_before_it_is_known_and_where_no_command_runs() -> None:
 
 def test_that_no_gate_can_be_made_is_said() -> None:
     assert "sandbox 2, no gate" in plain(status_line(msgspec.structs.replace(FACTS, sandbox=2, has_gate=False), 80))
+
+
+def test_how_long_the_cache_stays_warm_is_counted_down_until_it_is_cold() -> None:
+    history = History()
+    plan = plan_of(history.view, history.entries, history.cache)
+    assert warmth(plan, 1_000, is_running=False) == ("", 0)
+    plan = msgspec.structs.replace(plan, cache=CachePlan(warm=True, last_ms=1_000, until_ms=301_000))
+    assert warmth(plan, 49_000, is_running=False) == ("warm", 252)
+    assert warmth(plan, 49_000, is_running=True) == ("warm", 0), "a request keeps it warm"
+    assert warmth(plan, 300_999, is_running=False) == ("warm", 1)
+    assert warmth(plan, 301_000, is_running=False) == ("cold", 0)
+    shown = plain(status_line(msgspec.structs.replace(FACTS, cache="warm", cache_s=252), 120))
+    assert "cache warm 4:12" in shown

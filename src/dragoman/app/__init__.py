@@ -1,1 +1,1 @@
-"""FRONT. What every front end shares: configuration, the choice of a model, first use, opening an agent, signals."""
+"""FRONT. What every front end shares: configuration, choosing a model, first use, opening an agent, signals."""

@@ -1,4 +1,4 @@
-"""What the user has allowed for good, in every folder: listed and revoked, for every front end.
+"""The user's permanent approvals in all folders: listing and revoking them, for every front end.
 
 That is grants (`always` in a conversation) and what was said about folders (trust.py). Whatever else is ever allowed for good is another
 `kind` of the same list.

@@ -1,4 +1,4 @@
-"""Commands of the user as hooks of the loop: each point of a run becomes an event, and what the commands answer takes effect.
+"""The user's hook commands as hooks of the loop: each point of a run becomes an event, and the commands' answers are applied.
 
 Loaded only where a file defines hooks.
 """
@@ -21,11 +21,12 @@ from dragoman.extensions.hooks.answers import Answer
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion
 from dragoman.extensions.hooks.names import Event
-from dragoman.extensions.hooks.running import HookRunner
+from dragoman.extensions.hooks.running import HookRunner, Posted
 from dragoman.loop.at_work import AtWork, at_work, stop_run, tell_model, tell_user
 from dragoman.providers.catalog import secret_variables
-from dragoman.tools.process import child_environment, pass_variables, run_process
-from dragoman.values.contracts import Allow, Deny, Intent, Later, ToolOutput
+from dragoman.tools.child_environment import child_environment, pass_variables
+from dragoman.tools.process import run_process
+from dragoman.values.calls import Allow, Deny, Intent, Later, ToolOutput
 from dragoman.values.errors import HookStopped, ToolBroken
 from dragoman.values.events import NoticeGiven
 from dragoman.values.hooks import Compressing, Go, Hooks, Proceed, SubagentStart
@@ -64,7 +65,7 @@ class CommandHooks:
         self.found = found
         self._setup = setup
         self._agreement = Agreement(setup, found)
-        self.runner = HookRunner(found.hooks, run_process, lambda: environment_of(setup), self._agreement.refuse)
+        self.runner = HookRunner(found.hooks, run_process, lambda: environment_of(setup), self._agreement.refuse, self._holds, self._post)
         self._has_person = setup.options.prompt is None
         self._agent: Agent | None = None
         self._begun: set[str] = set()
@@ -84,7 +85,7 @@ class CommandHooks:
         self._agent = agent
 
     def points(self) -> Hooks:
-        """Only those for which something is defined: what is not used is not called."""
+        """The hook functions for the loop: only those for which a command is defined."""
         used: dict[str, Any] = {name: getattr(self, f"_{name}") for name, events in _PARTS.items() if self.runner.has(*events)}
         return Hooks(**used, on_close=self._on_close, everywhere=True)
 
@@ -151,16 +152,16 @@ class CommandHooks:
             raise
         except Exception as error:
             answer = await self._fire("PostToolUseFailure", call.name, {"text": str(error)}, call=call)
-            self._heed(answer)
+            self._stop_if_asked(answer)
             if words := answer.context or answer.reason:
                 tell_model(words)
             raise
         text = "".join(part.text for part in output.content if isinstance(part, Text))
         answer = await self._fire("PostToolUseFailure" if output.is_error else "PostToolUse", call.name, {"text": text}, call=call)
-        self._heed(answer)
+        self._stop_if_asked(answer)
         return _with_answer(output, answer)
 
-    def _heed(self, answer: Answer) -> None:
+    def _stop_if_asked(self, answer: Answer) -> None:
         if answer.stops:
             stop_run(answer.stop_reason or str(say("hooks.stopped")))
 
@@ -267,6 +268,16 @@ class CommandHooks:
             messages=tuple(map(hide, answer.messages)),
             warnings=tuple(map(hide, answer.warnings)),
         )
+
+    def _holds(self, hook: Hook, occasion: Occasion) -> bool:
+        from dragoman.app.hook_conditions import holds
+
+        return holds(hook.condition, occasion, self._agent)
+
+    async def _post(self, hook: Hook, body: bytes) -> Posted:
+        from dragoman.app.http_hooks import post_hook
+
+        return await post_hook(self._setup, self._agent, hook, body)
 
     def _facts(self) -> AtWork:
         facts = at_work()

@@ -33,10 +33,10 @@ EXTENSION_FILES = (
     "opencode.jsonc",
     *(os.path.join(".dragoman", name) for name in ("agents", "commands", "plugins", "skills")),
     *(os.path.join(".agents", name) for name in ("plugins", "skills")),
-    *(os.path.join(".claude", name) for name in ("agents", "commands", "settings.json", "settings.local.json", "skills")),
-    *(os.path.join(".codex", name) for name in ("config.toml", "hooks.json", "rules", "skills")),
+    *(os.path.join(".claude", name) for name in ("agents", "commands", "rules", "settings.json", "settings.local.json", "skills")),
+    *(os.path.join(".codex", name) for name in ("agents", "config.toml", "hooks.json", "rules", "skills")),
     *(os.path.join(".gemini", name) for name in ("agents", "commands", "extensions", "settings.json", "skills")),
-    *(os.path.join(".opencode", name) for name in ("agent", "agents", "command", "commands", "skills")),
+    *(os.path.join(".opencode", name) for name in ("agent", "agents", "command", "commands", "skill", "skills")),
 )
 """What else is read in a trusted project, relative to each of its folders from the repository's root down to where the user is."""
 VARIABLES = {
@@ -85,7 +85,7 @@ def load(options: Options, env: Mapping[str, str], places: Places, workspace: st
 
 
 def _rules(options: Options, *files: tuple[ConfigFile, dict[str, Any]]) -> tuple[Rule, ...]:
-    """Those of all files and options; none takes another's place. Loaded only where there are any."""
+    """The rules of all files and options together; none replaces another. Loaded only if there are any."""
     has_admin_file = os.path.lexists(ADMIN_FILE)
     if not (has_admin_file or options.allow or options.deny or any("rules" in values for _, values in files)):
         return ()

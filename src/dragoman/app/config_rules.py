@@ -1,4 +1,4 @@
-"""The rules of configuration files and of the command line, each with where it stands. Loaded where there are any."""
+"""The rules of configuration files and of the command line, each with its file and line. Loaded only if there are any."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rules_of_options(options: Options) -> list[Rule]:
 
 
 def admin_rules(path: str) -> list[Rule]:
-    """Of a file that has rules and nothing else. Raises ConfigError: what cannot be read must not leave everything allowed."""
+    """The rules of an administrator's file. Raises ConfigError: an unreadable file must not leave everything allowed."""
     try:
         text = read_text(path, MAX_FILE_BYTES)
         table = msgspec.convert(tomllib.loads(text), _AdminFile).rules

@@ -195,6 +195,8 @@ class OtherRulesTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     claude: bool = True
     codex: bool = True
+    gemini: bool = True
+    opencode: bool = True
 
 
 class NetworkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

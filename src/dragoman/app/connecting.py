@@ -36,7 +36,7 @@ def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
 
 
 def authenticate(setup: Setup, deployment: Deployment) -> Auth:
-    """By the environment, else by what the user has stored. Raises Unauthorized or ConfigError."""
+    """Authentication from the environment, else from the user's stored keys. Raises Unauthorized or ConfigError."""
 
     def find(service: str) -> str:
         from dragoman.app.keys import find_stored_key

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, TextIO
 
 from dragoman.base.text import one_line
@@ -15,9 +18,26 @@ def confirm(question: str) -> None:
     """Ask on standard error. Returns if the answer is yes, otherwise raises InputError."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("nobody_to_ask"))
-    show_question(question)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    with raising_ctrl_c():
+        show_question(question)
+        answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        sys.stderr.write("\n")
+    if answer.strip().lower() not in ("y", "yes"):
         raise InputError(say("left_alone"))
+
+
+@contextmanager
+def raising_ctrl_c() -> Iterator[None]:
+    """Ctrl-C as an exception, so that the shell's prompt does not follow on the same line."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def show_question(question: str) -> None:

@@ -1,4 +1,4 @@
-"""Where what others bring is looked for: the folders of every program whose files may be read."""
+"""Where extensions are looked for: the folders of every program whose files may be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hooks there are: those of every program whose files may be read, and whether the user has agreed to a project's."""
+"""Finds the hooks of every program whose files may be read, and whether the user has agreed to a project's."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class HooksOf(msgspec.Struct, frozen=True):
 
     @property
     def unasked(self) -> tuple[Hook, ...]:
-        """As they are agreed to."""
+        """The project's hooks that the user has not been asked about yet, in the form agreements are saved in."""
         return self.bound([hook for hook in self.hooks if self.state(hook) == "unasked"])
 
     def bound(self, hooks: Iterable[Hook]) -> tuple[Hook, ...]:
-        """Those of them that have to be agreed to, as that is done."""
+        """The hooks that need the user's agreement, in the form agreements are saved in."""
         return tuple(bound for hook in hooks if (bound := to_agree(hook, self.workspace)) is not None)
 
 
@@ -55,8 +55,18 @@ def find_hooks(setup: Setup) -> HooksOf:
     notices = [notice for each in found for notice in each.notices]
     odd = [hook for hook in hooks if not is_usable(hook.matcher)]
     notices += [say("hooks.bad_matcher", place=str(hook.origin), matcher=hook.matcher[:60]) for hook in odd]
+    notices += _wrong_conditions([hook for hook in hooks if hook.condition])
     workspace = os.path.realpath(setup.workspace)
     return HooksOf(hooks, tuple(dict.fromkeys(notices)), read_agreed(setup.places.hooks_file), workspace)
+
+
+def _wrong_conditions(hooks: Sequence[Hook]) -> list[str]:
+    if not hooks:
+        return []
+    from dragoman.app.hook_conditions import is_rule
+
+    odd = [hook for hook in hooks if not is_rule(hook.condition)]
+    return [say("hooks.bad_condition", place=str(hook.origin), condition=hook.condition[:60]) for hook in odd]
 
 
 def _of_programs(setup: Setup) -> list[FoundHooks]:
@@ -110,7 +120,7 @@ def _read(path: str, read: Callable[[str, str, T], FoundHooks], whose: T) -> Fou
         text = read_text(path, MAX_FILE_BYTES)
     except FileProblem as problem:
         return FoundHooks((), (say("hooks.bad_file", place=path, reason=problem),))
-    has_hooks = ("hooks" if path.endswith(".toml") else '"hooks"') in text or ("\0" in text and path.endswith("hooks.json"))
+    has_hooks = ("hooks" if path.endswith(".toml") else '"hooks"') in text or (text.strip() != "{}" and path.endswith("hooks.json"))
     return read(text, path, whose) if has_hooks else FoundHooks()
 
 

@@ -48,7 +48,7 @@ def find_stored_key(setup: Setup, service: str) -> str:
 
 
 def key_source(deployment: Deployment, setup: Setup) -> KeySource | None:
-    """None if there is neither. Raises ConfigError if the file of stored keys is damaged."""
+    """Where a service's key comes from; None if there is none. Raises ConfigError if the file of stored keys is damaged."""
     if variable := key_variable(deployment, setup.env):
         return KeySource("variable", variable)
     stored = stored_keys(setup).services.get(deployment.name)

@@ -1,4 +1,4 @@
-"""Proves the wire with the user's own key: one small exchange per feature of the protocol, without a terminal.
+"""Checks a service with the user's own key: one small exchange per feature of the protocol. Has no terminal of its own.
 
 run = LiveRun(connect("anthropic"))
 run.estimate                # what it will send and cost at most; nothing is sent yet

@@ -326,7 +326,7 @@ async def _check_search(exchange: LiveExchange) -> str:
 
 
 async def _check_count(exchange: LiveExchange) -> str:
-    count = await exchange.limited(exchange.service.provider.count_tokens(exchange.request))
+    count = await exchange.wait_for(exchange.service.provider.count_tokens(exchange.request))
     return say("live_saw_count", count=count)
 
 
@@ -337,7 +337,7 @@ def _plan_embed(service: Service) -> list[Planned]:
 
 
 async def _check_embed(exchange: LiveExchange) -> str:
-    vectors = await exchange.limited(exchange.service.provider.embed(["a cat", "a dog"]))
+    vectors = await exchange.wait_for(exchange.service.provider.embed(["a cat", "a dog"]))
     sizes = {len(vector) for vector in vectors}
     if len(vectors) != 2 or len(sizes) != 1 or 0 in sizes:
         raise NotMet(say("live_wrong_vectors", count=len(vectors)))

@@ -98,14 +98,14 @@ class LiveExchange:
             self.notes.append(text)
 
     async def generate(self, request: Request) -> Response:
-        return self._take(await self.limited(self.service.provider.generate(request)))
+        return self._take(await self.wait_for(self.service.provider.generate(request)))
 
     async def stream(self, request: Request) -> tuple[Response, list[str]]:
         """The answer, and its text in the pieces it came in."""
-        response, pieces = await self.limited(self._streamed(request))
+        response, pieces = await self.wait_for(self._stream(request))
         return self._take(response), pieces
 
-    async def limited(self, exchange: Awaitable[T]) -> T:
+    async def wait_for(self, exchange: Awaitable[T]) -> T:
         """Wait for one exchange, but not for ever."""
         self.requests += 1
         try:
@@ -118,7 +118,7 @@ class LiveExchange:
         except TimeoutError:
             raise TimedOut(say("live_timed_out", seconds=self.exchange_s), provider=self.service.provider.name) from None
 
-    async def _streamed(self, request: Request) -> tuple[Response, list[str]]:
+    async def _stream(self, request: Request) -> tuple[Response, list[str]]:
         pieces: list[str] = []
         response: Response | None = None
         async with aclosing(self.service.provider.stream(request)) as events:

@@ -37,7 +37,7 @@ from dragoman.extensions.mcp.tools import (
 from dragoman.loop.agent import Agent
 from dragoman.loop.mcp_calls import report_progress, secrets_of
 from dragoman.providers.catalog import secret_variables
-from dragoman.values.contracts import AskUser, Tool
+from dragoman.values.calls import AskUser, Tool
 from dragoman.values.errors import ConfigError, DragomanError
 from dragoman.values.messages import ToolSpec
 
@@ -145,7 +145,7 @@ class AgentServers:
     def _refusals(self) -> Iterator[str]:
         for server in self.found.servers:
             verdict = self.verdict(server)
-            if server.is_enabled and verdict not in ("yes", "no"):
+            if server.is_enabled and not server.problem and verdict not in ("yes", "no"):  # what is wrong with it comes first
                 yield say(f"mcp_servers.not_approved_{verdict}", name=server.name, where=server.origin)
 
     def allow(self, server: ConfiguredServer) -> None:
@@ -169,7 +169,7 @@ class AgentServers:
         return tuple(self._usable)
 
     def running(self, server: ConfiguredServer) -> ServerAtWork:
-        """It is made when it is asked for, and started when it is called."""
+        """The server at work: made on first use, its process started on the first call."""
         if self._running is None:
             from dragoman.extensions.mcp.running import ServersAtWork
 
@@ -235,7 +235,7 @@ class AgentServers:
             return
         if self._index is None and not self._has_offered and self._is_too_much(tools):
             counts = {server.name: len(each.tools) for server, each in known}
-            self._search_instead(search_spec(counts), call_spec())
+            self._offer_search(search_spec(counts), call_spec())
         for tool in tools:
             self._offer(tool)
 
@@ -265,7 +265,7 @@ class AgentServers:
             definition_tokens(tool.spec for tool in tools) > WINDOW_SHARE * self._agent.provider.profile(self._agent.model).context_window
         )
 
-    def _search_instead(self, search: ToolSpec, call: ToolSpec) -> None:
+    def _offer_search(self, search: ToolSpec, call: ToolSpec) -> None:
         self._index = ToolIndex()
         self._agent.tools.register(SearchTools(search, self._index))
         self._agent.tools.register(CallTool(call, self._index))
@@ -274,7 +274,7 @@ class AgentServers:
         """A resumed session is sent the same tools, whatever its servers offer by now."""
         by_name = {spec.name: spec for spec in recorded}
         if SEARCH in by_name and CALL in by_name:
-            self._search_instead(by_name.pop(SEARCH), by_name.pop(CALL))
+            self._offer_search(by_name.pop(SEARCH), by_name.pop(CALL))
             return  # what can be found may be what there is now
         whose = self._whose()
         for name, spec in by_name.items():
@@ -288,7 +288,7 @@ class AgentServers:
             self._agent.tools.register(self._tool(spec, server, tool))
 
     def _whose(self) -> dict[str, tuple[ConfiguredServer, McpTool]]:
-        """Whose each name is. One that two tools could have is nobody's, unless it has the hash of one of them."""
+        """Which tool each name stands for. A name that two tools could have stands for neither, unless it carries the hash of one."""
         found: dict[str, list[tuple[ConfiguredServer, McpTool]]] = {}
         for server in self._usable:
             for tool in self._known_tools(server):
@@ -302,7 +302,7 @@ class AgentServers:
         return known.tools if known is not None else ()
 
     def _guess(self, name: str) -> tuple[ConfiguredServer | None, McpTool | None]:
-        """Whose a tool is that no list has any more. The server has the last word on whether it knows it."""
+        """Which server a tool belongs to that is in no list any more. The server itself decides whether it knows the tool."""
         fitting = [server for server in self._usable if name.startswith(tool_name(server.name, ""))]
         if len(fitting) != 1:
             return None, None

@@ -21,7 +21,7 @@ from dragoman.extensions.mcp.contracts import HttpServer, StdioServer
 from dragoman.extensions.mcp.known import KnownList, KnownLists
 from dragoman.extensions.mcp.leftovers import MARK, mark_of_this_process, reap_leftovers
 from dragoman.extensions.mcp.running import ServerAtWork
-from dragoman.values.contracts import AskUser
+from dragoman.values.calls import AskUser
 
 
 def make_client(
@@ -31,7 +31,7 @@ def make_client(
     on_change: Callable[[str], None] | None = None,
     ask_user: AskUser | None = None,
 ) -> McpClient:
-    """Not connected yet."""
+    """A client for the server, not connected yet."""
     _reap_once()
     return McpClient(
         _as_started(setup, server),

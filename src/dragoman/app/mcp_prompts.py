@@ -1,4 +1,4 @@
-"""What a prompt brings of MCP servers: `@server:uri` is followed by the content of that resource, `/mcp__server__prompt` becomes the text
+"""Expands what a prompt names of MCP servers: `@server:uri` is followed by that resource's content, `/mcp__server__prompt` becomes the text
 of that prompt."""
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def prompt_names(servers: AgentServers) -> dict[str, str]:
 
 
 def _arguments(name: str, prompt: McpPrompt, rest: str) -> dict[str, str]:
-    """By name (`who=Ann`), or in their order; the last one takes what is left."""
+    """The prompt's arguments: by name (`who=Ann`), or in order; the last one takes the rest of the line."""
     declared = [str(each.get("name", "")) for each in prompt.arguments]
     try:
         words = shlex.split(rest)

@@ -1,4 +1,4 @@
-"""What there is to say of each configured MCP server: for `dragoman mcp`, `dragoman config` and `/mcp`."""
+"""The state of each configured MCP server, as rows for `dragoman mcp`, `dragoman config` and `/mcp`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 
 def rows_of(setup: Setup) -> tuple[list[ServerRow], FoundServers]:
-    """Nothing is started."""
+    """A row for each configured server. No server is started."""
     found, consent, lists = find(setup), consent_of(setup), lists_of(setup)
     rows = []
     for server in found.servers:
@@ -94,7 +94,7 @@ def rows_of(setup: Setup) -> tuple[list[ServerRow], FoundServers]:
 
 
 def rows_of_agent(servers: AgentServers) -> list[ServerRow]:
-    """As a conversation has them."""
+    """A row for each server of a running agent."""
     rows = []
     for server in servers.found.servers:
         running = servers.running(server) if server in servers.usable else None

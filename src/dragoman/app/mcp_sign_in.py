@@ -20,7 +20,7 @@ def store_of(setup: Setup) -> TokenStore:
 
 
 def authorizer_of(setup: Setup, server: ConfiguredServer) -> OAuth | None:
-    """None for a program, and for a server whose entry has a header that signs in already."""
+    """What signs requests to the server; None for stdio servers, and for those whose entry already has an authentication header."""
     spec = server.server
     if not isinstance(spec, HttpServer) or any(name.lower() == "authorization" for name in spec.headers):
         return None

@@ -1,4 +1,4 @@
-"""What the user is told before the first run: of a wrong file once, though its rules, hooks and servers are read by one each."""
+"""Notices before the first run: one per faulty file, though its rules, hooks and servers are read separately."""
 
 from __future__ import annotations
 

@@ -18,8 +18,10 @@ from dragoman.app.setup import (
     catalog_of,
     has_server_files,
     is_from_package,
+    may_exclude_tools,
     may_have,
     may_have_hooks,
+    may_have_memory,
     may_have_subagents,
     require_directory,
 )
@@ -33,9 +35,10 @@ from dragoman.policy.grants import Grants
 from dragoman.providers.catalog import secret_variables
 from dragoman.sessions.projects import project_name
 from dragoman.sessions.store import FileStore
-from dragoman.tools.process import child_environment, pass_variables
+from dragoman.tools.child_environment import child_environment, pass_variables
 from dragoman.tools.shell import RunShell, ShellOutput
-from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider
+from dragoman.values.calls import Ask, AskUser
+from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
 
 if TYPE_CHECKING:
@@ -100,16 +103,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         hooks.bind(agent)
         notices += hooks.notices
     try:
-        _load_tools(agent, setup)
-        notices += _offer_skills(agent, setup)
-        await _discover_tools(agent, setup)
-        if _has_servers(agent, setup):
-            from dragoman.app.mcp import add_servers
-
-            notices += await add_servers(agent, setup, ask_user, waits=waits)
-        notices += _give_tasks(agent, setup)
-        _disable_tools(agent, setup)
-        _exclude_tools(agent, setup)
+        notices += await _add_tools(agent, setup, ask_user, waits=waits)
     except BaseException:
         await close_agent(agent)  # its session must not stay locked
         raise
@@ -121,6 +115,21 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
 
         told = one_for_each_file(told)
     return Opened(agent, told)
+
+
+async def _add_tools(agent: Agent, setup: Setup, ask_user: AskUser | None, *, waits: bool) -> list[str]:
+    """The tools beside the built-in ones, without those the user has switched off; and what the user should know."""
+    _load_tools(agent, setup)
+    notices = list(_offer_skills(agent, setup))
+    await _discover_tools(agent, setup)
+    if _has_servers(agent, setup):
+        from dragoman.app.mcp import add_servers
+
+        notices += await add_servers(agent, setup, ask_user, waits=waits)
+    notices += _give_tasks(agent, setup)
+    _disable_tools(agent, setup)
+    _exclude_tools(agent, setup)
+    return notices
 
 
 async def close_agent(agent: Agent) -> None:
@@ -299,8 +308,8 @@ def _plugin_memory(setup: Setup) -> Sequence[tuple[str, str]]:
 
 
 def _exclude_tools(agent: Agent, setup: Setup) -> None:
-    """Take away the tools that extensions of gemini-cli exclude."""
-    if not may_have(setup, "extensions"):
+    """Take away the tools that settings and extensions of gemini-cli exclude."""
+    if not may_exclude_tools(setup):
         return
     from dragoman.app.skills import excluded_tools
 
@@ -309,7 +318,7 @@ def _exclude_tools(agent: Agent, setup: Setup) -> None:
 
 
 def _offer_skills(agent: Agent, setup: Setup) -> list[str]:
-    if not may_have(setup, "skills", "plugins", "extensions"):
+    if not may_have(setup, "skills", "skill", "plugins", "extensions"):
         return []
     from dragoman.app.skills import offer_skills
 
@@ -364,16 +373,23 @@ def _disable_tool(agent: Agent, name: str) -> None:
 
 def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
     """The user's memory files, those of the folder if it is trusted, and notices about files that were not used."""
-    trust = setup.trust
-    memory = load_memory(setup.workspace, setup.places.config, trusted=trust.is_trusted, root=trust.root, secret=setup.places.secret_files)
+    trust, options = setup.trust, dict[str, Sequence[str]]()
+    texts: tuple[tuple[str, str], ...] = ()
     notices: list[str] = []
+    if may_have_memory(setup):
+        from dragoman.app.other_memory import find_other_memory
+
+        other = find_other_memory(setup)
+        texts, options, notices = other.texts, {"users": other.users, "names": other.names}, list(other.notices)
+    secret = setup.places.secret_files
+    memory = load_memory(setup.workspace, setup.places.config, trusted=trust.is_trusted, root=trust.root, secret=secret, **options)
     for problem in memory.problems:
         reason = problem.detail or say(f"not_used_{problem.kind}")
         if problem.by:
             notices.append(say("import_refused", name=problem.by, path=problem.path, reason=reason))
         else:
             notices.append(say("memory_unreadable", name=problem.path, reason=reason))
-    return memory.files, notices
+    return (*memory.files, *texts), notices
 
 
 def _nearest_model(setup: Setup, agent: Agent) -> str:

@@ -1,4 +1,4 @@
-"""Rules that Claude Code and Codex keep in files of their own: the user's, and those of a trusted folder, which may only tighten.
+"""Rules that Claude Code, Codex and gemini-cli keep in their files: the user's, and those of a trusted folder, which may only tighten.
 
 What they allow holds in trusted folders alone: there a command like `npm run test` runs what the folder says it runs.
 """
@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.extensions.plugins import Plugin
 from dragoman.policy.claude_rules import ReadRules, read_claude
 from dragoman.policy.codex_rules import read_codex
-from dragoman.policy.gemini_rules import exclusion_rules
+from dragoman.policy.gemini_rules import exclusion_rules, read_policies
 from dragoman.policy.rules import Rule, RuleProblem, Tier
 
 MAX_FILE_BYTES = 1_000_000
@@ -83,16 +83,46 @@ def _files(table: OtherRulesTable, env: Mapping[str, str], workspace: str, trust
         yield from _existing(_rules_in(users["codex"]), "user", read_codex)
         if project and not _same(os.path.join(project, ".codex"), users["codex"]):
             yield from _existing(_rules_in(os.path.join(project, ".codex")), "project", read_codex)
+    if table.gemini:
+        users["gemini"] = os.path.join(home, ".gemini")
+        yield from _existing([os.path.join(users["gemini"], "settings.json")], "user", read_gemini)
+        yield from _existing(_rules_in(users["gemini"], "policies", ".toml"), "user", read_policies)  # those of projects are not used there
+        if project and not _same(os.path.join(project, ".gemini"), users["gemini"]):
+            yield from _existing([os.path.join(project, ".gemini", "settings.json")], "project", read_gemini)
+    if table.opencode:
+        folder = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode")
+        names = ("opencode.json", "opencode.jsonc")
+        yield from _existing([os.path.join(folder, name) for name in names], "user", read_opencode)
+        if project and not _same(project, folder):
+            yield from _existing([os.path.join(project, name) for name in names], "project", read_opencode)
+
+
+def read_opencode(text: str, path: str, tier: Tier) -> ReadRules:
+    """As above."""
+    if '"permission"' not in text and '"tools"' not in text:
+        return ReadRules()
+    from dragoman.app import opencode_rules
+
+    return opencode_rules.read_opencode(text, path, tier)
+
+
+def read_gemini(text: str, path: str, tier: Tier) -> ReadRules:
+    """Most of these files are about other things: then nothing is loaded."""
+    if not any(word in text for word in ('"tools"', "Tools", '"trust"', "toolDiscovery", "toolCall")):
+        return ReadRules()
+    from dragoman.app import gemini_settings
+
+    return gemini_settings.read_gemini(text, path, tier)
 
 
 def _existing(paths: list[str], tier: Tier, read: Read) -> Iterator[tuple[str, Tier, Read]]:
     yield from ((path, tier, read) for path in paths if os.path.lexists(path))
 
 
-def _rules_in(folder: str) -> list[str]:
-    rules = os.path.join(folder, "rules")
+def _rules_in(folder: str, inside: str = "rules", ending: str = ".rules") -> list[str]:
+    rules = os.path.join(folder, inside)
     try:
-        names = sorted(name for name in os.listdir(rules) if name.endswith(".rules"))
+        names = sorted(name for name in os.listdir(rules) if name.endswith(ending))
     except OSError:
         return []
     return [os.path.join(rules, name) for name in names[:MAX_FILES]]

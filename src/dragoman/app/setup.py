@@ -97,8 +97,10 @@ def _with_other_rules(setup: Setup) -> Setup:
     named = [
         os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json"),
         os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "rules"),
+        *(os.path.join(home, ".gemini", name) for name in ("settings.json", "policies")),
+        *_opencode(setup),
     ]
-    in_project = any(name.startswith((".claude", ".codex")) for name in setup.trust.files)
+    in_project = any(name.startswith((".claude", ".codex", ".gemini")) for name in setup.trust.files)
     if (in_project and setup.trust.is_trusted) or any(map(os.path.lexists, named)):
         from dragoman.app.other_rules import find_other_rules
 
@@ -189,6 +191,40 @@ def has_server_files(setup: Setup) -> bool:
     return any(map(os.path.lexists, files)) or (setup.trust.is_trusted and any(name.endswith(_SERVER_FILES) for name in setup.trust.files))
 
 
+def may_have_memory(setup: Setup) -> bool:
+    """Whether other programs may keep memory outside of the usual files."""
+    home = setup.env.get("HOME") or os.path.expanduser("~")
+    claude = setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+    opencode = os.path.join(setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode")
+    named = [
+        *(os.path.join(claude, name) for name in ("CLAUDE.md", "rules")),
+        os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "AGENTS.md"),
+        *(os.path.join(home, ".gemini", name) for name in ("GEMINI.md", "settings.json")),
+        *(os.path.join(opencode, name) for name in ("AGENTS.md", "opencode.json", "opencode.jsonc")),
+    ]
+    if setup.trust.is_trusted:
+        in_project = (".gemini/settings.json", "opencode.json", "opencode.jsonc", ".claude/rules")
+        named += [os.path.join(setup.workspace, name) for name in setup.trust.files if name.endswith(in_project)]
+    return any(map(os.path.lexists, named))
+
+
+def may_exclude_tools(setup: Setup) -> bool:
+    """Whether settings or extensions of gemini-cli may take tools away."""
+    named = [os.path.join(setup.env.get("HOME") or os.path.expanduser("~"), ".gemini", "settings.json")]
+    if setup.trust.is_trusted:
+        named += [os.path.join(setup.workspace, name) for name in setup.trust.files if name.endswith(".gemini/settings.json")]
+    return any(_says(path, b'"tools"', b'Tools"') for path in named) or may_have(setup, "extensions")
+
+
+def _says(path: str, *words: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(1_000_001)
+    except OSError:
+        return False
+    return any(word in text for word in words)
+
+
 def may_have_hooks(setup: Setup) -> bool:
     """Whether a file names hooks that may be read. Cheap: mostly there is none, and nothing is loaded for it."""
     if setup.config.hooks or may_have_plugins(setup):
@@ -215,7 +251,15 @@ def _names_hooks(path: str) -> bool:
 
 
 def may_have_subagents(setup: Setup) -> bool:
-    return any(map(os.path.isdir, _agent_folders(setup))) or may_have_plugins(setup)
+    return any(map(os.path.isdir, _agent_folders(setup))) or may_have_plugins(setup) or any(_says(f, b'"agent"') for f in _opencode(setup))
+
+
+def _opencode(setup: Setup) -> list[str]:
+    """Its configuration files."""
+    config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(setup.env.get("HOME") or os.path.expanduser("~"), ".config")
+    names = ("opencode.json", "opencode.jsonc")
+    in_project = [name for name in setup.trust.files if name.endswith(names)] if setup.trust.is_trusted else []
+    return [*(os.path.join(config, "opencode", name) for name in names), *(os.path.join(setup.workspace, name) for name in in_project)]
 
 
 def _agent_folders(setup: Setup) -> list[str]:
@@ -223,6 +267,7 @@ def _agent_folders(setup: Setup) -> list[str]:
     home, names = setup.env.get("HOME") or os.path.expanduser("~"), ("agents", "agent")
     config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     users = [setup.places.config, setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), os.path.join(home, ".gemini")]
-    paths = [os.path.join(folder, name) for folder in (*users, os.path.join(config, "opencode")) for name in names]
+    users += [setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), os.path.join(config, "opencode")]
+    paths = [os.path.join(folder, name) for folder in users for name in names]
     in_project = setup.trust.files if setup.trust.is_trusted else ()
     return paths + [os.path.join(setup.workspace, file) for file in in_project if os.path.basename(file) in names]

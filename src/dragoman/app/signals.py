@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -67,6 +68,20 @@ class Interrupts:
         self._loop, self._cancel = loop, cancel
         if self._before:
             self._wake_up = _WakeUp(loop)
+
+    @contextmanager
+    def cancelling(self, task: asyncio.Task[Any] | None) -> Generator[None]:
+        """While it is open, a signal cancels this task: the one at work, `asyncio.current_task()`."""
+        assert task is not None
+
+        def cancel() -> None:
+            task.cancel()
+
+        self.attach(task.get_loop(), cancel)
+        try:
+            yield
+        finally:
+            self.detach()
 
     def detach(self) -> None:
         self._loop = self._cancel = None

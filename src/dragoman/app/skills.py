@@ -1,4 +1,4 @@
-"""Skills as the program has them: found in the folders of every program, told to the model, activated by it or by the user."""
+"""The program's skills: found in the folders of every program, listed for the model, activated by it or by the user."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from weakref import ref
 
 from dragoman.app.extensions import folders_of
+from dragoman.app.gemini_settings import missing_tools
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup
 from dragoman.base.beneath import is_inside
@@ -16,19 +17,18 @@ from dragoman.base.words import say
 from dragoman.extensions.files import Unreadable, read_text
 from dragoman.extensions.skill_tool import ActivateSkill
 from dragoman.extensions.skills import FoundSkills, Skill, catalogue, find_skills, load_skill
+from dragoman.extensions.templates import FilePart, Part, fill_in, split_markdown
 from dragoman.loop.agent import Agent
 from dragoman.policy.allowed_tools import AllowedTools
-from dragoman.policy.gemini_rules import excluded_tool
-from dragoman.policy.judge import Law
-from dragoman.values.contracts import Intent, run_at_work
+from dragoman.policy.gemini_rules import GEMINI_TOOLS, excluded_tool
+from dragoman.policy.judge import Law, MustAsk
+from dragoman.values.calls import Deny, Intent, run_at_work
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolSpec
 from dragoman.values.notes import ACTIVATE_SKILL
 
 MAX_NOTICES = 5
 MAX_MEMORY_BYTES = 100_000
-_GEMINI_NAMES = {"run_shell_command": "run_shell", "replace": "edit", "search_file_content": "grep"}
-"""Tools of gemini-cli that are called otherwise here."""
 
 
 def offer_skills(agent: Agent, setup: Setup) -> list[str]:
@@ -61,13 +61,14 @@ def memory_of_plugins(setup: Setup) -> list[tuple[str, str]]:
 
 
 def excluded_tools(setup: Setup) -> list[str]:
-    """Our names of the tools that extensions take away. Of a tool for which they name commands, rules refuse those (other_rules.py)."""
+    """Our names of the tools that settings and extensions of gemini-cli take away. Of a tool for which they name commands, rules refuse
+    those (other_rules.py)."""
     names = [excluded_tool(written) for plugin in plugins_of(setup).found for written in plugin.excluded_tools]
-    return [_GEMINI_NAMES.get(name, name) for name in names if name]
+    return [*missing_tools(setup), *(GEMINI_TOOLS.get(name, name) for name in names if name)]
 
 
 def notices_of(problems: Any) -> list[str]:
-    """One for each file, and how many more there are."""
+    """One notice per file, up to a limit, and how many more there are."""
     told = [str(problem) for problem in problems[:MAX_NOTICES]]
     return [*told, say("skills.more_problems", count=len(problems) - MAX_NOTICES)] if len(problems) > MAX_NOTICES else told
 
@@ -87,10 +88,11 @@ def _open_again(agent: Agent, known: Mapping[str, Skill]) -> None:
 
 
 def activate(agent: Agent, skill: Skill, run: Any = None) -> None:
-    """Its files can be read from now on; what it does not allow does not run any more in this run."""
+    """Its files can be read from now on; what it says of tools holds in this run."""
     _let_read(agent, skill)
-    if skill.allowed_tools:
-        narrow(agent, AllowedTools(skill.allowed_tools, f"the skill {skill.name}"), run or run_at_work.get()())
+    if skill.allowed_tools or skill.disallowed_tools:
+        by = say("policy.by_skill", name=skill.name)
+        narrow(agent, AllowedTools(skill.allowed_tools, by, skill.disallowed_tools), run or run_at_work.get()())
 
 
 def _let_read(agent: Agent, skill: Skill) -> None:
@@ -99,22 +101,26 @@ def _let_read(agent: Agent, skill: Skill) -> None:
         agent.let_read(skill.folder)
 
 
-def skill_prompt(skill: Skill, arguments: str) -> str:
-    """What the model is told when the user activates one. Raises InputError."""
+def skill_parts(skill: Skill, arguments: str) -> list[Part]:
+    """What the model is told when the user activates one: text, and commands that are run first (`` !`git diff` ``). Files that it names
+    stay names, for the model reads them when it needs them. Raises InputError."""
     try:
         text = load_skill(skill)
     except Unreadable as error:
         raise InputError(say("skills.problem", where=str(skill.origin), reason=str(error))) from error
-    if "$ARGUMENTS" in text:
-        return text.replace("$ARGUMENTS", arguments)
-    return f"{text}\n\n{arguments or f'Do what the skill {skill.name} says.'}"
+    if arguments:
+        parts = fill_in(text, "markdown", arguments, names=skill.argument_names)
+    else:  # what looks like a place for one may be a line of a script
+        has_place = "$ARGUMENTS" in text
+        parts = [*split_markdown(text.replace("$ARGUMENTS", "")), "" if has_place else f"\n\nDo what the skill {skill.name} says."]
+    return [part.written if isinstance(part, FilePart) else part for part in parts]
 
 
-# --- allowed-tools
+# --- allowed-tools, disallowed-tools
 
 
 class Narrowing:
-    """What the runs of an agent may not do, each run by itself: a skill or a command holds for the run in which it is used."""
+    """What the runs of an agent may not do unasked, each run by itself: a skill or a command holds for the run in which it is used."""
 
     def __init__(self) -> None:
         self._held: list[tuple[ref[Any], AllowedTools]] = []
@@ -123,10 +129,10 @@ class Narrowing:
         self._held = [(held, each) for held, each in self._held if held() is not None]
         self._held.append((ref(run), allowed))
 
-    def __call__(self, spec: ToolSpec, intent: Intent, law: Law) -> str:
+    def __call__(self, spec: ToolSpec, intent: Intent, law: Law) -> Deny | MustAsk | None:
         runs = _runs_around(run_at_work.get()())
-        reasons = (allowed.refusal(spec, intent, law) for held, allowed in self._held if any(held() is run for run in runs))
-        return next(filter(None, reasons), "")
+        limits = [allowed.limit(spec, intent, law) for held, allowed in self._held if any(held() is run for run in runs)]
+        return next((each for each in limits if isinstance(each, Deny)), next(filter(None, limits), None))
 
 
 def _runs_around(run: Any) -> list[Any]:
@@ -138,7 +144,7 @@ def _runs_around(run: Any) -> list[Any]:
 
 
 def narrow(agent: Agent, allowed: AllowedTools, run: Any) -> None:
-    """Refuse what is not allowed, in this run."""
+    """Have this asked about or refused, in this run."""
     if run is None:
         return
     if not isinstance(agent.approvals.narrowed, Narrowing):

@@ -1,4 +1,4 @@
-"""Commands that lie in files, and skills by name: `/review src` becomes the prompt they stand for.
+"""Commands in files, and skills by name: `/review src` becomes the prompt it stands for.
 
 Commands of the shell in them go the way of the model's: rules, the user, the sandbox. Where one may not run, the prompt says so.
 """
@@ -13,9 +13,10 @@ import msgspec
 
 from dragoman.app.connecting import connect_model
 from dragoman.app.extensions import folders_of
+from dragoman.app.model_names import find_named
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
-from dragoman.app.skills import activate, narrow, notices_of, skill_prompt
+from dragoman.app.skills import activate, narrow, notices_of, skill_parts
 from dragoman.base import jsontext
 from dragoman.base.ids import new_session_id
 from dragoman.base.places import shorten_home
@@ -30,7 +31,7 @@ from dragoman.loop.outside_calls import decide_outside, run_outside
 from dragoman.loop.run import Run
 from dragoman.policy.allowed_tools import AllowedTools
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import Allow, Deny, Later
+from dragoman.values.calls import Allow, Deny, Later
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.messages import ToolCall
 
@@ -104,12 +105,17 @@ class Invocation:
     async def start(self, agent: Agent, tell: Say = lambda text: None, prefix: str = "") -> Run:
         """Make the prompt and begin the run; `prefix` stands before the prompt. Raises InputError."""
         if isinstance(self._found, Skill):
-            run = agent.run(prefix + skill_prompt(self._found, self._arguments))
-            activate(agent, self._found, run)
+            skill = self._found
+            by = say("policy.by_skill", name=skill.name)
+            allowed = AllowedTools(skill.allowed_tools, by, skill.disallowed_tools)
+            run = agent.run(prefix + await _Prompt(agent, allowed, tell).make(skill_parts(skill, self._arguments)))
+            activate(agent, skill, run)
             return run
         command = self._found
-        allowed = AllowedTools(command.allowed_tools, f"the command /{command.name}") if command.allowed_tools else None
-        parts = fill_in(command.template, command.style, self._arguments, swallows=command.swallows)
+        by = say("policy.by_command", name=command.name)
+        says = command.allowed_tools or command.disallowed_tools
+        allowed = AllowedTools(command.allowed_tools, by, command.disallowed_tools) if says else None
+        parts = fill_in(command.template, command.style, self._arguments, swallows=command.swallows, names=command.argument_names)
         prompt = await _Prompt(agent, allowed, tell).make(parts)
         self._use_model(agent, command.model, tell)
         run = agent.run(prefix + prompt)
@@ -132,7 +138,7 @@ class Invocation:
         if not name or name == "inherit":
             return
         try:
-            row, model = catalog_of(self._setup).find(name)
+            row, model = find_named(catalog_of(self._setup), name, agent.provider.name)
             if f"{row.name}/{model}" == before:
                 return
             agent.change_model(connect_model(self._setup, agent.blobs, f"{row.name}/{model}"))
@@ -186,7 +192,7 @@ class _Prompt:
     async def _decide(self, call: ToolCall) -> Allow | Deny | Later:
         approvals = self._agent.approvals
         before = approvals.narrowed
-        approvals.narrowed = self._allowed.refusal if self._allowed is not None else None
+        approvals.narrowed = self._allowed.limit if self._allowed is not None else None
         try:
             return await decide_outside(self._agent._harness, call)
         finally:

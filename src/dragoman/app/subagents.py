@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.app.extensions import folders_of
+from dragoman.app.model_names import find_named
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base.plugins import is_module_name
@@ -23,7 +24,7 @@ _FAMILIES = ("opus", "sonnet", "haiku")
 
 
 def find_subagents(setup: Setup, service: str) -> tuple[tuple[TaskAgent, ...], tuple[str, ...]]:
-    """Those that are defined, and what the user should be told of the files. `service`: the deployment that the conversation uses."""
+    """The subagents that are defined, and what the user should know about their files. `service`: the conversation's deployment."""
     found = find_agents(folders_of(setup), plugins_of(setup).found)
     agents: list[TaskAgent] = []
     notices = list(found.notices)
@@ -59,7 +60,7 @@ def _model_of(found: AgentDefinition, service: str, catalog: Catalog) -> str:
     if name.lower() in _FAMILIES:
         return ""
     try:
-        deployment, model = catalog.find(name)
+        deployment, model = find_named(catalog, name, service)
     except ConfigError:
         return name  # told where it is called
     return f"{deployment.name}/{model}"

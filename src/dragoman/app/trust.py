@@ -1,4 +1,4 @@
-"""Trust of the folder that is opened: before it is given, nothing in the folder is read as configuration, memory or rules.
+"""Trust in the workspace: until the user gives it, nothing in the folder is read as configuration, memory or rules.
 
 Only names are looked at, to say what would be read. A folder without such files is not asked about. git is not run.
 """

@@ -17,7 +17,7 @@ _DRAWS = 64
 
 
 def new_session_id(others: Collection[str] = ()) -> str:
-    """As in `20261115-120102-1a2b3c4d`. Its short id fits none of the others, so that theirs stay as they are."""
+    """A new id, such as `20261115-120102-1a2b3c4d`. Its short id matches no other session, so that the others' short ids stay valid."""
     taken = {random_part(other)[:LEAST_SHORT] for other in others}
     drawn = ""
     for _ in range(_DRAWS):  # with tens of thousands of sessions there may be none left: then short ids become longer

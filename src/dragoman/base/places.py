@@ -139,6 +139,11 @@ def _windows(env: Mapping[str, str]) -> Places:
     return Places(os.path.join(roaming, APP), os.path.join(local, APP, "data"), os.path.join(local, APP, "cache"))
 
 
+def path_inside(path: str, folder: str) -> str:
+    """As it is called from that folder, if it is in it."""
+    return path[len(folder) + 1 :] if path.startswith(f"{folder}{os.sep}") else shorten_home(path)
+
+
 def shorten_home(path: str) -> str:
     """With `~` for the user's own folder."""
     home = os.path.expanduser("~")

@@ -1,1 +1,1 @@
-"""The terminal program. It may import everything; nothing imports it."""
+"""FRONT. The command-line program: headless runs, the subcommands, and the plain conversation. Nothing imports it."""

@@ -9,6 +9,7 @@ from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.app.subagents import find_subagents
 from dragoman.base import jsontext
+from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.loop.tasks import TASK, TaskAgent, TaskTool, all_agents
@@ -34,7 +35,7 @@ def run_agents(options: Options) -> str:
 
 
 def for_conversation(agent: Agent) -> list[str]:
-    """Those that the model can call now."""
+    """The subagents the model can call now, for `/agents`."""
     tool = agent.tools.get(TASK)
     return lines_of(tool.agents.values()) if isinstance(tool, TaskTool) else [say("subagents.none_here")]
 
@@ -42,7 +43,7 @@ def for_conversation(agent: Agent) -> list[str]:
 def lines_of(agents: Iterable[TaskAgent]) -> list[str]:
     lines: list[str] = []
     for agent in agents:
-        facts = [_tools_words(agent), agent.model, agent.origin or say("subagents.builtin")]
+        facts = [_tools_words(agent), agent.model, shorten_home(agent.origin) or say("subagents.builtin")]
         lines.append(f"  {agent.name}  {one_line(agent.description, _DESCRIPTION_CHARS)}")
         lines.append(f"    {one_line(' · '.join(filter(None, facts)))}")
     return lines

@@ -18,7 +18,7 @@ from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
 from dragoman.cli.preview import break_line, longest_blank
 from dragoman.cli.screen import Screen, Style
-from dragoman.values.contracts import Allow, Deny, Intent, Tool
+from dragoman.values.calls import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.schema import problems
 
@@ -74,7 +74,7 @@ class Asking(Protocol):
 
 class Holding(Protocol):
     def hold(self) -> AbstractContextManager[None]:
-        """Nothing else is shown meanwhile."""
+        """While it is open, nothing else is shown."""
         ...
 
 
@@ -89,7 +89,9 @@ class Dialog:
 
     async def ask_key(self, prompt: str) -> str:
         await self._show_prompt(f"{lay_out(prompt, self.screen.columns - 10)} ")
-        return await self._keyboard.read_key()
+        key = await self._keyboard.read_key()
+        letter = key.strip()
+        return letter if len(letter) == 1 else key  # with Enter behind it, as one answers a program that asks line by line
 
     async def ask_line(self, prompt: str) -> str | None:
         """None: the user pressed Ctrl-D."""
@@ -140,14 +142,14 @@ class Questions:
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, call: ToolCall, intent: Intent) -> Allow | Deny:
-        """Implements contracts.Ask."""
+        """Implements calls.Ask."""
         async with self._one_at_a_time:
             await _let_events_be_shown()
             with self._report.hold():
                 return await self._approve(self._find(call.name), call, intent, self._intend).decide()
 
     async def ask_user(self, question: str, choices: Sequence[str]) -> str:
-        """Implements contracts.AskUser. An empty string: the user did not answer."""
+        """Implements calls.AskUser. An empty string: the user did not answer."""
         async with self._one_at_a_time:
             await _let_events_be_shown()
             with self._report.hold():

@@ -1,4 +1,4 @@
-"""`dragoman approvals`, and `/approvals` in a conversation: what was allowed for good, and taking it back."""
+"""`dragoman approvals`, and `/approvals` in a conversation: lists permanent approvals and revokes them."""
 
 from __future__ import annotations
 
@@ -115,13 +115,28 @@ def _folder(row: Approval) -> str:
 # --- in a conversation
 
 
-def for_conversation(setup: Setup, approvals: Approvals, words: Sequence[str]) -> str:
-    """What `/approvals …` says. Raises InputError."""
-    grants = approvals.grants
+def is_for_every_folder(setup: Setup, approvals: Approvals, words: Sequence[str]) -> bool:
+    """Whether `/approvals …` is meant as in the shell: listing all, taking all back, or one of another folder."""
+    if any(word.startswith("-") for word in words) or words[:1] == ["list"]:
+        return True
+    if len(words) != 2 or words[0] != "revoke" or words[1] == "all":
+        return False
+    saved, session = _here(setup, approvals.grants)
+    return not any(row.id.startswith(words[1]) for row in (*saved, *session))
+
+
+def _here(setup: Setup, grants: Grants) -> tuple[list[Approval], list[Approval]]:
+    """What was saved for this folder, and what holds for this session."""
     here = os.path.realpath(setup.workspace)
     of_trust = judge_folder(here, read_or_nothing(setup.places))[1]
     saved = [row for row in saved_approvals(setup.places) if row.folder == (of_trust if row.kind == "trust" else here)]
-    session = [Approval(SavedGrant("", key).id, "grant", key, "") for key in sorted(grants.of_session)]
+    return saved, [Approval(SavedGrant("", key).id, "grant", key, "") for key in sorted(grants.of_session)]
+
+
+def for_conversation(setup: Setup, approvals: Approvals, words: Sequence[str]) -> str:
+    """What `/approvals …` says. Raises InputError."""
+    grants = approvals.grants
+    saved, session = _here(setup, grants)
     if not words:
         return "\n".join([*_conversation_lines(saved, session), *_rule_section(approvals.rules)])
     if words[0] != "revoke" or len(words) != 2:

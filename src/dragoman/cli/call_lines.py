@@ -1,10 +1,28 @@
-"""One-line descriptions for the user: a tool call, its outcome, pruning and compression, prompt progress."""
+"""One-line descriptions for the user: a tool call, its outcome, what changed during a run, prompt progress."""
 
 from __future__ import annotations
 
+from typing import Literal
+
+import msgspec
+
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.values.events import CompressionStarted, ContextCompressed, ContextPruned, FieldOmitted, PromptRead, ToolCallFinished
+from dragoman.values.events import (
+    CompressionStarted,
+    ContextCompressed,
+    ContextPruned,
+    FieldOmitted,
+    LoopSuspected,
+    ModelSwitched,
+    NoticeGiven,
+    PromptRead,
+    RequestDelayed,
+    SavingChanged,
+    ToolCallFinished,
+    ToolModeChanged,
+    TurnEvent,
+)
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 
@@ -20,6 +38,38 @@ def outcome(event: ToolCallFinished) -> str:
     if event.error or any(isinstance(part, ToolResult) and part.is_error for part in event.parts):
         return say("call_failed", why=_first_line(event.error or event.display))
     return say("call_done", what=_first_line(event.display))
+
+
+class RunNotice(msgspec.Struct, frozen=True):
+    """One line about a run, besides its answers and calls."""
+
+    text: str
+    weight: Literal["quiet", "warning", "bad"] = "warning"
+
+
+def notice_of(event: TurnEvent) -> RunNotice | None:
+    """What every report tells of an event in one line; None for events that a report shows in its own way, or not at all."""
+    match event:
+        case FieldOmitted():
+            return RunNotice(omission(event))
+        case RequestDelayed(reason=reason):
+            return RunNotice(reason, "quiet")
+        case LoopSuspected(reason=reason, count=1):
+            return RunNotice(say("loop_suspected", reason=reason))
+        case ToolModeChanged(dialect=dialect):
+            return RunNotice(say("tools_in_text", dialect=dialect))
+        case ModelSwitched(model=model, reason=reason):
+            return RunNotice(say("model_switched", reason=reason, model=model))
+        case NoticeGiven(message=message):
+            return RunNotice(message)
+        case CompressionStarted():
+            return RunNotice(compressing(event), "quiet")
+        case ContextPruned() | ContextCompressed():
+            return RunNotice(context_change(event), "quiet")
+        case SavingChanged(saved=saved, reason=reason):
+            return RunNotice(reason, "warning" if saved else "bad")
+        case _:
+            return None
 
 
 def context_change(event: ContextPruned | ContextCompressed) -> str:

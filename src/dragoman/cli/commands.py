@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
-from dragoman.app.setup import Setup
+import msgspec
+
 from dragoman.base.text import closest, one_line
 from dragoman.base.words import chosen_language, say
 from dragoman.cli.help_texts import help_for
-from dragoman.cli.screen import Style
+from dragoman.cli.talk import Talk
 from dragoman.cli.terminal_report import spent_words
-from dragoman.loop.agent import Agent
 from dragoman.policy.judge import Mode
-from dragoman.values.errors import InputError, SandboxError
-from dragoman.values.usage import Usage
+from dragoman.values.errors import DragomanError, InputError, SandboxError
+from dragoman.values.messages import Effort, Thinking
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
+    from dragoman.cli.subcommand import Printed
+
+T = TypeVar("T")
 
 
 def begins_with_path(line: str) -> bool:
@@ -26,46 +29,6 @@ def begins_with_path(line: str) -> bool:
     server, which goes to the model too."""
     word = line.split(maxsplit=1)[0]
     return "/" in word[1:] or word.startswith("/mcp__") or os.path.lexists(word)
-
-
-class Printing(Protocol):
-    """Where commands write: messages of ours, whole texts, and lines of others."""
-
-    def message(self, text: str, style: Style = "") -> None: ...
-
-    def page(self, text: str) -> None: ...
-
-    def line(self, text: str, style: Style = "") -> None: ...
-
-
-class Talk(Protocol):
-    """What commands need of the conversation."""
-
-    @property
-    def screen(self) -> Printing: ...
-
-    agent: Agent
-    setup: Setup
-    runs: int
-    may_retry: bool
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def usage(self) -> Usage: ...
-
-    @property
-    def cost_usd(self) -> float | None: ...
-
-    @property
-    def cost_is_whole(self) -> bool: ...
-
-    def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None: ...
-
-    def change_model(self, name: str) -> None: ...
-
-    def leave(self, code: int) -> None: ...
 
 
 class SlashCommands:
@@ -86,6 +49,22 @@ class SlashCommands:
             "/skills": self._skills,
             "/hooks": self._hooks,
             "/usage": self._usage,
+            "/stats": self._stats,
+            "/context": self._context,
+            "/compress": self._compress,
+            "/prune": lambda rest: self._context("prune"),
+            "/sessions": self._sessions,
+            "/resume": self._resume,
+            "/new": self._new,
+            "/fork": self._fork,
+            "/rename": self._rename,
+            "/effort": self._effort,
+            "/rewind": self._rewind,
+            "/undo": self._undo,
+            "/export": self._export,
+            "/models": self._models,
+            "/config": lambda rest: self._subcommand("config", rest),
+            "/bug": self._bug,
             "/mcp": self._mcp,
             "/agents": self._agents,
             "/ps": self._ps,
@@ -162,9 +141,12 @@ class SlashCommands:
         self._say(say("sandbox_is", words=approvals.sandbox))
 
     def _approvals(self, rest: str) -> None:
-        from dragoman.cli.approvals_command import for_conversation
+        """`list` and `--all` are about every folder, as in the shell; the rest about this one and this session."""
+        from dragoman.cli.approvals_command import for_conversation, is_for_every_folder
 
         conversation = self._conversation
+        if is_for_every_folder(conversation.setup, conversation.agent.approvals, rest.split()):
+            return self._subcommand("approvals", rest)
         try:
             said = for_conversation(conversation.setup, conversation.agent.approvals, rest.split())
         except InputError as error:
@@ -239,6 +221,131 @@ class SlashCommands:
                 spent=spent_words(conversation.usage, conversation.cost_usd, estimated=not conversation.cost_is_whole),
             )
         )
+
+    # --- what subcommands of the program do
+
+    def _context(self, rest: str) -> None:
+        from dragoman.cli.context_slash import run_context_words
+
+        printed = self._try(lambda: run_context_words(self._conversation, rest, self._conversation.screen.columns))
+        if printed is not None:
+            self._show_printed(f"dragoman context {rest}".strip(), printed)
+
+    def _compress(self, rest: str) -> None:
+        from dragoman.cli.context_slash import compress
+
+        self._conversation.start(compress(self._conversation, rest))
+
+    def _subcommand(self, command: str, rest: str) -> None:
+        from dragoman.cli.subcommand import parse_words, run_subcommand
+
+        talk = self._conversation
+        printed = self._try(lambda: run_subcommand(parse_words(talk.setup, command, rest), talk.screen.columns))
+        if printed is not None:
+            self._show_printed(f"dragoman {command} {rest}".strip(), printed)
+
+    def _sessions(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import run_session_words
+
+        printed = self._try(lambda: run_session_words(self._conversation, rest, self._conversation.screen.columns))
+        if printed is not None:
+            self._show_printed(f"dragoman sessions {rest}".strip(), printed)
+
+    def _resume(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import open_named
+
+        if rest:
+            return open_named(self._conversation, rest)
+        self._sessions("list")
+        self._say(say("conversation.resume_usage"), "dim")
+
+    def _new(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import open_new
+
+        open_new(self._conversation)
+
+    def _fork(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import open_copy
+
+        self._tell(lambda: open_copy(self._conversation, rest))
+
+    def _rename(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import rename
+
+        self._tell(lambda: rename(self._conversation, rest))
+
+    def _effort(self, rest: str) -> None:
+        """How much the model thinks, from the next answer on."""
+        agent, known = self._conversation.agent, get_args(Effort)
+        effort = next((each for each in known if each == rest), None)
+        if effort is None:
+            thinking = agent.settings.thinking
+            now = thinking.effort if thinking is not None else "-"
+            return self._say(say("conversation.efforts", now=now, known=", ".join(known)))
+        agent.settings = msgspec.structs.replace(agent.settings, thinking=Thinking(effort))
+        self._say(say("conversation.effort_is", effort=effort))
+
+    def _rewind(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import entry_number, rewind
+
+        self._tell(lambda: rewind(self._conversation, entry_number(rest)))
+
+    def _undo(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import undo
+
+        if rest not in ("", "--force"):
+            return self._say(say("unknown_option", name=rest[:40], hint=""), "yellow")
+        self._tell(lambda: undo(self._conversation, force=bool(rest)))
+
+    def _export(self, rest: str) -> None:
+        from dragoman.cli.sessions_slash import export
+
+        self._tell(lambda: export(self._conversation, rest))
+
+    def _models(self, rest: str) -> None:
+        if rest.split()[:1] == ["pull"]:
+            return self._pull_model(rest)
+        self._subcommand("models", rest)
+
+    def _pull_model(self, rest: str) -> None:
+        """Line by line the program may ask for itself, and shows how far it has come."""
+        from dragoman.cli.models import run_models
+        from dragoman.cli.subcommand import parse_words
+
+        said = self._try(lambda: run_models(parse_words(self._conversation.setup, "models", rest)))
+        if isinstance(said, str):
+            self._conversation.screen.page(said.rstrip("\n"))
+
+    def _tell(self, act: Callable[[], str]) -> None:
+        for line in (self._try(act) or "").splitlines():
+            self._say(line)
+
+    def _try(self, act: Callable[[], T]) -> T | None:
+        try:
+            return act()
+        except DragomanError as error:
+            self._say(str(error), "yellow")
+            return None
+
+    def _show_printed(self, title: str, printed: Printed) -> None:
+        for notice in printed.notices:
+            self._say(notice, "yellow")
+        if printed.text.strip():
+            self._conversation.screen.page(printed.text.rstrip("\n"))
+
+    # --- this session in numbers, and a report of a fault
+
+    def _stats(self, rest: str) -> None:
+        from dragoman.cli.session_stats import stats_text
+
+        screen = self._conversation.screen
+        screen.page(stats_text(self._conversation.agent, screen.columns).rstrip("\n"))
+
+    def _bug(self, rest: str) -> None:
+        from dragoman.cli.bug_report import report_lines
+
+        for line in report_lines(self._conversation):
+            self._conversation.screen.line(line)
 
     def _mcp(self, rest: str) -> None:
         from dragoman.cli.mcp_slash import run_slash

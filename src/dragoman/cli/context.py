@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def run_context(options: Options) -> str | tuple[str, int]:
     """Run the action that the words name, and return what is printed, with the exit code where it may be other than 0."""
-    name, entry, session_id = _parse_words(options)
+    name, entry, session_id = parse_words(options)
     action = ACTIONS[name]
     refuse_options(options, action, _command_name(name), "context_not_with")
 
@@ -37,14 +37,22 @@ def run_context(options: Options) -> str | tuple[str, int]:
     return action.run(ContextCommand(setup, store, store.find(session_id, setup.workspace), catalog_of(setup), entry))
 
 
-def _parse_words(options: Options) -> tuple[str, int, str]:
-    """The action, the entry it is about where it needs one, and the session. They cannot be confused: session ids are hexadecimal."""
+class Words(NamedTuple):
+    """What is to be done, the entry it is about where it needs one, and the session; empty: the latest."""
+
+    action: str
+    entry: int
+    session_id: str
+
+
+def parse_words(options: Options) -> Words:
+    """An action and a session cannot be confused: session ids are hexadecimal. Raises InputError."""
     words = list(options.words)
     name = words.pop(0) if words and words[0] in ACTIONS else "show"
     entry = _parse_entry(name, words.pop(0) if words else "") if ACTIONS[name].operand else 0
     if len(words) > 1:
         raise InputError(say("context_too_many", command=_command_name(name), word=one_line(words[1], 60)))
-    return name, entry, words[0] if words else "latest"
+    return Words(name, entry, words[0] if words else "")
 
 
 def _parse_entry(action: str, word: str) -> int:

@@ -177,7 +177,7 @@ def _state(row: _Row) -> str:
 
 
 def marks_of(item: PlanItem) -> str:
-    """That a person wants it kept, and what became of its file."""
+    """The marks behind an item: kept by the user, and whether its file was read or edited since."""
     marks = [say("context_held")] if item.held else []
     if item.since and item.state in ("kept", "pruned"):
         marks.append(say(f"context_since_{item.since}"))

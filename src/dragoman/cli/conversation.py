@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
@@ -26,7 +26,7 @@ from dragoman.loop.agent import Agent
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Intent
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Content, ToolCall
 from dragoman.values.record import paid_usage
@@ -53,18 +53,16 @@ class Conversation:
         self.may_retry = False
         self.setup = setup
         self._copy = copy
-        self._store = FileStore(setup.places.sessions)
+        self.store = FileStore(setup.places.sessions)
         self._keyboard = Keyboard()
         self._signals = Signals(self._keyboard)
         self._report = TerminalReport(screen, copy)
         dialog = Dialog(screen, self._keyboard, edit=self._edit, stop=self._stop)
-        questions = Questions(
+        self._questions = Questions(
             dialog, self._report, lambda name: self.agent.tools.get(name), lambda tool, args: self.agent.approvals.view(tool, args)
         )
         self._loop = new_loop()
-        opened = self._loop.run_until_complete(open_agent(setup, ask=questions.ask, ask_user=questions.ask_user))
-        self.agent, self._notices = opened.agent, opened.notices
-        self.agent.approvals.on_ruling = self._take_ruling
+        self._loop.run_until_complete(self._open_agent(setup))
         self._prompt = LinePrompt(screen)
         self._run: Run | None = None
         self._starting: asyncio.Future[Run] | None = None
@@ -85,6 +83,20 @@ class Conversation:
     @property
     def model(self) -> str:
         return f"{self.agent.provider.name}/{self.agent.model}"
+
+    async def _open_agent(self, setup: Setup) -> None:
+        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user)
+        self.agent, self._notices, self.setup = opened.agent, opened.notices, setup
+        self.agent.approvals.on_ruling = self._take_ruling
+
+    async def open_session(self, setup: Setup) -> None:
+        """Go on with another session, or a new one. Raises DragomanError, and then this one goes on."""
+        before = self.agent
+        await self._open_agent(setup)
+        await close_agent(before)
+        self.usage, self.cost_usd, self.cost_is_whole = Usage(), None, True
+        self.runs, self.may_retry = 0, False
+        self._greet()
 
     # --- the user's turn
 
@@ -112,7 +124,7 @@ class Conversation:
         lines = as_lines(transcript)
         if len(lines) > RECALLED_LINES:
             self.screen.message(
-                say("recalled_end", count=len(lines) - RECALLED_LINES, id=self._store.short_id(self.agent.session_id)), "dim"
+                say("recalled_end", count=len(lines) - RECALLED_LINES, id=self.store.short_id(self.agent.session_id)), "dim"
             )
         for line in lines[-RECALLED_LINES:]:
             self.screen.line(line)
@@ -197,7 +209,7 @@ class Conversation:
 
     async def _run_prompt(self, prompt: str | None, invocation: Invocation | None) -> None:
         loop = asyncio.get_running_loop()
-        self._run = None if invocation else self.agent.run(await expanded(self.agent, prompt, self.screen.message))
+        self._run = None if invocation else self.agent.run(await expand_prompt(self.agent, prompt, self.screen.message))
         self._is_stopping = False
         self._report.begin(loop)
         for page in filter(None, (self.screen, self._copy)):
@@ -269,6 +281,29 @@ class Conversation:
         self._loop.run_until_complete(_close_in_time(before.aclose()))
         self.screen.message(say("model_is_now", model=self.model))
 
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Nothing else goes on meanwhile; Ctrl-C ends it."""
+        task = self._loop.create_task(work)
+
+        def cancel() -> None:
+            task.cancel()
+
+        self._signals.attach(self._loop, cancel)
+        try:
+            self._loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            self.screen.message(say("conversation.stopped"), "yellow")
+        except DragomanError as error:
+            self.screen.message(say("run_failed", message=error), "red")
+        finally:
+            self._signals.detach()
+        code, self._signals.code = self._signals.code, 0
+        if code not in (0, EXIT_INTERRUPTED):
+            self.leave(code)
+
+    def show_progress(self, text: str) -> None:
+        self.screen.message(text, "dim")
+
     async def _edit(self, text: str, name: str) -> str | None:
         from dragoman.cli.editor import edit
 
@@ -290,12 +325,12 @@ class Conversation:
     def _say_how_to_come_back(self) -> None:
         """Where there is something to come back to: a session that was never written, or was deleted meanwhile, is not offered."""
         session_id = self.agent.session_id
-        if session_id in self._store.ids() and not self.screen.gone:
-            self.screen.message(say("come_back", id=self._store.short_id(session_id)), "dim")
+        if session_id in self.store.ids() and not self.screen.gone:
+            self.screen.message(say("come_back", id=self.store.short_id(session_id)), "dim")
 
 
-async def expanded(agent: Agent, prompt: str | None, tell: Callable[[str], None]) -> str | list[Content] | None:
-    """With what it names of MCP servers."""
+async def expand_prompt(agent: Agent, prompt: str | None, tell: Callable[[str], None]) -> str | list[Content] | None:
+    """The prompt, with the resources and prompts of MCP servers that it names."""
     servers = agent.beside.get("mcp")
     if prompt is None or servers is None or not servers.names_something(prompt):
         return prompt

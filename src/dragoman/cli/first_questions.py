@@ -1,4 +1,4 @@
-"""Questions before a conversation begins, each answered by one letter. Asked here line by line: that works in any terminal, a dumb one too.
+"""Questions before a conversation begins, each answered by one letter. Printed line by line, which works in any terminal, even a dumb one.
 
 In the first frame of a conversation one key answers the same questions (tui/question_frame.py).
 """
@@ -6,14 +6,14 @@ In the first frame of a conversation one key answers the same questions (tui/que
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TextIO
 
 from dragoman.app.config_tables import FolderTrust
+from dragoman.app.console import raising_ctrl_c
 from dragoman.app.trust import trust_names
+from dragoman.base.places import shorten_home
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of, wrap_line
@@ -37,7 +37,7 @@ Ask = Callable[[FirstQuestion], str]
 
 def trust_question(trust: FolderTrust) -> FirstQuestion:
     """Whether a folder is trusted, asked before anything in it is read."""
-    intro = say("trust_intro", folder=escape_hidden(trust.folder, one_line=True), names=trust_names(trust))
+    intro = say("trust_intro", folder=escape_hidden(shorten_home(trust.folder), one_line=True), names=trust_names(trust))
     return FirstQuestion((intro,), say("trust_question"), {"y": say("trust_said_yes"), "n": say("trust_said_no")}, say("trust_why"))
 
 
@@ -47,7 +47,7 @@ def ask_by_line(question: FirstQuestion) -> str:
     if screen is None:
         return ""
     letters = {**{letter: letter for letter in question.said}, "yes": "y", "no": "n"}
-    with _interrupts():
+    with raising_ctrl_c():
         for line in question.intro:
             _show(screen, line)
         _drop_typed()
@@ -103,16 +103,3 @@ def _drop_typed() -> None:
         termios.tcflush(0, termios.TCIFLUSH)
     except termios.error:
         pass
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """Ctrl-C as an exception, so that the shell's prompt does not follow on the same line."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.stderr.write("\n")
-        raise
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -17,7 +17,7 @@ from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed_outcome, 
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for
 from dragoman.cli.startup import mark_result_written
-from dragoman.values.contracts import Deny, Intent
+from dragoman.values.calls import Deny, Intent
 from dragoman.values.errors import DragomanError, OutputLimit
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Headless:
         """The run, with the prompt that a command in a file or a skill stands for, where the prompt is one. What is no command is asked."""
         given = self._options.prompt or ""
         if not given.startswith("/") or given.startswith("//"):
-            return agent.run(await self._expanded(agent, prompt))
+            return agent.run(await self._expand_prompt(agent, prompt))
         from dragoman.app.slash_commands import FileCommands
 
         commands = FileCommands(setup)
@@ -119,11 +119,11 @@ class Headless:
             self._notice(notice)
         invocation = commands.find(given)
         if invocation is None:
-            return agent.run(await self._expanded(agent, prompt))
+            return agent.run(await self._expand_prompt(agent, prompt))
         return await invocation.start(agent, self._notice, prompt[: len(prompt) - len(given)])
 
-    async def _expanded(self, agent: Agent, prompt: str) -> str | list[Content]:
-        """With what it names of MCP servers."""
+    async def _expand_prompt(self, agent: Agent, prompt: str) -> str | list[Content]:
+        """The prompt, with the resources and prompts of MCP servers that it names."""
         servers = agent.beside.get("mcp")
         if servers is None or not servers.names_something(prompt):
             return prompt

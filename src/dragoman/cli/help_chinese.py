@@ -1,4 +1,4 @@
-"""The texts of `--help` and `/help` in Chinese. What is typed stays as it is, so the columns stand as in English."""
+"""The texts of `--help` and `/help` in Chinese. What the user types is not translated, so the columns are those of the English text."""
 
 CHINESE_HELP: dict[str, str] = {}
 
@@ -130,7 +130,8 @@ CHINESE_HELP["terminal"] = """\
 /retry             失败后重试
 /approval [MODE]   plan：只读取；default：编辑和命令先询问；auto-edit：工作区内的编辑直接运行；
                    auto：命令也直接运行，但只在沙箱中
-/approvals         列出您在本次会话和此文件夹中允许的内容；/approvals revoke ID 撤销
+/approvals         列出您在本次会话和此文件夹中允许的内容；/approvals revoke ID 撤销；
+                   /approvals list：所有文件夹中的
 /directory [add PATH]
                    列出模型可以工作的目录，或添加一个
 /clear             重新开始：模型忘掉所说的内容；会话文件会保留
@@ -140,6 +141,20 @@ CHINESE_HELP["terminal"] = """\
 /mcp               列出 MCP 服务器及其状态；/mcp approve NAME：同意一个
 /agents            列出模型可以调用的子代理
 /usage             目前的 token 和费用
+/stats             此会话的数字：模型、缓存、工具、时间
+/context           下一个请求的内容及各条目的编号；/context drop N、keep N 或 undo N；
+                   还有 simulate、--request、--at N、--all，同 dragoman context
+/compress [FOCUS]  现在总结较早的消息；/prune：现在移除所有过时的结果
+/resume [ID]       列出会话，或继续另一个；/new：新会话；/fork [N]：到条目 N 为止的副本
+/rename TITLE      给此会话命名
+/effort [LEVEL]    模型思考多少：off、low、medium、high、max
+/undo [--force]    将文件恢复到上次运行之前
+/rewind N          回到条目 N；不删除任何内容
+/export [FILE]     将此会话写入文件：.md、.html、.json
+/sessions          列出会话；还有 show、search、fork、export 等，同 dragoman sessions
+/models [NAME]     列出模型；/models pull NAME，/models remove NAME
+/config            所有设置及其来源
+/bug               故障报告应写明的内容
 /ps                列出在后台运行的命令；/stop ID 结束一个
 /quit              离开；Ctrl-D 或两次 Ctrl-C 也可以
 
@@ -270,7 +285,7 @@ CHINESE_HELP["context"] = """\
        dragoman context compress [SESSION]       现在总结较早的消息
        dragoman context prune [SESSION]          现在移除所有过时的结果
        dragoman context drop ENTRY [SESSION]     移除一个结果；ENTRY 是它在表中的编号
-       dragoman context keep ENTRY [SESSION]     保留一个结果，无论什么过时
+       dragoman context keep ENTRY [SESSION]     保留一个结果，清理和压缩都不动它
        dragoman context undo ENTRY [SESSION]     撤销上述选择
 
 SESSION 是 latest（默认），或 dragoman sessions 显示的 ID。

@@ -140,7 +140,8 @@ ENGLISH_HELP["terminal"] = """\
 /retry             try again after a failure
 /approval [MODE]   plan: reading only; default: edits and commands ask first; auto-edit: edits inside the workspace run;
                    auto: commands run too, inside a sandbox alone
-/approvals         list what you allowed in this session and for this folder; /approvals revoke ID takes it back
+/approvals         list what you allowed in this session and for this folder; /approvals revoke ID takes it back;
+                   /approvals list: in every folder
 /directory [add PATH]
                    list the directories the model may work in, or add one
 /clear             start afresh: the model forgets what was said; the session's file keeps it
@@ -150,6 +151,20 @@ ENGLISH_HELP["terminal"] = """\
 /mcp               list the MCP servers and their state; /mcp approve NAME: say yes to one
 /agents            list the subagents the model can call
 /usage             tokens and cost so far
+/stats             this session in numbers: models, cache, tools, time
+/context           what the next request contains, with the number of each entry; /context drop N, keep N or undo N;
+                   also simulate, --request, --at N, --all, as dragoman context
+/compress [FOCUS]  summarise the older messages now; /prune: remove all outdated results now
+/resume [ID]       list the sessions, or go on with another; /new: a new one; /fork [N]: a copy, up to entry N
+/rename TITLE      a title for this session
+/effort [LEVEL]    how much the model thinks: off, low, medium, high, max
+/undo [--force]    put files back as before the last run
+/rewind N          back to entry N; nothing is deleted
+/export [FILE]     write this session to a file: .md, .html, .json
+/sessions          list the sessions; also show, search, fork, export …, as dragoman sessions
+/models [NAME]     list the models; /models pull NAME, /models remove NAME
+/config            every setting, and where it comes from
+/bug               what to write into a report of a fault
 /ps                list commands that run in the background; /stop ID ends one
 /quit              leave; so do Ctrl-D, and Ctrl-C twice
 
@@ -375,7 +390,7 @@ usage: dragoman context [SESSION]                what the next request contains,
        dragoman context compress [SESSION]       summarise the older messages now
        dragoman context prune [SESSION]          remove all outdated results now
        dragoman context drop ENTRY [SESSION]     remove one result; ENTRY is its number in the table
-       dragoman context keep ENTRY [SESSION]     keep one result, whatever is outdated
+       dragoman context keep ENTRY [SESSION]     keep one result, whatever is pruned or summed up
        dragoman context undo ENTRY [SESSION]     take that back
 
 SESSION is latest (the default), or an id from dragoman sessions.

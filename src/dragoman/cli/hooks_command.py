@@ -15,6 +15,7 @@ from dragoman.app.opening import run_loop
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.base import jsontext
+from dragoman.base.places import shorten_home
 from dragoman.base.text import closest, one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
@@ -160,7 +161,7 @@ def _tested_lines(done: HookDone, ms: int) -> list[str]:
 def hook_line(hook: Hook) -> str:
     """What is agreed to, whole and with every character visible."""
     files = ", ".join(os.path.relpath(path, hook.project) for path in files_of(hook)) if hook.project else ""
-    line = f"{hook.id}  {hook.named} {hook.matcher or '*'}  {hook.line}  ({hook.origin}{'; ' + files if files else ''})"
+    line = f"{hook.id}  {hook.named} {hook.when}  {hook.line}  ({shorten_home(str(hook.origin))}{'; ' + files if files else ''})"
     return escape_hidden(line, one_line=True)
 
 

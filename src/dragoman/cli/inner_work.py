@@ -1,4 +1,4 @@
-"""What a subagent has done so far, from the events of its run: for the line that stands for it, and to be read when it is done."""
+"""What a subagent has done so far, from the events of its run: for its line on the screen, and to read when it is done."""
 
 from __future__ import annotations
 

@@ -150,17 +150,10 @@ class LiveCommand:
     # --- checking
 
     async def _check(self, interrupts: Interrupts) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-
-        def cancel() -> None:
-            task.cancel()
-
-        interrupts.attach(asyncio.get_running_loop(), cancel)
         try:
-            await self._run.check(self._show_progress)
+            with interrupts.cancelling(asyncio.current_task()):
+                await self._run.check(self._show_progress)
         finally:
-            interrupts.detach()
             await self._connection.aclose()  # writes the recording
 
     def _show_progress(self, number: int, count: int, feature: str) -> None:

@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _show_first_frame(arguments: list[str]) -> None:
-    """Where a conversation begins, its composer stands there before anything else is loaded. Whatever else runs, loads nothing for it."""
+    """If a conversation begins, show its composer before anything else is loaded. Other commands load nothing for it."""
     if any(word.startswith(("-p", "--prompt", "-h", "--help", "--output", "--worktree")) for word in arguments) or (
         arguments and not arguments[0].startswith("-") and " " not in arguments[0]
     ):

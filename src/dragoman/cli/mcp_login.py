@@ -1,4 +1,4 @@
-"""`dragoman mcp login` and `logout`: the browser is opened, and what the user has to know is written beside it."""
+"""`dragoman mcp login` and `logout`: opens the browser, and prints what the user has to know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/mcp` in both conversations: the servers and their state, and saying yes to one."""
+"""`/mcp` in both conversations: lists the servers with their state, and approves one."""
 
 from __future__ import annotations
 

@@ -32,12 +32,17 @@ _BEHIND_NAME_COLUMNS = 41
 
 def run_models(options: Options) -> str | tuple[str, int]:
     """Run the action that the words name, and return what is printed."""
+    return check_words(options).run(options)
+
+
+def check_words(options: Options) -> Action[Options]:
+    """The action that the words name. Raises InputError where one is missing, or it does not take an option."""
     name = options.words[0] if options.words and options.words[0] in ACTIONS else "list"
     action = ACTIONS[name]
     if action.operand:
         _check_operand(name, options.words[1:])
     refuse_options(options, action, "models" if name == "list" else f"models {name}")
-    return action.run(options)
+    return action
 
 
 def _check_operand(name: str, operands: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What a project brings that would run on the machine, servers and hooks: asked about in one question, before the conversation begins."""
+"""Asks once, before the conversation begins, whether the MCP servers and hooks of a project may run on this machine."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _hooks(setup: Setup) -> Iterator[Offer]:
 
 
 def _place(setup: Setup, path: str) -> str:
-    """As it is named from the workspace."""
+    """The path, relative to the workspace."""
     start = os.path.join(setup.workspace, "")
     return path.removeprefix(start)
 

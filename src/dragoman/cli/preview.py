@@ -1,4 +1,4 @@
-"""The text of a call that is asked about, broken to the width of the terminal: nothing of it is cut, folded or reordered."""
+"""The text of a call that needs approval, wrapped to the terminal's width: nothing of it is cut, folded or reordered."""
 
 from __future__ import annotations
 

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from msgspec.structs import replace
 
-from dragoman.app.options import Options
+from dragoman.app.options import Command, Options
 from dragoman.base.words import choose_language, chosen_language, language_of, say, speak_for_program
 from dragoman.cli.arguments import BadArguments, parse
 from dragoman.values.errors import DragomanError, InputError
+
+PRINTING_COMMANDS: dict[Command, tuple[str, str]] = {
+    "models": ("models", "run_models"),
+    "config": ("show_config", "show_config"),
+    "doctor": ("doctor", "examine"),
+    "sessions": ("sessions", "run_sessions"),
+    "context": ("context", "run_context"),
+    "approvals": ("approvals_command", "run_approvals"),
+    "trust": ("trust_command", "run_trust"),
+    "hooks": ("hooks_command", "run_hooks"),
+    "auth": ("auth_command", "run_auth"),
+    "skills": ("skills_command", "run_skills"),
+    "plugins": ("skills_command", "run_plugins"),
+    "mcp": ("mcp_command", "run_mcp"),
+    "agents": ("agents_command", "run_agents"),
+    "completions": ("completions", "run_completions"),
+}
+"""The subcommands that print something and end: the module under dragoman.cli, and its function."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -46,74 +64,24 @@ def _run_command(options: Options) -> int:
     match options.command:
         case "run":
             return _run_agent(options)
-        case "models":
-            from dragoman.cli.models import run_models
-
-            return _report(options, run_models(options))
-        case "config":
-            from dragoman.cli.show_config import show_config
-
-            return _report(options, show_config(options))
-        case "doctor" if options.live:
-            from dragoman.cli.live_command import run_live
-
-            return _report(options, run_live(options))
-        case "doctor":
-            from dragoman.cli.doctor import examine
-
-            return _report(options, examine(options))
         case "sessions" if options.words[:1] == ("resume",) and len(options.words) < 3:
             return _run_agent(_resume_options(options))
-        case "sessions":
-            from dragoman.cli.sessions import run_sessions
-
-            return _report(options, run_sessions(options))
-        case "context":
-            from dragoman.cli.context import run_context
-
-            return _report(options, run_context(options))
-        case "approvals":
-            from dragoman.cli.approvals_command import run_approvals
-
-            return _report(options, run_approvals(options))
-        case "trust":
-            from dragoman.cli.trust_command import run_trust
-
-            return _report(options, run_trust(options))
-        case "hooks":
-            from dragoman.cli.hooks_command import run_hooks
-
-            return _report(options, run_hooks(options))
-        case "auth":
-            from dragoman.cli.auth_command import run_auth
-
-            return _report(options, run_auth(options))
-        case "skills":
-            from dragoman.cli.skills_command import run_skills
-
-            return _report(options, run_skills(options))
-        case "plugins":
-            from dragoman.cli.skills_command import run_plugins
-
-            return _report(options, run_plugins(options))
-        case "mcp":
-            from dragoman.cli.mcp_command import run_mcp
-
-            return _report(options, run_mcp(options))
-        case "agents":
-            from dragoman.cli.agents_command import run_agents
-
-            return _report(options, run_agents(options))
-        case "completions":
-            from dragoman.cli.completions import run_completions
-
-            return _report(options, run_completions(options))
         case "serve-local":
             from dragoman.cli.serve_local import serve
 
             return serve(options)
-        case unknown:
-            assert_never(unknown)
+        case "doctor" if options.live:
+            from dragoman.cli.live_command import run_live
+
+            return _report(options, run_live(options))
+        case command:
+            return _report(options, load_command(command)(options))
+
+
+def load_command(name: Command) -> Callable[[Options], str | tuple[str, int]]:
+    """The function of a subcommand that prints something and ends. One command is run, so one module is loaded."""
+    module, function = PRINTING_COMMANDS[name]
+    return getattr(import_module(f"dragoman.cli.{module}"), function)
 
 
 def _resume_options(options: Options) -> Options:
@@ -191,7 +159,7 @@ def _report_failure(options: Options, error: Exception) -> int:
 
 
 def _leave_first_frame() -> None:
-    """Where the first frame of a conversation stands on the terminal that did not come about."""
+    """Remove the first frame from the terminal if the conversation could not be opened."""
     if (first := sys.modules.get("dragoman.tui.first")) is not None:
         first.take_back()
 

@@ -1,4 +1,4 @@
-"""What a run with `-p` tells of approvals at its end: calls that were refused, and calls that a saved approval let run."""
+"""What a run with `-p` reports at its end: calls that were refused, and calls that a saved approval allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.base.words import say
 from dragoman.cli.call_lines import title
 from dragoman.policy.approvals import Ruling
 from dragoman.policy.judge import Mode
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 
 SHOWN = 5

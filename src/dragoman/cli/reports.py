@@ -23,19 +23,14 @@ from dragoman.values.events import (
     CompressionStarted,
     ContextCompressed,
     ContextPruned,
-    FieldOmitted,
-    LoopSuspected,
     ModelSwitched,
     NoticeGiven,
     PromptRead,
-    RequestDelayed,
     Retrying,
-    SavingChanged,
     StreamInvalid,
     TextDelta,
     ToolCallFinished,
     ToolCallRequested,
-    ToolModeChanged,
     TurnEvent,
     TurnFinished,
     UserCancelled,
@@ -178,27 +173,16 @@ class TextReport:
                 self._show_result(event)
             case StreamInvalid():
                 self._answer.discard()
-            case FieldOmitted():
-                self.tell(say("notice", text=call_lines.omission(event)))
-            case RequestDelayed(reason=reason):
-                self.tell(say("notice", text=reason))
-            case SavingChanged(reason=reason):
-                self.tell(say("notice", text=reason))
-            case LoopSuspected(reason=reason, count=1):
-                self.tell(say("loop_suspected", reason=reason))
-            case ToolModeChanged(dialect=dialect):
-                self.tell(say("tools_in_text", dialect=dialect))
-            case ModelSwitched():
-                self._discard_shown()
-                self.tell(say("model_switched", reason=event.reason, model=event.model))
-            case NoticeGiven(message=message):
-                self.tell(say("notice", text=message))
             case CompressionStarted():
                 self.tell(call_lines.compressing(event), dim=True)
-            case ContextPruned() | ContextCompressed() if self._show_calls:
-                self.tell(call_lines.context_change(event), dim=True)
+            case ContextPruned() | ContextCompressed():
+                if self._show_calls:
+                    self.tell(call_lines.context_change(event), dim=True)
             case _:
-                pass
+                if isinstance(event, ModelSwitched):
+                    self._discard_shown()
+                if (notice := call_lines.notice_of(event)) is not None:
+                    self.tell(say("notice", text=notice.text))
 
     def end(self, outcome: Outcome) -> None:
         if self._ended:
@@ -303,11 +287,11 @@ class JsonReport:
                 self._answer.keep()
             case Retrying() | StreamInvalid():
                 self._answer.discard()
-            case ModelSwitched():
-                self._answer.discard()
-                self.tell(say("model_switched", reason=event.reason, model=event.model))
-            case NoticeGiven(message=message):
-                self.tell(say("notice", text=message))
+            case ModelSwitched() | NoticeGiven():
+                if isinstance(event, ModelSwitched):
+                    self._answer.discard()
+                if (notice := call_lines.notice_of(event)) is not None:
+                    self.tell(say("notice", text=notice.text))
             case _:
                 pass
 

@@ -38,20 +38,27 @@ _BY_ENDING = {".html": "html", ".htm": "html", ".json": "json"}
 
 def export_session(command: SessionsCommand, found: Summary) -> str:
     """The exported text, or with -o a line that says where it was written."""
-    output = command.options.output
-    form = command.options.form or _BY_ENDING.get(os.path.splitext(output)[1].lower(), "markdown")
-    text = export_text(command.read(found.path).entries, form, command.store.blobs_beside(found.path))
+    output, form = command.options.output, command.options.form
+    entries, blobs = command.read(found.path).entries, command.store.blobs_beside(found.path)
     if output in ("", "-"):
-        return strip_controls(text) if form == "markdown" else text
-    target = os.path.join(command.workspace, output)
-    data = text.encode("utf-8", "replace")
+        text = export_text(entries, form, blobs)
+        return strip_controls(text) if form in ("", "markdown") else text
+    written = export_to(os.path.join(command.workspace, output), entries, form, blobs, over=command.options.yes, name=output)
+    return say("exported", session=command.name(found), path=one_line(output, 200), size=size(written)) + "\n"
+
+
+def export_to(path: str, entries: Sequence[Entry], form: str, blobs: BlobStore | None, *, over: bool, name: str = "") -> int:
+    """Returns how many bytes were written. Without a format the ending of the file has it. `name`: what the user calls the file."""
+    form = form or _BY_ENDING.get(os.path.splitext(path)[1].lower(), "markdown")
+    data = export_text(entries, form, blobs).encode("utf-8", "replace")
+    name = one_line(name or path, 200)
     try:
-        _write(target, data, over=command.options.yes)
+        _write(path, data, over=over)
     except FileExistsError as error:
-        raise InputError(say("export_exists", path=one_line(output, 200))) from error
+        raise InputError(say("export_exists", path=name)) from error
     except (OSError, ValueError) as error:
-        raise InputError(say("export_failed", path=one_line(output, 200), reason=getattr(error, "strerror", "") or error)) from error
-    return say("exported", session=command.name(found), path=one_line(output, 200), size=size(len(data))) + "\n"
+        raise InputError(say("export_failed", path=name, reason=getattr(error, "strerror", "") or error)) from error
+    return len(data)
 
 
 def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What others bring, for `dragoman config`: each with the file and line it stands in, and whose files are not read."""
+"""The extensions in `dragoman config`: each with its file and line, and which programs' files are not read."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from dragoman.app.keys import services_with_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, has_server_files, may_have_hooks, set_up
 from dragoman.base import jsontext
+from dragoman.base.places import shorten_home
 from dragoman.base.text import clip, strip_controls
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
@@ -30,22 +31,26 @@ _BESIDE_VALUE_COLUMNS = 13
 """The blanks around a value, and the word that says where most values come from."""
 
 
-def show_config(options: Options) -> str:
+def show_config(options: Options, columns: int = 0) -> str:
     setup = set_up(options)
     catalog_of(setup)  # raises ConfigError if one of the user's deployments is invalid
-    return _as_json(setup) if options.output_format == "json" else config_text(setup)
+    return _as_json(setup) if options.output_format == "json" else config_text(setup, columns)
 
 
-def config_text(setup: Setup) -> str:
+def config_text(setup: Setup, columns: int = 0) -> str:
+    """`columns`: how wide it may be; 0: as the terminal is."""
     lines = [say("config_files")]
-    lines += [f"  {say(f'config_{file.kind}_file'):<16} {strip_controls(file.path)} ({_state_words(file)})" for file in setup.loaded.files]
+    lines += [
+        f"  {say(f'config_{file.kind}_file'):<16} {strip_controls(shorten_home(file.path))} ({_state_words(file)})"
+        for file in setup.loaded.files
+    ]
     places = setup.places
     for name, path in (("config_data", places.data), ("config_cache", places.cache)):
-        lines.append(f"  {say(name):<16} {strip_controls(path)}")
+        lines.append(f"  {say(name):<16} {strip_controls(shorten_home(path))}")
     lines += ["", say("config_values")]
     rows = [(key, _value_words(value), _source_words(setup.loaded.source(key))) for key, value in _values(setup)]
     width = max(len(key) for key, _, _ in rows)
-    room = (columns_of(sys.stdout) or sys.maxsize) - width - _BESIDE_VALUE_COLUMNS
+    room = (columns or columns_of(sys.stdout) or sys.maxsize) - width - _BESIDE_VALUE_COLUMNS
     value_width = min(max(len(value) for _, value, _ in rows), max(min(room, 40), 8))
     lines += [f"  {key:<{width}}  {value:<{value_width}}  {source}".rstrip() for key, value, source in rows]
     if who := _who_searches(setup):
@@ -62,7 +67,7 @@ def config_text(setup: Setup) -> str:
     hooks, notices = _hooks(setup)
     if hooks or notices:
         lines += ["", say("hooks_config_title")]
-        lines += [escape_hidden(f"  {hook.named}  {hook.matcher or '*'}  {hook.line}  ({hook.origin})", one_line=True) for hook in hooks]
+        lines += [escape_hidden(f"  {hook.named}  {hook.when}  {hook.line}  ({hook.origin})", one_line=True) for hook in hooks]
     lines += [f"  {escape_hidden(each, one_line=True)}" for each in notices]
     lines += brought_lines(find_brought(setup))
     return "\n".join(lines) + "\n"

@@ -97,6 +97,7 @@ def _skill_json(skill: Skill) -> dict[str, Any]:
         "folder": skill.folder,
         "origin": _origin_json(skill.origin),
         "allowed_tools": list(skill.allowed_tools),
+        "disallowed_tools": list(skill.disallowed_tools),
         "for_model": skill.for_model,
         "for_user": skill.for_user,
     }

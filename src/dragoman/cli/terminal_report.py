@@ -11,36 +11,22 @@ from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli import call_lines
 from dragoman.cli.output import Output
-from dragoman.cli.screen import Screen
+from dragoman.cli.screen import Screen, Style
 from dragoman.values.events import (
     CitationAdded,
-    CompressionStarted,
-    ContextCompressed,
-    ContextOverflowed,
-    ContextPruned,
     ErrorRaised,
-    FieldOmitted,
-    HandedOver,
-    LoopSuspected,
     ModelSwitched,
-    NoticeGiven,
-    PromptAccepted,
     PromptRead,
-    RequestDelayed,
     Retrying,
-    SavingChanged,
     StreamInvalid,
     SubagentEvent,
     TextDelta,
     ThoughtDelta,
-    ToolCallConfirmation,
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
-    ToolModeChanged,
     TurnEvent,
     TurnFinished,
-    TurnStarted,
     UserCancelled,
 )
 from dragoman.values.messages import ToolResult
@@ -56,6 +42,7 @@ if TYPE_CHECKING:
 
 ODD_ENDINGS = ("(exit code ", "(ended ")
 """How the last line of a command's output begins if the command failed."""
+_STYLES: dict[str, Style] = {"quiet": "dim", "warning": "yellow", "bad": "red"}
 THOUGHT_CHARS = 2_000
 """How much of a thought is kept to show one line of it."""
 
@@ -136,39 +123,22 @@ class TerminalReport:
                 self._finish_turn()
             case Retrying():
                 self._show_retry(event)
-            case FieldOmitted():
-                self._screen.message(call_lines.omission(event), "yellow")
-            case RequestDelayed(reason=reason):
-                self._screen.message(reason, "dim")
             case StreamInvalid():
                 self._discard(say("answer_void"))
             case CitationAdded(citation=citation):
                 self._sources.append(citation)
-            case LoopSuspected(reason=reason, count=1):
-                self._screen.message(say("circles", reason=reason), "yellow")
-            case ToolModeChanged(dialect=dialect):
-                self._screen.message(say("now_in_text", dialect=dialect), "yellow")
-            case ModelSwitched(model=model, reason=reason):
-                self._discard(say("answer_void"))
-                self._screen.message(say("now_with_model", reason=reason, model=model), "yellow")
-            case NoticeGiven(message=message):
-                self._screen.message(message, "yellow")
-            case CompressionStarted():
-                self._screen.message(call_lines.compressing(event), "dim")
-            case ContextPruned() | ContextCompressed():
-                self._screen.message(call_lines.context_change(event), "dim")
             case ErrorRaised():
                 self._screen.message(say("run_failed", message=event.message) + (say("retry_hint") if event.retryable else ""), "red")
             case UserCancelled():
                 self._screen.message(say("run_cancelled"), "yellow")
-            case SavingChanged(saved=saved, reason=reason):
-                self._screen.message(reason, "yellow" if saved else "red")
-            case PromptAccepted() | TurnStarted() | PromptRead() | ToolCallConfirmation() | LoopSuspected() | TextDelta() | ThoughtDelta():
-                pass
-            case ContextOverflowed():
-                pass  # the error that ends the run reports it
-            case HandedOver() | SubagentEvent():
-                pass  # the line of the call tells it
+            case _:
+                self._show_notice(event)
+
+    def _show_notice(self, event: TurnEvent) -> None:
+        if isinstance(event, ModelSwitched):
+            self._discard(say("answer_void"))
+        if (notice := call_lines.notice_of(event)) is not None:
+            self._screen.message(notice.text, _STYLES[notice.weight])
 
     def _finish_transient(self) -> None:
         """Write a pending thought or retry as a permanent line, and clear the transient one."""

@@ -1,4 +1,4 @@
-"""`--worktree [NAME]`: whatever runs, runs in a git worktree of its own."""
+"""`--worktree [NAME]`: runs the command in a git worktree of its own."""
 
 from __future__ import annotations
 

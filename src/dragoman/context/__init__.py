@@ -1,4 +1,4 @@
-"""What the model sees: the view of the record, pruning, compression and token estimates. No I/O and no clock of its own."""
+"""ROOM. What the model sees: the view of the record, pruning, compression and token estimates. No I/O and no clock of its own."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ class Cache:
         self._sent = self._state
 
     def _is_hit(self, read: int, expected: int) -> bool:
-        """At least half of it; and more than the static prefix, which other conversations keep warm."""
+        """Whether this is a cache hit: at least half of what was expected, and more than the static prefix, which others keep warm."""
         return 2 * read >= expected and (read > self._base_tokens or expected <= self._base_tokens + _APART)
 
     def _learn(self, usage: Usage, last: AnsweredCall, gap_ms: int, *, warm: bool) -> None:

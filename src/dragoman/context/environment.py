@@ -192,11 +192,6 @@ def told_places(texts: Iterable[str]) -> tuple[tuple[str, ...], str]:
     return known.directories, known.temporary
 
 
-def told_skills(texts: Iterable[str]) -> Mapping[str, str]:
-    """The skills that these messages name, with their descriptions."""
-    return _Known(texts).skills
-
-
 def skills_in(text: str) -> str:
     """The part of one of these messages that names skills; empty if none does."""
     lines = text.split("\n")

@@ -82,6 +82,8 @@ class CachePlan(msgspec.Struct, frozen=True):
     """Its whole input."""
     last_ms: int = 0
     """When it was made; 0 if there was none."""
+    until_ms: int = 0
+    """Until when it stays warm, as far as is known; 0 if it is not warm."""
 
 
 class Pruning(msgspec.Struct, frozen=True):
@@ -227,7 +229,8 @@ def _cache_plan(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rate
         return CachePlan()
     usage, broken = last.usage, cache.break_reason
     # A pruned result breaks the prefix at its position, not earlier.
-    alive = now_ms - last.timestamp_ms <= cache.life_ms(rates) if broken == "pruned" else cache.is_warm(now_ms, rates)
+    until_ms = last.timestamp_ms + cache.life_ms(rates)
+    alive = now_ms <= until_ms if broken == "pruned" else cache.is_warm(now_ms, rates)
     expected = min(usage.input_tokens, total) if alive else 0
     changed = next(
         (place for place, item in enumerate(items) if item.goes or (item.state in ("pruned", "kept") and item.by_seq > last.seq)), -1
@@ -236,7 +239,7 @@ def _cache_plan(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rate
         lost = cache.facts.falls_back or (cache.facts.falls_back is None and rates.falls_back)
         before = [item.tokens for item in items[:changed] if not lost or item.kind in ("system", "tools")]
         expected = min(expected, sum(before))
-    return CachePlan(expected, alive, broken, usage.cache_read_tokens, usage.input_tokens, last.timestamp_ms)
+    return CachePlan(expected, alive, broken, usage.cache_read_tokens, usage.input_tokens, last.timestamp_ms, until_ms if alive else 0)
 
 
 def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:

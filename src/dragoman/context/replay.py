@@ -54,7 +54,7 @@ class ReplayCost(msgspec.Struct, frozen=True):
 
     @property
     def percent(self) -> float:
-        """Of the cost without pruning."""
+        """The cost in percent of the cost without pruning."""
         return 100 * self.cost / self.unpruned if self.unpruned else 100.0
 
     @property

@@ -31,6 +31,11 @@ class Item(msgspec.Struct, frozen=True):
     about: About = ""
     """The kind of the program's own message; empty for messages of a person, the model or a tool."""
 
+    @property
+    def is_round(self) -> bool:
+        """Calls, or their results. A prompt may have come with the same entry as results, and a summary may end there."""
+        return bool(self.message.calls or self.message.results)
+
 
 class ShownResult(msgspec.Struct, frozen=True):
     """A result in view as it was before pruning, and when it came."""
@@ -62,10 +67,12 @@ class Shown:
     def compress(self, entry: Compressed) -> Shown:
         """With the summary in its place."""
 
-        def stays(seq: int) -> bool:
-            return seq <= entry.after_seq or seq > entry.through_seq
+        kept = frozenset(entry.kept_seqs)
 
-        before = [item for item in self.items if item.seq <= entry.after_seq]
+        def stays(seq: int) -> bool:
+            return seq <= entry.after_seq or seq > entry.through_seq or seq in kept
+
+        before = [item for item in self.items if item.seq <= entry.after_seq or (item.seq in kept and item.is_round)]
         behind = [item for item in self.items if item.seq > entry.through_seq]
         summary = Item(entry.through_seq, entry.summary, message_tokens(entry.summary), entry.timestamp_ms)
         outcomes = [outcome for outcome in self.outcomes if stays(outcome.seq)]

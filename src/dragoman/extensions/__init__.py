@@ -1,1 +1,1 @@
-"""What others bring: MCP servers, hooks, skills, commands, subagents and plugins, also those written for other programs."""
+"""ROOM. Extensions: MCP servers, hooks, skills, commands, subagents and plugins, also those written for other programs."""

@@ -1,4 +1,4 @@
-"""Definitions of subagents: Markdown files in the folders `agents`, ours and those of Claude Code, gemini-cli and opencode.
+"""Definitions of subagents: Markdown files in the folders `agents`, ours and those of Claude Code, gemini-cli and opencode; TOML of Codex.
 
 The frontmatter has the name, what it is for, its tools and its model; the text below is what it is told. Other programs' names of tools
 are translated into ours. Nothing here is run, and no definition can stop a start: what is wrong with one is a notice.
@@ -16,6 +16,7 @@ from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.extensions.files import SearchFolder, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
+from dragoman.extensions.opencode_config import DefinedTable, defined_tables
 from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.sources import Origin, ProgramFolder
 
@@ -23,7 +24,7 @@ MAX_FILES = 200
 """Of one folder."""
 MAX_BYTES = 200_000
 _DEEPEST = 3
-_FOLDERS = {"dragoman": ("agents",), "claude": ("agents",), "gemini": ("agents",), "opencode": ("agents", "agent")}
+_FOLDERS = {**dict.fromkeys(("dragoman", "claude", "codex", "gemini"), ("agents",)), "opencode": ("agents", "agent")}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 _OURS = (
     *("read_file", "read_many_files", "list_directory", "glob", "grep", "edit", "write_file", "shell_output"),
@@ -82,7 +83,7 @@ class FoundAgents(msgspec.Struct, frozen=True):
     """What is wrong with definitions, and tools that nothing here is called."""
 
 
-def find_agents(folders: Iterable[ProgramFolder], plugins: Iterable[Plugin] = ()) -> FoundAgents:
+def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()) -> FoundAgents:
     """Every subagent that is defined, by name; of several with one name the first, which lies nearest to the workspace."""
     found: dict[str, AgentDefinition] = {}
     notices: list[str] = []
@@ -96,6 +97,14 @@ def find_agents(folders: Iterable[ProgramFolder], plugins: Iterable[Plugin] = ()
                 continue
             if agent is not None:
                 found.setdefault(agent.name, agent)
+    for table in defined_tables(folders, "agent"):
+        try:
+            agent = _agent_in(table, unknown)
+        except _Wrong as wrong:
+            notices.append(say("subagents.wrong_file", where=str(wrong.origin), reason=wrong.reason))
+            continue
+        if agent is not None:
+            found.setdefault(agent.name, agent)
     if unknown:
         notices.append(say("subagents.unknown_tools", names=", ".join(f"{name} ({file})" for name, file in unknown.items())))
     return FoundAgents(tuple(found[name] for name in sorted(found)), tuple(notices))
@@ -113,7 +122,7 @@ def _markdown_files(place: SearchFolder) -> Iterator[str]:
     count = 0
     for at, below, names in Walk(place) if os.path.isdir(place.path) else ():
         for name in names if len(below) <= _DEEPEST else ():
-            if name.endswith(".md") and name.lower() != "readme.md":
+            if name.endswith(".toml" if place.program == "codex" and not place.plugin else ".md") and name.lower() != "readme.md":
                 count += 1
                 if count > MAX_FILES:
                     return
@@ -123,6 +132,8 @@ def _markdown_files(place: SearchFolder) -> Iterator[str]:
 def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str]) -> AgentDefinition | None:
     """None: it is no subagent but the other program's own mode. Raises _Wrong."""
     origin = place.origin(path)
+    if path.endswith(".toml"):
+        return _read_toml(_text_of(place, path), origin)
     read = read_frontmatter(_text_of(place, path))
     if read.faults:
         fault = read.faults[0]
@@ -139,6 +150,45 @@ def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str]) -> Agen
     return AgentDefinition(name, description, read.body.strip(), tools, without, read.text("model"), _at(origin, read, "name", 1))
 
 
+def _read_toml(text: str, origin: Origin) -> AgentDefinition:
+    """One of Codex. Raises _Wrong."""
+    import tomllib
+
+    try:
+        values = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise _Wrong(msgspec.structs.replace(origin, line=int(line[1]) if line else 0), say("skills.not_toml", reason=error)) from error
+    given = {key: value if isinstance(value := values.get(key), str) else "" for key in ("name", "description", "model", "sandbox_mode")}
+    # There a name may be any words; here it is one.
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", given["name"] or os.path.basename(origin.path).removesuffix(".toml")).strip("-")
+    if not _NAME.match(name):
+        raise _Wrong(origin, say("subagents.wrong_name", name=one_line(given["name"], 80)))
+    if not given["description"]:
+        raise _Wrong(origin, say("subagents.no_description"))
+    instructions = values.get("developer_instructions")
+    without = ("edit", "write_file") if given["sandbox_mode"] == "read-only" else ()
+    told = instructions.strip() if isinstance(instructions, str) else ""
+    return AgentDefinition(name, given["description"], told, None, without, given["model"], origin)
+
+
+def _agent_in(table: DefinedTable, unknown: dict[str, str]) -> AgentDefinition | None:
+    """None: it is no subagent, or it changes one of opencode's own. Raises _Wrong."""
+    description = table.text("description")
+    if table.text("mode") == "primary" or table.values.get("disable") is True or not description:
+        return None
+    if not _NAME.match(table.name):
+        raise _Wrong(table.origin, say("subagents.wrong_name", name=one_line(table.name, 80)))
+    try:
+        instructions = table.long_text("prompt").strip()
+    except Unreadable as error:
+        raise _Wrong(table.origin, str(error)) from error
+    given = table.values.get("tools")
+    tools = given if isinstance(given, dict) else {}
+    without = _translated([str(name) for name, is_allowed in tools.items() if is_allowed is False], str(table.origin), unknown)
+    return AgentDefinition(table.name, description, instructions, None, without, table.text("model"), table.origin)
+
+
 def _text_of(place: SearchFolder, path: str) -> str:
     try:
         return read_text(place, path, MAX_BYTES)
@@ -151,7 +201,7 @@ def _at(origin: Origin, read: Frontmatter, key: str, otherwise: int = 0) -> Orig
 
 
 def _tools_of(read: Frontmatter, path: str, unknown: dict[str, str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Those it has, None for all, and those it does not have."""
+    """The tools it may use (None: all of them), and the tools it may not."""
     value = read.values.get("tools", "")
     refused = _bare(read.words("disallowedTools"))
     if isinstance(value, dict):  # opencode: what is not named is allowed

@@ -1,4 +1,4 @@
-"""Slash commands that lie in files: Markdown of Claude Code, opencode, Codex, TOML of gemini-cli, both of ours. A folder is `dir:`."""
+"""Slash commands defined in files: Markdown of Claude Code, opencode, Codex, TOML of gemini-cli, both of ours. A folder is `dir:`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import read_frontmatter
+from dragoman.extensions.opencode_config import DefinedTable, defined_tables
 from dragoman.extensions.plugins import Plugin, search_folders
-from dragoman.extensions.skills import allowed_tools_of
+from dragoman.extensions.skills import tools_of
 from dragoman.extensions.sources import Origin, ProgramFolder, fill_root
 from dragoman.extensions.templates import Style
 
@@ -41,9 +42,12 @@ class FileCommand(msgspec.Struct, frozen=True):
     description: str = ""
     argument_hint: str = ""
     allowed_tools: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
     model: str = ""
     swallows: bool = False
     """Whether the last numbered argument takes all further words."""
+    argument_names: tuple[str, ...] | None = ()
+    """What the arguments are called in order; None: they name themselves."""
 
 
 class FoundCommands(msgspec.Struct, frozen=True):
@@ -52,7 +56,7 @@ class FoundCommands(msgspec.Struct, frozen=True):
 
 
 def find_commands(folders: Sequence[ProgramFolder], plugins: Sequence[Plugin] = ()) -> FoundCommands:
-    """Of several with one name the first counts: what lies nearest to the work."""
+    """All commands that are defined. If several have the same name, the one in the nearest folder wins."""
     found: dict[str, FileCommand] = {}
     problems: list[SourceProblem] = []
     read = [folder for folder in folders if folder.program != "codex" or folder.tier == "user"]  # Codex has none in projects
@@ -62,10 +66,17 @@ def find_commands(folders: Sequence[ProgramFolder], plugins: Sequence[Plugin] = 
                 problems.append(SourceProblem(place.origin(place.path), say("skills.too_many_commands", most=MAX_COMMANDS)))
                 return FoundCommands(tuple(found.values()), tuple(problems))
             name = _name_of(place, names)
+            if name in found and place.program == "gemini" and place.plugin:
+                name = f"{place.plugin}.{name}"
             if not name:
                 problems.append(SourceProblem(place.origin(path), say("skills.command_name")))
             elif name not in found and (command := _read_command(place, path, name, problems)) is not None:
                 found[name] = command
+                if place.program == "codex" and not place.plugin:  # what Codex itself calls it
+                    found.setdefault(f"prompts:{name}", msgspec.structs.replace(command, name=f"prompts:{name}"))
+    for table in defined_tables(folders, "command"):
+        if table.name not in found and (command := _command_in(table, problems)) is not None:
+            found[table.name] = command
     return FoundCommands(tuple(found.values()), tuple(problems))
 
 
@@ -93,6 +104,8 @@ def _files(place: SearchFolder, problems: list[SourceProblem]) -> Iterator[tuple
 def _name_of(place: SearchFolder, names: tuple[str, ...]) -> str:
     if not all(map(_NAME.fullmatch, names)):
         return ""
+    if place.program == "gemini" and place.plugin:  # extensions name their commands by their folders alone
+        return ":".join(names)
     return ":".join((place.plugin, *names) if place.plugin else names)
 
 
@@ -117,9 +130,32 @@ def _read_command(place: SearchFolder, path: str, name: str, problems: list[Sour
         origin=place.origin(path),
         description=one_line(head.text("description"), 200) or one_line(head.body.strip().split("\n")[0].lstrip("# "), 80),
         argument_hint=one_line(head.text("argument-hint"), 80),
-        allowed_tools=allowed_tools_of(head),
+        allowed_tools=tools_of(head, "allowed"),
+        disallowed_tools=tools_of(head, "disallowed"),
         model=head.text("model"),
         swallows=place.program == "opencode",
+        argument_names=None if place.program == "codex" else tuple(head.words("arguments", ", ")),
+    )
+
+
+def _command_in(table: DefinedTable, problems: list[SourceProblem]) -> FileCommand | None:
+    try:
+        template = table.long_text("template").strip("\n")
+    except Unreadable as error:
+        problems.append(SourceProblem(table.origin, str(error)))
+        return None
+    reason = say("skills.command_name") if not _NAME.fullmatch(table.name) else say("skills.empty_command") if not template.strip() else ""
+    if reason:
+        problems.append(SourceProblem(table.origin, reason))
+        return None
+    return FileCommand(
+        name=table.name,
+        template=template,
+        style="markdown",
+        origin=table.origin,
+        description=one_line(table.text("description"), 200) or one_line(template.split("\n")[0], 80),
+        model=table.text("model"),
+        swallows=True,
     )
 
 

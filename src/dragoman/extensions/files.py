@@ -1,4 +1,4 @@
-"""Files that others wrote, read within bounds: regular ones, only so long, only text, and in a project none that a link leads out to."""
+"""Reads files that others wrote, with limits: regular text files up to a size, and in a project no link that leads out of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SearchFolder(msgspec.Struct, frozen=True):
 
 
 def search_folder(folder: ProgramFolder, name: str) -> SearchFolder:
-    """A folder in that of a program."""
+    """The folder of that name inside the folder of a program."""
     return SearchFolder(folder.program, folder.tier, os.path.join(folder.path, name), folder.project)
 
 

@@ -58,7 +58,7 @@ class Frontmatter(msgspec.Struct, frozen=True):
         return [part.strip() for part in parts if part.strip()]
 
     def flag(self, key: str) -> bool | None:
-        """None where it is neither true nor false, or not there."""
+        """The value as a boolean; None if it is missing, or neither true nor false."""
         value = self.text(key).lower()
         return True if value in _TRUE else False if value in _FALSE else None
 

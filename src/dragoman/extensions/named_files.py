@@ -1,4 +1,4 @@
-"""The files of a project that a command names, and a hash of them: a yes to a command is one to what it runs, as it is now.
+"""The project files that a command names, and their hash: approving a command approves what it runs, as it is now.
 
 What those files load in turn is not followed.
 """
@@ -40,7 +40,7 @@ def named_files(words: Sequence[str], directory: str, project: str) -> list[str]
 
 
 def named_programs(words: Sequence[str], directory: str, project: str) -> list[str]:
-    """Those of them alone that are run by the look of it: for a command that the user wrote, which may name data too."""
+    """Only the files that the command seems to run: for commands the user wrote, which may name data files too."""
     found = _of_project([os.path.join(directory, os.path.expanduser(piece)) for piece in _pieces(words)], project)
     return [path for path in found if path.lower().endswith(_SCRIPTS) or os.access(path, os.X_OK)]
 
@@ -55,7 +55,7 @@ def _of_project(paths: Iterable[str], project: str) -> list[str]:
 
 
 def hash_files(paths: Iterable[str], project: str) -> str:
-    """Of their names in the project and all that they hold; empty without any."""
+    """A hash of the files' names in the project and their contents; empty if there are none."""
     made = sha256()
     count = 0
     for path in paths:

@@ -1,4 +1,4 @@
-"""Plugins: folders that bring skills, commands, MCP servers, hooks and subagents together.
+"""Plugins: folders with skills, commands, MCP servers, hooks and subagents.
 
 Agent Plugins 1.0 (`plugin.json`, `skills/`, `mcp.json`), those of Claude Code (`.claude-plugin/plugin.json`; its list of what is installed
 is read) and extensions of gemini-cli (`gemini-extension.json`). Only what is installed is found; nothing is run here.
@@ -25,7 +25,7 @@ Kind = Literal["skills", "commands", "agents", "hooks", "mcp", "memory"]
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """One plugin, and where in it what lies."""
+    """One plugin, and where its parts are."""
 
     name: str
     path: str
@@ -52,7 +52,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
     @property
     def speaks(self) -> Program:
-        """Whose names for events and tools it uses, wherever it lies."""
+        """Which program's names for events and tools it uses, wherever it was found."""
         return "gemini" if self.format == "gemini" else "claude"
 
     @property
@@ -100,7 +100,7 @@ def _plugin_folders(
 
 
 def _place(folder: ProgramFolder, path: str, workspace: str) -> SearchFolder:
-    """One that the user installed from the workspace counts as the project's: there others may write it, and so may the model."""
+    """Where to search. A plugin installed from inside the workspace counts as the project's: others, and the model, may write it."""
     real = os.path.realpath(path)
     if folder.tier == "user" and workspace and is_inside(real, workspace) and not is_inside(real, os.path.realpath(folder.path)):
         return SearchFolder(folder.program, "project", path, workspace)
@@ -125,7 +125,7 @@ def _below(folder: ProgramFolder, name: str, workspace: str, without: frozenset[
 def _installed_by_claude(
     folder: ProgramFolder, folders: Sequence[ProgramFolder], workspace: str, problems: list[SourceProblem]
 ) -> Iterator[SearchFolder]:
-    """As Claude Code's own list has it: for the user, or for one of the projects we are in."""
+    """The plugins in Claude Code's list of installed plugins: the user's, and those of the current projects."""
     listed = _read_json(folder, os.path.join(folder.path, "plugins", "installed_plugins.json"), problems).get("plugins")
     if not isinstance(listed, dict):
         return
@@ -155,7 +155,7 @@ def _switched_off(folders: Sequence[ProgramFolder], problems: list[SourceProblem
 
 
 def _linked(folder: ProgramFolder, path: str) -> str:
-    """Where an extension lies that the user linked: its folder holds nothing but a note that says so."""
+    """The real folder of a linked extension: the installed folder only holds a note that points to it."""
     note = _read_json(folder, os.path.join(path, ".gemini-extension-install.json"), [])
     source = note.get("source")
     return source if note.get("type") == "link" and isinstance(source, str) and os.path.isabs(source) else path
@@ -234,7 +234,7 @@ def _read_manifest(place: SearchFolder, path: str, problems: list[SourceProblem]
 
 
 class _Parts:
-    """Where the parts of a plugin lie: in the usual folders, and in those that the manifest names. None lies outside the plugin."""
+    """Where the parts of a plugin are: in the usual folders and those the manifest names, never outside the plugin."""
 
     def __init__(self, place: SearchFolder, manifest: Mapping[str, Any], path: str, form: Format) -> None:
         self._place = place

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.base.text import closest, one_line
 from dragoman.extensions.files import Unreadable
 from dragoman.extensions.skills import Skill, load_skill
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 from dragoman.values.notes import ACTIVATE_SKILL
 

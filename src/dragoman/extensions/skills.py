@@ -1,10 +1,11 @@
-"""Skills: folders with a SKILL.md, as agentskills.io has it. The model is told name and description; the rest is read when needed."""
+"""Skills: folders with a SKILL.md, as agentskills.io has it. The model gets name and description; the rest is read when needed."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -16,7 +17,7 @@ from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.sources import PROGRAMS, Origin, ProgramFolder
 
 FILE = "SKILL.md"
-FOLDERS: dict[str, tuple[str, ...]] = dict.fromkeys(PROGRAMS, ("skills",))
+FOLDERS: dict[str, tuple[str, ...]] = {**dict.fromkeys(PROGRAMS, ("skills",)), "opencode": ("skills", "skill")}
 MAX_SKILLS = 500
 MAX_DESCRIPTION_CHARS = 1_024
 MAX_SKILL_BYTES = 400_000
@@ -38,11 +39,13 @@ class Skill(msgspec.Struct, frozen=True):
     place: SearchFolder
     origin: Origin
     allowed_tools: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
     for_model: bool = True
     """Whether the model may activate it by itself."""
     for_user: bool = True
     """Whether it is among the commands."""
     argument_hint: str = ""
+    argument_names: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -58,7 +61,7 @@ class FoundSkills(msgspec.Struct, frozen=True):
 
 
 def find_skills(folders: Sequence[ProgramFolder], plugins: Sequence[Plugin] = ()) -> FoundSkills:
-    """Of several with one name the first counts: what lies nearest to the work."""
+    """All skills that are defined. If several have the same name, the one in the nearest folder wins."""
     found: dict[str, Skill] = {}
     problems: list[SourceProblem] = []
     seen: set[str] = set()
@@ -111,7 +114,8 @@ def _read_skill(place: SearchFolder, folder: str, problems: list[SourceProblem])
     if not name:
         problems.append(SourceProblem(place.origin(path, head.lines.get("name", 1)), say("skills.no_name")))
         return None
-    description = one_line(head.text("description") or _first_line(head.body), MAX_DESCRIPTION_CHARS)
+    described = head.text("description") or _first_line(head.body)
+    description = one_line(" ".join(filter(None, (described, head.text("when_to_use")))), MAX_DESCRIPTION_CHARS)
     if not description:
         problems.append(SourceProblem(place.origin(path, 1), say("skills.no_description")))
         return None
@@ -121,24 +125,26 @@ def _read_skill(place: SearchFolder, folder: str, problems: list[SourceProblem])
         folder=folder,
         place=place,
         origin=place.origin(path, head.lines.get("name", 0)),
-        allowed_tools=allowed_tools_of(head),
+        allowed_tools=tools_of(head, "allowed"),
+        disallowed_tools=tools_of(head, "disallowed"),
         for_model=head.flag("disable-model-invocation") is not True,
         for_user=head.flag("user-invocable") is not False,
         argument_hint=one_line(head.text("argument-hint"), 80),
+        argument_names=tuple(head.words("arguments", ", ")),
     )
 
 
-def allowed_tools_of(head: Frontmatter) -> tuple[str, ...]:
+def tools_of(head: Frontmatter, which: Literal["allowed", "disallowed"]) -> tuple[str, ...]:
     """Parted by commas or blanks; a blank inside brackets parts nothing."""
-    key = next((key for key in ("allowed-tools", "allowed_tools") if key in head.values), "")
+    key = next((key for key in (f"{which}-tools", f"{which}_tools") if key in head.values), "")
     return tuple(head.words(key, ", ")) if key else ()
 
 
 def _name_of(head: Frontmatter, folder: str) -> str:
-    for name in (head.text("name"), os.path.basename(folder)):
-        if _NAME.fullmatch(name):
-            return name
-    return ""
+    names = (head.text("name"), os.path.basename(folder))
+    # People write "PDF Tools"; a command needs one word.
+    made = (re.sub(r"[^\w.-]+", "-", name.strip()).strip("-") for name in names)
+    return next((name for name in (*names, *made) if _NAME.fullmatch(name)), "")
 
 
 def _first_line(body: str) -> str:

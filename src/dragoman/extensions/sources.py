@@ -1,4 +1,4 @@
-"""Which folders hold what others bring: ours, and those of Claude Code, Codex, gemini-cli and opencode, the user's and the project's.
+"""Which folders hold extensions: ours and those of Claude Code, Codex, gemini-cli and opencode, the user's and the project's.
 
 A project's folders are named only where the project is trusted. Nothing is opened here.
 """
@@ -31,7 +31,7 @@ class ProgramFolder(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True, order=True):
-    """Where something stands that was read, to be shown to the user."""
+    """The file and line that something was read from, to show to the user."""
 
     program: Program
     tier: Tier
@@ -65,7 +65,7 @@ def user_folders(env: Mapping[str, str], own: str) -> tuple[ProgramFolder, ...]:
 
 
 def project_folders(projects: Sequence[str]) -> tuple[ProgramFolder, ...]:
-    """Those of trusted folders, outermost first; what lies nearer to the user's work is read first, and wins."""
+    """The programs' folders in trusted projects; what is nearest to the working directory is read first, and wins."""
     return tuple(
         ProgramFolder(program, "project", os.path.join(project, f".{program}"), project)
         for project in reversed(projects)

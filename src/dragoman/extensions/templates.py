@@ -1,6 +1,6 @@
-"""Prompts of commands: text with places for arguments, commands of the shell and files. Two ways of writing them. Pure.
+"""Prompt templates of commands: placeholders for arguments, shell commands and files, in two syntaxes. Pure.
 
-Markdown (Claude Code, opencode, ours): `$ARGUMENTS`, `$1`, `` !`command` ``, `@file`.
+Markdown (Claude Code, Codex, opencode, ours): `$ARGUMENTS`, `$1`, `$name`, `` !`command` ``, `@file`.
 TOML (gemini-cli): `{{args}}`, `!{command}`, `@{file}`.
 What the user gives as arguments is never read as a template: a command or a file in it stays text.
 """
@@ -19,7 +19,9 @@ MAX_PARTS = 50
 """How many commands and files one prompt may name; what is beyond is text."""
 
 _MARKDOWN = re.compile(r"(?<!\S)!`(?P<command>[^`\n]+)`|(?<![\w`@./\\-])@(?P<file>[^\s`'\"<>()\[\]{},;|]+)")
-_ARGUMENT = re.compile(r"\$ARGUMENTS(?:\[(?P<from_zero>\d{1,2})\])?|\$(?P<number>[1-9]\d?)(?!\d)")
+_ARGUMENT = re.compile(
+    r"\$ARGUMENTS(?:\[(?P<from_zero>\d{1,2})\])?|\$(?P<number>\d{1,2})(?!\d)|(?P<dollar>\$\$)|\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+)
 _BRACES = re.compile(r"[!@]\{(?!\{)")
 _ARGS = "{{args}}"
 
@@ -41,20 +43,23 @@ class FilePart(msgspec.Struct, frozen=True):
 Part: TypeAlias = str | ShellPart | FilePart
 
 
-def fill_in(template: str, style: Style, arguments: str, *, swallows: bool = False) -> list[Part]:
+def fill_in(template: str, style: Style, arguments: str, *, swallows: bool = False, names: Sequence[str] | None = ()) -> list[Part]:
     """The parts of a prompt, in order. Arguments that the template has no place for are added at its end.
 
-    `swallows`: the highest of `$1`, `$2` … takes all further words, as opencode has it.
+    `swallows`: the highest of `$1`, `$2` … takes all further words, as opencode has it. `names`: what the arguments are called, so that
+    `$issue` is the first; None: arguments name themselves, as `FILE=a.py`, and `$$` is a `$`, as Codex has it.
     """
-    parts = _split_markdown(template) if style == "markdown" else _split_toml(template)
-    given = _Given(arguments, max(_numbers(template), default=0) if swallows else 0)
+    parts = split_markdown(template) if style == "markdown" else _split_toml(template)
+    numbers = _numbers(template)
+    # Claude Code counts from 0 by now; commands that were written before count from 1.
+    given = _Given(arguments, max(numbers, default=-1) if swallows and 0 not in numbers else -1, 0 if 0 in numbers else 1, names)
     is_used = False
     filled: list[Part] = []
     for part in parts:
         text = part if isinstance(part, str) else part.command if isinstance(part, ShellPart) else part.path
         if style == "markdown":
             made = _ARGUMENT.sub(given.replace, text)
-            is_used = is_used or _ARGUMENT.search(text) is not None
+            is_used = is_used or given.is_used
         else:
             made = text.replace(_ARGS, shlex.quote(arguments) if isinstance(part, ShellPart) and arguments else arguments)
             is_used = is_used or _ARGS in text
@@ -67,23 +72,40 @@ def fill_in(template: str, style: Style, arguments: str, *, swallows: bool = Fal
 class _Given:
     """The arguments, for the places that want them."""
 
-    def __init__(self, arguments: str, last: int) -> None:
-        self._all = arguments
+    def __init__(self, arguments: str, last: int, first: int, names: Sequence[str] | None) -> None:
         self._words = split_arguments(arguments)
-        self._last = last
+        self._named = _named_in(self._words) if names is None else dict(zip(names, self._words, strict=False))
+        self._known = frozenset(self._named if names is None else names)
+        self._keeps_dollars = names is not None
+        self._all = arguments
+        self._last, self._first = last, first
+        self.is_used = False
 
     def replace(self, match: re.Match[str]) -> str:
+        if match["dollar"]:
+            return match[0] if self._keeps_dollars else "$"
+        if match["name"]:
+            if match["name"] not in self._known:
+                return match[0]
+            self.is_used = True
+            return self._named.get(match["name"], "")
+        self.is_used = True
         if match["number"]:
             number = int(match["number"])
-            return " ".join(self._words[number - 1 :]) if number == self._last else self._word(number - 1)
+            return " ".join(self._words[number - 1 :]) if number == self._last else self._word(number - self._first)
         return self._word(int(match["from_zero"])) if match["from_zero"] else self._all
 
     def _word(self, at: int) -> str:
         return self._words[at] if at < len(self._words) else ""
 
 
+def _named_in(words: Sequence[str]) -> dict[str, str]:
+    pairs = (word.partition("=") for word in words)
+    return {name: value for name, sign, value in pairs if sign and name.isidentifier()}
+
+
 def split_arguments(arguments: str) -> Sequence[str]:
-    """As a shell parts them; where quotes do not close, at blanks."""
+    """Split arguments as a shell does; if a quote is not closed, at blanks."""
     try:
         return shlex.split(arguments)
     except ValueError:
@@ -100,7 +122,7 @@ def _with_text(part: Part, text: str) -> Part:
     return FilePart(text, part.written.replace(part.path, text)) if isinstance(part, FilePart) else text
 
 
-def _split_markdown(template: str) -> list[Part]:
+def split_markdown(template: str) -> list[Part]:
     parts: list[Part] = []
     at = 0
     for number, match in enumerate(_MARKDOWN.finditer(template)):
@@ -134,7 +156,7 @@ def _split_toml(template: str) -> list[Part]:
 
 
 def _closing(template: str, start: int) -> int:
-    """Where the brace closes that opened before `start`; -1: nowhere within reach."""
+    """The position of the brace that closes the one before `start`; -1 if there is none within the limit."""
     depth = 1
     for at in range(start, min(len(template), start + 10_000)):
         depth += {"{": 1, "}": -1}.get(template[at], 0)

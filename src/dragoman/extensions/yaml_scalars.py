@@ -17,7 +17,7 @@ _COMMENT = re.compile(r"\s+#.*|\s*", re.DOTALL)
 
 
 class NotFlow(ValueError):
-    """It only began like a list or a mapping in brackets."""
+    """The text begins like a list or mapping in brackets, but is neither."""
 
 
 def fold(lines: Sequence[str], *, literal: bool = False) -> str:

@@ -1,1 +1,1 @@
-"""THE LOOP. An agent, its conversation, and turns until the model has nothing left to call."""
+"""LOOP. An agent, its conversation, and turns until the model has nothing left to call."""

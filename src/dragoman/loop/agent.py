@@ -29,7 +29,8 @@ from dragoman.loop.options import (
 from dragoman.loop.result import Result, T
 from dragoman.loop.run import Run
 from dragoman.policy.judge import Mode
-from dragoman.values.contracts import Allow, Deny, Provider, Tool
+from dragoman.values.calls import Allow, Deny, Tool
+from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError
 from dragoman.values.events import TurnEvent
 from dragoman.values.messages import Content, Settings, Text, Thought

@@ -25,13 +25,14 @@ from dragoman.loop.options import (
 )
 from dragoman.policy.judge import Mode
 from dragoman.sessions.stores import Store
-from dragoman.values.contracts import Provider, Tool
+from dragoman.values.calls import Tool
+from dragoman.values.contracts import Provider
 from dragoman.values.hooks import Hooks
 from dragoman.values.messages import Settings
 
 
 class AgentOptions(TypedDict, total=False, closed=True):
-    """Of `Agent()`."""
+    """The options of `Agent()`."""
 
     name: str
     system: str | None
@@ -48,7 +49,7 @@ class AgentOptions(TypedDict, total=False, closed=True):
 
 
 class SyncRunOptions(TypedDict, total=False, closed=True):
-    """Of `Agent.run_sync()`."""
+    """The options of `Agent.run_sync()`."""
 
     settings: Settings | None
     budget: Budget | Account | None
@@ -56,7 +57,7 @@ class SyncRunOptions(TypedDict, total=False, closed=True):
 
 
 class RunArguments(TypedDict, total=False, closed=True):
-    """Of `Agent.run()`."""
+    """The options of `Agent.run()`."""
 
     settings: Settings | None
     search: SearchMode | None

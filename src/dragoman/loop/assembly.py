@@ -29,7 +29,8 @@ from dragoman.loop.options import (
 )
 from dragoman.loop.session import Session, open_session
 from dragoman.policy.judge import Mode
-from dragoman.values.contracts import Provider, Tool
+from dragoman.values.calls import Tool
+from dragoman.values.contracts import Provider
 from dragoman.values.messages import Settings
 
 if TYPE_CHECKING:
@@ -73,18 +74,7 @@ def assemble(
         hooks=(hooks := hook_list(hooks)),
         name=name,
     )
-    connector = model if isinstance(model, Connector) else None
-    wanted = model.model if isinstance(model, Connector) else model
-    given = wanted.blobs if isinstance(wanted, Provider) else None
-    opened, notices = open_session(session, os.path.realpath(workspace.root), given)
-    models = Models(connector, opened.blobs, tools.calling, tools.text)
-    if isinstance(wanted, Provider):
-        models.env = None  # whoever gives a provider has chosen who is talked to
-    try:
-        opened.model = models.use(wanted or opened.own_model(connector))
-    except BaseException:
-        opened.close()  # so that the next attempt does not find it in use
-        raise
+    opened, models, notices = _open_with_model(model, session, workspace, tools)
     try:
         harness = Harness(
             opened,
@@ -107,11 +97,35 @@ def assemble(
 
         harness.hooks = Hooking(hooks)
     if budget is not None:
-        from dragoman.loop.charging import Purse, account_of_session
-
-        harness.account = account_of_session(budget, opened.history, harness.bill.cost_usd)
-        opened.purse = Purse([harness.account], opened.history)
+        _set_budget(harness, budget)
     return harness, notices
+
+
+def _open_with_model(
+    model: str | Provider | Connector | None, options: SessionOptions, workspace: WorkspaceOptions, tools: ToolOptions
+) -> tuple[Session, Models, tuple[str, ...]]:
+    """The session with its model connected: the one that is given, else the session's own; and what the user should be told."""
+    connector = model if isinstance(model, Connector) else None
+    wanted = model.model if isinstance(model, Connector) else model
+    given = wanted.blobs if isinstance(wanted, Provider) else None
+    session, notices = open_session(options, os.path.realpath(workspace.root), given)
+    models = Models(connector, session.blobs, tools.calling, tools.text)
+    if isinstance(wanted, Provider):
+        models.env = None  # whoever gives a provider has chosen who is talked to
+    try:
+        session.model = models.use(wanted or session.own_model(connector))
+    except BaseException:
+        session.close()  # so that the next attempt does not find it in use
+        raise
+    return session, models, notices
+
+
+def _set_budget(harness: Harness, budget: Budget | Account) -> None:
+    from dragoman.loop.charging import Purse, account_of_session
+
+    history = harness.session.history
+    harness.account = account_of_session(budget, history, harness.bill.cost_usd)
+    harness.session.purse = Purse([harness.account], history)
 
 
 def assemble_like(template: Harness, session: Session, caller: Harness | None) -> Harness:

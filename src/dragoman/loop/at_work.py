@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.policy.judge import Mode
-from dragoman.values.contracts import run_at_work
+from dragoman.values.calls import run_at_work
 from dragoman.values.errors import HookStopped
 from dragoman.values.events import TurnEvent
 
@@ -39,7 +39,7 @@ class AtWork(msgspec.Struct, frozen=True):
 
 
 def at_work() -> AtWork | None:
-    """From a hook or a tool; None outside a run."""
+    """The run that a hook or a tool is called in; None outside a run."""
     run: Any = run_at_work.get()()
     return describe(run._harness, run.prompt_id) if run is not None else None
 

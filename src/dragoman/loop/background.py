@@ -151,7 +151,7 @@ class _Thread:
             return True
 
     def rest(self) -> None:
-        """Its work is done. If too many wait for more, the one that has waited longest ends."""
+        """Wait for more work. If too many threads wait, the one that has waited longest ends."""
         if self._pid != os.getpid():
             return
         longest = None

@@ -1,4 +1,4 @@
-"""Keeping a run within its budgets: what it asks of models and tools is charged to every account it has to keep to.
+"""Keeps a run within its budgets: its requests and calls are charged to every account that applies.
 
 Loaded only where there is a budget. Requests are charged where they are sent, by a provider around the model's own: so answers, retries,
 summaries and searches all count, whoever asks.
@@ -18,7 +18,8 @@ from dragoman.base.words import say
 from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE, estimate_tokens
 from dragoman.loop.budget import Account, Budget, LeastUse, Spending, account_of
 from dragoman.loop.model import Model
-from dragoman.values.contracts import Allow, Decide, Deny, Later, Provider
+from dragoman.values.calls import Allow, Decide, Deny, Later
+from dragoman.values.contracts import Provider
 from dragoman.values.errors import BudgetExceeded, InputError
 from dragoman.values.events import FieldOmitted, RequestDelayed, ResponseFinished, Retrying, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response, ToolCall

@@ -1,4 +1,4 @@
-"""What a person chooses about one result in the context: let it go, keep it, or take the choice back. Each choice is an entry."""
+"""The user's choice about one result in the context: drop it, keep it, or undo the choice. Each choice is an entry."""
 
 from __future__ import annotations
 

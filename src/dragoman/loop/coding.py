@@ -1,4 +1,4 @@
-"""An agent that works on code: with the built-in tools, the prompt for them, and its surroundings told."""
+"""An agent that works on code: with the built-in tools, their system prompt, and a description of the surroundings."""
 
 from __future__ import annotations
 

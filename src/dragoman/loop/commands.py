@@ -16,7 +16,7 @@ from dragoman.base.places import Places, find_places
 from dragoman.base.private import make_directory
 from dragoman.base.words import say
 from dragoman.loop.options import Sandboxing
-from dragoman.values.contracts import Launch, Launched
+from dragoman.values.commands import Launch, Launched
 
 if TYPE_CHECKING:
     from dragoman.policy.approvals import Approvals
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class CommandStarter(Launch):
-    """A contracts.Launch that makes its sandbox when it is first asked."""
+    """A commands.Launch that makes its sandbox when it is first asked."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from dragoman.context.summarise import read_snapshot, summary_request
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
 from dragoman.providers.retry import keeps_refusing
-from dragoman.values import contracts
+from dragoman.values import tracing
 from dragoman.values.errors import BudgetExceeded, DragomanError, StreamBroken
 from dragoman.values.events import FieldOmitted, PromptRead, RequestDelayed, ResponseFinished, Retrying, TurnEvent
 from dragoman.values.messages import FinishReason, Request, Response
@@ -60,7 +60,7 @@ class Summariser:
         `limit`: the window that forces it, if one does.
         """
         work = self._sum_up(cut, focus, emit, window, may_switch, limit)
-        return await (work if contracts.tracing is None else contracts.tracing.compress(work))
+        return await (work if tracing.active is None else tracing.active.compress(work))
 
     async def _sum_up(
         self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, may_switch: bool, limit: int
@@ -81,12 +81,15 @@ class Summariser:
         if not snapshot:
             return self._give_up("empty", say("loop.no_snapshot"), model, response)
         room = min(MAX_PROMPT_TOKENS, window * PROMPT_SHARE) / self._size.scale
-        summary = summary_message(snapshot, verbatim_through(self._history.entries, cut.through_seq), room)
+        verbatim = verbatim_through(self._history.entries, cut.through_seq)
+        summary = summary_message(snapshot, verbatim, room, keeps_results=bool(cut.kept_seqs))
         new = self._size.tokens_of(raw_tokens_with(view, cut, summary))
         if not is_gain(original, new, self._settings):
             return self._give_up("inflated", say("loop.summary_too_long", new=new, original=original), model, response, new)
-        through, after = cut.through_seq, cut.after_seq
-        self._history.compress(through, summary, original, new, after=after, model=model, usage=response.usage, window=limit)
+        through, after, kept = cut.through_seq, cut.after_seq, cut.kept_seqs
+        self._history.compress(
+            through, summary, original, new, after=after, model=model, usage=response.usage, window=limit, kept_seqs=kept
+        )
         return Compression("compressed", original, new)
 
     def _request(self, model: str, cut: Cut, focus: str, window: int) -> Request:

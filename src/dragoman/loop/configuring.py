@@ -1,4 +1,4 @@
-"""What a model is told before anything is said: system prompt, tools and settings. Where they change, that is an entry of the record."""
+"""Records the system prompt, tools and settings: an entry whenever one of them changes."""
 
 from __future__ import annotations
 

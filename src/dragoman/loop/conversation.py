@@ -15,7 +15,8 @@ from dragoman.loop.session import Session, Worker
 from dragoman.policy.approvals import Approvals
 from dragoman.tools.registry import Registry
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import BlobStore, CommandState, PendingCall, Provider, TakesOver
+from dragoman.values.calls import PendingCall, TakesOver
+from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, Settings
 from dragoman.values.record import Entry
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.loop.at_work import AtWork
     from dragoman.loop.budget import Account
     from dragoman.loop.compression import Compression
+    from dragoman.values.commands import CommandState
 
 
 class BetweenRuns(TakesOver):
@@ -134,6 +136,13 @@ class BetweenRuns(TakesOver):
 
         self._session.work.require_none()
         return undo(self._harness, runs, force=force)
+
+    def restore_files(self, seq: int, *, force: bool = False) -> tuple[str, ...]:
+        """Put files back as they were after entry `seq`, as `undo` does; the conversation goes on. Returns the paths that were changed."""
+        from dragoman.loop.going_back import restore_files
+
+        self._session.work.require_none()
+        return restore_files(self._harness, seq, force=force)
 
     def rewind(self, seq: int, *, files: bool = False, force: bool = False) -> tuple[str, ...]:
         """Go back to how things stood after entry `seq`; the record keeps everything. With `files`, what tools wrote since is undone first.

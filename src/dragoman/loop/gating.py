@@ -17,7 +17,8 @@ from dragoman.tools.addresses import Target, addresses_to_fetch, is_allowed, rea
 from dragoman.tools.job import call_at_work
 from dragoman.tools.web_settings import NO_RULES
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import Allow, Deny, HostsUsed, Intent, Launched
+from dragoman.values.calls import Allow, Deny, Intent
+from dragoman.values.commands import HostsUsed, Launched
 from dragoman.values.messages import ToolCall
 
 MAX_QUESTIONS = 8
@@ -34,23 +35,23 @@ async def open_gate(launched: Launched, approvals: Approvals) -> Launched:
     descriptor = launched.take_gate()
     if descriptor is None:  # the system does not let us into bubblewrap's network
         return launched
-    doorkeeper = Doorkeeper(approvals)
-    gate = Gate(doorkeeper.admit, connect=dial)
+    hosts = HostApprovals(approvals)
+    gate = Gate(hosts.admit, connect=dial)
     try:
         await gate.open(descriptor)
     except BaseException:
         await launched.end(0)
         raise
-    return GatedCommand(launched, gate, doorkeeper)
+    return GatedCommand(launched, gate, hosts)
 
 
 class GatedCommand(Launched):
     """A command with a gate, which ends with it."""
 
-    def __init__(self, launched: Launched, gate: Gate, doorkeeper: Doorkeeper) -> None:
+    def __init__(self, launched: Launched, gate: Gate, hosts: HostApprovals) -> None:
         self._launched = launched
         self._gate = gate
-        self._doorkeeper = doorkeeper
+        self._approvals = hosts
 
     @property
     def returncode(self) -> int | None:
@@ -78,7 +79,7 @@ class GatedCommand(Launched):
             return await self._launched.end(grace_s)
         finally:
             self._gate.close()
-            self._doorkeeper.close()
+            self._approvals.close()
 
 
 def explain_refused(refused: dict[str, str]) -> str:
@@ -90,7 +91,7 @@ def explain_refused(refused: dict[str, str]) -> str:
     return _REFUSED.format(hosts=hosts, remedy="by network.hosts, or by a rule: allow `network HOST`")
 
 
-class Doorkeeper:
+class HostApprovals:
     """Decides for one command. A host is asked about once; a refusal holds until the command ends."""
 
     def __init__(self, approvals: Approvals) -> None:

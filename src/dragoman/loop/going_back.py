@@ -34,6 +34,11 @@ def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str
     return changed
 
 
+def restore_files(harness: Harness, seq: int, *, force: bool) -> tuple[str, ...]:
+    """Files as they stood after entry `seq`; what was said stays. Returns the paths that were changed by it."""
+    return _put_back(harness, changes_after(harness.session.history.entries, seq), force=force)
+
+
 def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
     session = harness.session
     bounds = undo_bounds(harness.directories, harness.memory_file, is_guarded, session.history.entries)

@@ -14,7 +14,7 @@ from dragoman.loop.configuring import configure
 from dragoman.loop.harness import Emit, Harness
 from dragoman.loop.options import RunOptions
 from dragoman.tools.scheduler import CallReport
-from dragoman.values.contracts import TakesOver
+from dragoman.values.calls import TakesOver
 from dragoman.values.errors import LoopDetected
 from dragoman.values.events import HandedOver
 
@@ -68,6 +68,6 @@ def _taker_like(root: Harness, source: Harness, name: str) -> Harness:
     taker = assemble_like(source, root.session, root)
     taker.name, taker.limits, taker.account, taker.depth_left = label, root.limits, root.account, root.depth_left
     root.takers[label] = taker
-    root.models.know(taker.models)
-    taker.models.know(root.models)
+    root.models.learn_from(taker.models)
+    taker.models.learn_from(root.models)
     return taker

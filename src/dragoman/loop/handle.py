@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
-from dragoman.values import contracts
+from dragoman.values import tracing
 from dragoman.values.contracts import BlobStore
 from dragoman.values.events import PromptAccepted, TurnEvent
 from dragoman.values.messages import user
@@ -93,7 +93,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         """Whether the user said something meanwhile: it is on the record now, and part of the next request."""
         if not self._steers:
             return False
-        history, said = self._session.history, await self._admitted(self.take_back())
+        history, said = self._session.history, await self._ask_hooks(self.take_back())
         for text in said:
             history.say(user(text))
         await history.sync()
@@ -101,7 +101,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
             self._emit(PromptAccepted(self._session.id, text))
         return bool(said)
 
-    async def _admitted(self, said: tuple[str, ...]) -> tuple[str, ...]:
+    async def _ask_hooks(self, said: tuple[str, ...]) -> tuple[str, ...]:
         """What hooks let through."""
         harness: Any = getattr(self, "_harness", None)
         if harness is None or harness.hooks is None:
@@ -244,7 +244,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
     def _start(self) -> None:
         if self._task is None:
             self._prepare_start()
-            drive = self._drive() if contracts.tracing is None else contracts.tracing.drive(self)
+            drive = self._drive() if tracing.active is None else tracing.active.drive(self)
             if _log.isEnabledFor(logging.INFO):
                 from dragoman.loop.run_log import log_run
 

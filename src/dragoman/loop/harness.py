@@ -30,8 +30,8 @@ from dragoman.tools.output import HidesKeys, Outputs
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
-from dragoman.values import contracts
-from dragoman.values.contracts import Decide, Ledger, MeantCall, PendingCall, Tool
+from dragoman.values import tracing
+from dragoman.values.calls import AskUser, Decide, Ledger, MeantCall, PendingCall, Tool
 from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 
@@ -48,6 +48,33 @@ Emit = Callable[[TurnEvent], None]
 
 class Harness:
     """What a run uses. Everything in it lasts as long as the agent."""
+
+    deps: Any = None
+    """What the embedder's own tools work with."""
+    name: str = ""
+    """The agent's name, for the record, events and traces; empty: it has none."""
+    commands: CommandStarter | None = None
+    """How commands are started; None before the first."""
+    template: Harness | None = None
+    """The harness that this one was copied from."""
+    called_by: Harness | None = None
+    """The agent that this one runs inside of."""
+    kept_model: Model | None = None
+    """The model it goes on with when it has the conversation again; None while it has it."""
+    account: Account | None = None
+    """What all runs together may spend."""
+    hooks: HookCaller | None = None
+    inner_requests: int = 0
+    """How often a model was asked by agents called as tools."""
+    asked: Message | None = None
+    """The last prompt that was taken."""
+    has_new_directories: bool = False
+    _holder: Harness | None = None
+    _connecting: asyncio.Task[None] | None = None
+    _ledger: Ledger | None = None
+    _upkeep: Upkeep | None = None
+    _own_keys: OwnKeys | None = None
+    _secret: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -76,30 +103,16 @@ class Harness:
         self.system = system if system is not None or tools.builtin else ""
         """What the model is told first; None: the prompt for work with the built-in tools, in the form that suits the model."""
         self.context = context
-        self._own_keys: OwnKeys | None = None
         self.further_secrets: list[Callable[[], Iterable[str]]] = []
-        """Those beside the keys of models, which results must not show either."""
+        """Further secrets beside the keys of models, which results must not show either."""
         self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin, hidden=self._hidden_keys)
         self.workspace = _workspace_of(workspace, session)
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
-        memory_file = self.memory_file = os.fspath(workspace.memory_file)
+        self.memory_file = os.fspath(workspace.memory_file)
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
         self._temporary = (os.fspath(workspace.temporary),) if workspace.temporary else ()
         self._sandbox, self._passed_variables, self._rules = tools.sandbox, tuple(tools.pass_env), approval.rules
-        self.commands: CommandStarter | None = None
-        """How commands are started; None before the first."""
-        dependencies = ToolDependencies(
-            self.workspace,
-            session.blobs,
-            self.outputs,
-            approval.ask_user,
-            limits.shell_timeout_s,
-            secret_variables=lambda: secret_variables(models.catalog),
-            passed_variables=tuple(tools.pass_env),
-            memory_file=memory_file,
-            launch=self._launch if self._has_launcher() else None,
-            background=self._background,
-        )
+        dependencies = self._tool_dependencies(approval.ask_user)
         self.seen = dependencies.seen
         self.web = tools.web
         self.searcher = Searcher(tools.web, session, models) if tools.web is not None else None
@@ -108,36 +121,28 @@ class Harness:
         self._builtin = {tool.spec.name: tool for tool in ours}
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
-        self._secret: tuple[str, ...] | None = None
         self.approvals = self._approvals_of(approval)
         self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
-        self.deps: Any = None
-        """What the embedder's own tools work with."""
-        self.name = ""
-        """The agent's name, for the record, events and traces; empty: it has none."""
         self.made_with = (workspace, tools, approval)
-        self.template: Harness | None = None
-        """What this one was made like."""
         self.depth_left = limits.max_depth
         """How deep agents called as tools may call others."""
-        self.inner_requests = 0
-        """How often a model was asked by agents called as tools."""
         self.takers: dict[str, Harness] = {}
         """The agents this conversation was handed over to, by their names."""
-        self._holder: Harness | None = None
-        self.kept_model: Model | None = None
-        """The model it goes on with when it has the conversation again; None while it has it."""
-        self.account: Account | None = None
-        """What all runs together may spend."""
-        self.hooks: HookCaller | None = None
-        self.called_by: Harness | None = None
-        """The agent that this one runs inside of."""
-        self.has_new_directories = False
-        self.asked: Message | None = None
-        """The last prompt that was taken."""
-        self._connecting: asyncio.Task[None] | None = None
-        self._ledger: Ledger | None = None
-        self._upkeep: Upkeep | None = None
+
+    def _tool_dependencies(self, ask_user: AskUser | None) -> ToolDependencies:
+        catalog = self.models.catalog
+        return ToolDependencies(
+            self.workspace,
+            self.session.blobs,
+            self.outputs,
+            ask_user,
+            self.limits.shell_timeout_s,
+            secret_variables=lambda: secret_variables(catalog),
+            passed_variables=self._passed_variables,
+            memory_file=self.memory_file,
+            launch=self._launch if self._has_launcher() else None,
+            background=self._background,
+        )
 
     def _approvals_of(self, options: ApprovalOptions) -> Approvals:
         return Approvals(
@@ -280,7 +285,7 @@ class Harness:
         decide = decide or self.approvals.decide
         decide = decide if hooks is None else hooks.decide(self.approvals, decide)
         decide = decide if purse is None else purse.watch(decide)
-        make = Scheduler if contracts.tracing is None else contracts.tracing.scheduler
+        make = Scheduler if tracing.active is None else tracing.active.scheduler
         scheduler = make(self.registry, self.ledger, decide, emit, align=self._align, outputs=self.outputs)
         if self.hooks is not None:
             scheduler.before, scheduler.around = hooks.before if hooks is not None else None, self.hooks.around

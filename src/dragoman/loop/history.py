@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from dragoman.base.clock import now_ms
 from dragoman.context.cache import Cache
 from dragoman.context.view import View
-from dragoman.values.contracts import Allow, Deny, Intent, Journal
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.events import FieldOmitted
 from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, tool_result
 from dragoman.values.parts import INTERRUPTED, check_roles
@@ -22,7 +22,9 @@ from dragoman.values.record import (
     FileChange,
     FilesChanged,
     FilesRestored,
+    Journal,
     ModelChanged,
+    NoSummary,
     NotCompressed,
     Pruned,
     Rewound,
@@ -229,19 +231,16 @@ class History:
         model: str = "",
         usage: Usage | None = None,
         window: int = 0,
+        kept_seqs: tuple[int, ...] = (),
     ) -> Compressed:
-        """The summary replaces everything after `after` up to and including `through` (entries or their seqs)."""
+        """The summary replaces everything after `after` up to and including `through` (entries or their seqs), but for `kept_seqs`."""
         seqs = [entry if isinstance(entry, int) else entry.seq for entry in (through, after)]
-        return self.append(Compressed(*self.stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage, window))
+        return self.append(
+            Compressed(*self.stamp(), seqs[0], summary, original_tokens, new_tokens, seqs[1], model, usage, window, kept_seqs)
+        )
 
     def not_compressed(
-        self,
-        status: Literal["inflated", "empty", "truncated", "failed"],
-        tokens: int = 0,
-        reason: str = "",
-        *,
-        model: str = "",
-        usage: Usage | None = None,
+        self, status: NoSummary, tokens: int = 0, reason: str = "", *, model: str = "", usage: Usage | None = None
     ) -> NotCompressed:
         return self.append(NotCompressed(*self.stamp(), status, tokens, reason, model, usage))
 

@@ -14,7 +14,7 @@ from dragoman.loop.at_work import tell_user
 from dragoman.loop.configuring import compose, record
 from dragoman.loop.history import sum_usage
 from dragoman.loop.options import RunOptions, as_tool
-from dragoman.values.contracts import Allow, Decide, Deny, Intent, Later, Tool, ToolOutput
+from dragoman.values.calls import Allow, Decide, Deny, Intent, Later, Tool, ToolOutput
 from dragoman.values.errors import HookStopped, InputError
 from dragoman.values.events import NoticeGiven, TurnEvent
 from dragoman.values.hooks import Compressing, Go, HookCaller, Hooks, Proceed, RunEnd, Step, SubagentEnd, SubagentStart
@@ -278,7 +278,7 @@ class Hooking:
             verdict = asking if isinstance(asking, Deny) else self._answer_or_ask(approvals, lambda _: asking, meant)
         if isinstance(verdict, Deny) or not answer.arguments:
             return verdict
-        return _with_arguments(verdict, answer.arguments) if isinstance(verdict, Allow) else _answered(verdict, answer.arguments)
+        return _with_arguments(verdict, answer.arguments) if isinstance(verdict, Allow) else _wait_for_decision(verdict, answer.arguments)
 
     @property
     def around(self) -> Callable[[ToolCall, Go], Awaitable[ToolOutput]] | None:
@@ -325,7 +325,7 @@ def _with(call: ToolCall, arguments: str) -> ToolCall:
 
 
 def _stricter(one: Allow | Proceed | None, other: Allow | Proceed) -> Allow | Proceed:
-    """Of two answers the one that leaves more to others, with the last arguments."""
+    """The stricter of two answers, with the last arguments."""
     ranks = {"ask": 3, "": 2, "skip": 1}
     if one is None or (_rank(other, ranks) >= _rank(one, ranks)):
         return other
@@ -337,11 +337,11 @@ def _rank(answer: Allow | Proceed, ranks: dict[str, int]) -> int:
 
 
 def _with_arguments(answer: Allow, arguments: str) -> Allow:
-    """Those that the person wrote come before those of a hook."""
+    """The answer with a hook's arguments, unless the person wrote their own."""
     return answer if answer.arguments else msgspec.structs.replace(answer, arguments=arguments)
 
 
-async def _answered(question: Awaitable[Allow | Deny | Later], arguments: str) -> Allow | Deny | Later:
+async def _wait_for_decision(question: Awaitable[Allow | Deny | Later], arguments: str) -> Allow | Deny | Later:
     answer = await question
     if isinstance(answer, Later):  # it would go on with the arguments that the model wrote
         return Deny(CHANGED_CANNOT_WAIT)

@@ -54,7 +54,7 @@ def _why(model: Model, name: str) -> str:
 
 
 def _other_effort(probe: _Probe, asked: str) -> str:
-    """What becomes of the effort that was asked for, where it is not what is sent."""
+    """Says which effort is sent instead of the one that was asked for; empty if it is the same."""
     profile, name = probe.model.profile, probe.model.full_name
     match profile.thinking:
         case "none":

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from dragoman.base.text import one_line
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.contracts import HttpServer
-from dragoman.tools.process import is_secret_name
+from dragoman.tools.child_environment import is_secret_name
 from dragoman.tools.tool_context import ToolContext
-from dragoman.values.contracts import Show
+from dragoman.values.calls import Show
 
 if TYPE_CHECKING:
     from dragoman.extensions.mcp.contracts import Progress

@@ -30,7 +30,7 @@ from dragoman.extensions.mcp.tools import ServerTool, spec_of
 from dragoman.extensions.sources import Origin
 from dragoman.loop.mcp_calls import report_progress, secrets_of
 from dragoman.loop.watching import call_in
-from dragoman.values.contracts import AskUser, Show, ToolOutput
+from dragoman.values.calls import AskUser, Show, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Text
 

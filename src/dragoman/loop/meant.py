@@ -1,4 +1,4 @@
-"""What a call was meant to be: native calls are aligned with their tool's schema just as those read out of text are."""
+"""Aligns native calls with their tool's schema (other names, other types), as calls read from text are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.text_tools.align import AlignedCall, NameMapping, align
 from dragoman.text_tools.answer_parts import call_arguments
 from dragoman.text_tools.call_note import CallNote, attach_note, read_note
 from dragoman.text_tools.toolset import Toolset
-from dragoman.values.contracts import MeantCall
+from dragoman.values.calls import MeantCall
 from dragoman.values.messages import ToolCall, ToolSpec
 
 

@@ -13,7 +13,8 @@ from dragoman.base.beneath import is_inside, open_beneath
 from dragoman.loop.surroundings import repository_root
 from dragoman.tools.names import escape_name, truncate_path
 
-MEMORY_FILES = ("AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md")
+MEMORY_FILES = ("AGENTS.override.md", "AGENTS.md", "DRAGOMAN.md", "GEMINI.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+"""In each folder. The first stands in the place of the second, as in Codex."""
 MAX_FILE_BYTES = 100_000
 MAX_BYTES = 200_000
 """All memory files and imports together."""
@@ -62,19 +63,30 @@ class Memory(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def load_memory(workspace: str, user_folder: str = "", *, trusted: bool, root: str = "", secret: Sequence[str] = ()) -> Memory:
+def load_memory(
+    workspace: str,
+    user_folder: str = "",
+    *,
+    trusted: bool,
+    root: str = "",
+    secret: Sequence[str] = (),
+    users: Sequence[str] = (),
+    names: Sequence[str] = (),
+) -> Memory:
     """The user's own memory files, then those from the project's root down to the workspace, if the project is trusted.
 
-    `root`: the highest folder that is trusted; without it, the repository.
+    `root`: the highest folder that is trusted; without it, the repository. `users`: files of the user's that lie elsewhere; what lies in
+    their folders as Markdown may be imported by a project too, as `@~/.claude/mine.md`. `names`: what memory files are called besides.
     A file that is a link to or a copy of another is included once; one of `secret`, which hold keys, never. Never raises.
     """
     workspace = os.path.realpath(workspace)
     root = root or repository_root(workspace) or workspace
-    reader = _Reader(workspace, frozenset(map(os.path.realpath, secret)))
-    if user_folder:
-        for path in _existing_files([user_folder]):
-            reader.take(path, os.path.realpath(user_folder), is_users=True)
-    of_project = _existing_files(folders_between(root, workspace))
+    folders = tuple(dict.fromkeys(os.path.realpath(os.path.dirname(path)) for path in users))
+    reader = _Reader(workspace, frozenset(map(os.path.realpath, secret)), folders)
+    own = _existing_files([user_folder]) if user_folder else []
+    for path in (*own, *users):
+        reader.take(path, os.path.realpath(os.path.dirname(path)), is_users=True)
+    of_project = _existing_files(folders_between(root, workspace), names)
     if not trusted:
         return Memory(tuple(reader.files), tuple(map(reader.display_path, of_project)), tuple(reader.problems))
     for path in of_project:
@@ -89,9 +101,11 @@ def folders_between(root: str, workspace: str) -> list[str]:
     return [os.path.join(root, *parts[:depth]) for depth in range(len(parts) + 1)]
 
 
-def _existing_files(folders: Sequence[str]) -> list[str]:
-    paths = (os.path.join(folder, name) for folder in folders for name in MEMORY_FILES)
-    return [path for path in paths if os.path.lexists(path)]
+def _existing_files(folders: Sequence[str], names: Sequence[str] = ()) -> list[str]:
+    paths = (os.path.join(folder, name) for folder in folders for name in (*MEMORY_FILES, *names))
+    found = dict.fromkeys(path for path in paths if os.path.lexists(path))
+    replaced = {path.replace(MEMORY_FILES[0], MEMORY_FILES[1]) for path in found if path.endswith(MEMORY_FILES[0])}
+    return [path for path in found if path not in replaced]
 
 
 # --- reading -------------------------------------------------------------------------------------------------------------
@@ -119,8 +133,10 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Reader:
-    def __init__(self, workspace: str, secret: frozenset[str]) -> None:
+    def __init__(self, workspace: str, secret: frozenset[str], shared: Sequence[str] = ()) -> None:
         self._secret = secret
+        self._shared = shared
+        """Folders of the user's whose Markdown a project may import."""
         self.files: list[tuple[str, str]] = []
         self.problems: list[Problem] = []
         self._workspace = workspace
@@ -183,18 +199,24 @@ class _Reader:
         """The lines to insert: the imported text, or why it is missing. Empty if it is not an import after all."""
         folder = os.path.dirname(file.path)
         path = os.path.normpath(os.path.join(folder, os.path.expanduser(name) if name.startswith("~/") else name.replace("\\ ", " ")))
-        wanted = _File(path, file.base, file.is_users, (*file.above, file.real))
+        base = self._base_of(file, path, name)
+        wanted = _File(path, base, file.is_users or base != file.base, (*file.above, file.real))
         if not self._left_imports or not self._is_import(wanted, name):
             return []
         self._left_imports -= 1
         try:
             if len(wanted.above) > MAX_DEPTH:
                 raise _NotUsed("too_deep")
-            text = self._read(wanted, file.base)
+            text = self._read(wanted, base)
         except _NotUsed as problem:
             return [self._failure_line(file, name, problem)]
-        shown = self.display_path(path, file.is_users)
+        shown = self.display_path(path, wanted.is_users)
         return [f"[{shown} says:]", *self._with_imports(wanted, text), f"[end of {shown}]"]
+
+    def _base_of(self, file: _File, path: str, name: str) -> str:
+        if file.is_users or not (name.startswith("~/") and path.endswith(".md")):
+            return file.base
+        return next((each for each in self._shared if is_inside(os.path.realpath(path), each)), file.base)
 
     def _is_import(self, wanted: _File, name: str) -> bool:
         """`@alice` is not an import unless such a file exists; and whether one exists outside the folder is not revealed."""

@@ -12,11 +12,12 @@ from dragoman.base.words import say
 from dragoman.loop.options import Connector, ToolCalling
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import connect
-from dragoman.values.contracts import BlobStore, Provider, traced
+from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError
 from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Request, ToolCall, ToolSpec
 from dragoman.values.profile import Profile
+from dragoman.values.tracing import traced
 
 if TYPE_CHECKING:
     from dragoman.text_tools.align import NameMapping
@@ -80,7 +81,7 @@ class Models:
 
     @property
     def providers(self) -> list[Provider]:
-        """All that were used or opened."""
+        """All providers that were used or opened."""
         return [*self._used.values(), *self._opened]
 
     def use(self, model: str | Provider) -> Model:
@@ -117,7 +118,7 @@ class Models:
         return self._beside[name]
 
     def profile_of(self, deployment: str, model: str) -> Profile:
-        """Of a model that was used before, maybe in another process. An empty deployment is the one used last."""
+        """The profile of a model that was used before, maybe in another process. An empty deployment is the one used last."""
         if (provider := self._used.get((deployment, model))) is not None:
             return provider.profile(model)
         if (provider := self._known.get((deployment, model))) is not None:
@@ -141,8 +142,8 @@ class Models:
         provider = model.provider.provider if isinstance(model.provider, Detector) else model.provider
         return Model(self.use(provider).provider, model.name)
 
-    def know(self, others: Models) -> None:
-        """What the models of another conversation cost may be asked for here from now on."""
+    def learn_from(self, others: Models) -> None:
+        """Take over the profiles of another conversation's models, so that what they cost is known here."""
         self._known |= others._known | others._used
 
     def connect(self, name: str) -> Model:
@@ -182,7 +183,7 @@ class Models:
 
 
 def connect_by_name(model: str, blobs: BlobStore) -> Provider:
-    """By the built-in catalog and the keys in the environment."""
+    """Connect a model by its name, with the built-in catalog and the keys in the environment."""
     return connect(model, blobs=blobs)
 
 

@@ -26,7 +26,8 @@ from dragoman.loop.options import (
 )
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
-from dragoman.values.contracts import Provider, Tool
+from dragoman.values.calls import Tool
+from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Effort, Settings, Thinking
 

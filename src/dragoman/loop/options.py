@@ -15,7 +15,8 @@ from dragoman.loop.history import History
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
-from dragoman.values.contracts import Ask, AskUser, BlobStore, Provider, Tool
+from dragoman.values.calls import Ask, AskUser, Tool
+from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError, RateLimited
 from dragoman.values.messages import Settings, ToolSpec
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS

@@ -7,12 +7,12 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
-from dragoman.values.contracts import Allow, Deny, Later, Tool
+from dragoman.values.calls import Allow, Deny, Later, Tool
 from dragoman.values.messages import Text, ToolCall
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness
-    from dragoman.values.contracts import ToolOutput
+    from dragoman.values.calls import ToolOutput
 
 
 async def decide_outside(harness: Harness, call: ToolCall) -> Allow | Deny | Later:

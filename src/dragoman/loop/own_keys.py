@@ -1,4 +1,4 @@
-"""Our own keys in what tools return: a file or a command may show one, and it must reach neither the model nor any file of ours."""
+"""Removes our own keys from tool results: a file or a command may show one, and it must reach neither the model nor the log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OwnKeys:
         self._hidden: HiddenKeys | None = None
 
     def hidden(self) -> HiddenKeys | None:
-        """As they are now: a token may have been fetched anew. None if there are none."""
+        """What hides our keys, as they are now: a token may have been fetched anew. None if there are none."""
         if len(os.environ) != self._variable_count:  # else none was added: looking all of them up takes longer than a small tool
             self._set, self._variable_count = tuple(name for name in self._variables if name in os.environ), len(os.environ)
         further = (secret for secrets in self._further for secret in secrets())

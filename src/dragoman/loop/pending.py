@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from dragoman.base.words import say
-from dragoman.values.contracts import Intent, PendingCall
+from dragoman.values.calls import Intent, PendingCall
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:

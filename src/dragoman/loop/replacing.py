@@ -1,4 +1,4 @@
-"""Another conversation in the place of the one so far: nothing, or messages from elsewhere. The record keeps what was there before.
+"""Clears the conversation, or replaces it with messages from elsewhere. The record keeps what was there before.
 
 It is a rewind to the beginning with the configuration written again, so whoever resumes the session goes on from the same point.
 """

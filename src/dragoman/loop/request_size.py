@@ -42,7 +42,7 @@ class RequestSize:
         return self.tokens_of(self._history.view.raw_tokens)
 
     def tokens_of(self, raw_tokens: int) -> int:
-        """From the last count, whether the service was asked for it or gave it with an answer."""
+        """The request's tokens, estimated from the last count that the service gave."""
         if self._counted is not None and not self._answered_since(self._counted[0]):
             return max(round(self._counted[2] + self.scale * (raw_tokens - self._counted[1])), 0)
         return self._history.view.meter.tokens(raw_tokens, self.profile.token_scale)

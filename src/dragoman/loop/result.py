@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from dragoman.tools.citations import Source
-    from dragoman.values.contracts import PendingCall
+    from dragoman.values.calls import PendingCall
 
     T = TypeVar("T", default=str)
 else:  # a default came with Python 3.13: type checkers know it before
@@ -77,7 +77,7 @@ def event_of(error: Exception) -> ErrorRaised:
 
 
 def with_answer(result: Result[Any], answer: Response | None) -> Result[Any]:
-    """With what the model said last."""
+    """A copy with the model's last answer."""
     if answer is None:
         return result
     cited, sources = _citations(answer)

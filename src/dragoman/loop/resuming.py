@@ -17,7 +17,7 @@ from dragoman.loop.run import Run
 from dragoman.tools.job import CallReport, finished_event
 from dragoman.tools.results import add_edit_note, add_repair_note, prepare_to_send
 from dragoman.tools.returned import to_output
-from dragoman.values.contracts import Allow, Deny, Later, ToolOutput
+from dragoman.values.calls import Allow, Deny, Later, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallRequested, ToolCallUpdated, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult, tool_result

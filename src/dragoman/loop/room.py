@@ -1,4 +1,4 @@
-"""Making a request shorter: a summary, results left out, or a refusal where no way leads into the model's window.
+"""Makes a request shorter: by a summary or by leaving out results; refuses it if it cannot fit the model's window.
 
 What the window forces is recorded with that window, so that it is lost to no model that has room for it.
 """
@@ -15,7 +15,7 @@ from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
-from dragoman.values.contracts import Deny
+from dragoman.values.calls import Deny
 from dragoman.values.errors import ContextOverflow
 from dragoman.values.events import CompressionStarted, ContextCompressed, ContextOverflowed, ContextPruned, TurnEvent
 from dragoman.values.record import Compressed, ModelChanged, NotCompressed, Pruned, Said, ToolFinished

@@ -21,7 +21,7 @@ from dragoman.loop.result import Result, T, event_of, with_answer, with_error
 from dragoman.loop.small_model import reminder_to_answer, unread_notice
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
-from dragoman.values.contracts import PendingCall, prompt_at_work, run_at_work
+from dragoman.values.calls import PendingCall, prompt_at_work, run_at_work
 from dragoman.values.errors import (
     Cancelled,
     ContextOverflow,

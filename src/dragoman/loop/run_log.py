@@ -77,11 +77,11 @@ def _count(number: int, what: str) -> str:
 
 
 def _tokens(usage: Usage) -> str:
-    return f"{_told(usage, usage.input_tokens, 'tokens in')}, {_told(usage, usage.output_tokens, 'out')}"
+    return f"{_count_in_words(usage, usage.input_tokens, 'tokens in')}, {_count_in_words(usage, usage.output_tokens, 'out')}"
 
 
-def _told(usage: Usage, count: int, what: str) -> str:
-    """Where not all was told, what was is the least; 0 is unknown then."""
+def _count_in_words(usage: Usage, count: int, what: str) -> str:
+    """A token count in words. If the usage is incomplete, a count is a lower bound, and 0 means unknown."""
     if not usage.incomplete:
         return f"{count} {what}"
     return f"at least {count} {what}" if count else f"{what} unknown"

@@ -67,6 +67,6 @@ def _stored(deployment: Deployment, env: Mapping[str, str]) -> str:
 
 
 def _price(deployment: Deployment) -> float:
-    """Of a million tokens in and out. A model without prices comes last."""
+    """The price of a million tokens in and out. A model without prices sorts last."""
     prices = profile_for(deployment, deployment.default_model).prices
     return prices.input + prices.output if prices is not None else float("inf")

@@ -139,7 +139,7 @@ class Session:
         return model if self.purse is None else self.purse.charge(model)
 
     def change_model(self, model: Model) -> None:
-        """From the next request on. An entry only where the conversation has begun."""
+        """Use another model from the next request on. It is recorded only if the conversation has begun."""
         self.model = model
         if self.history.view.model:
             self.history.change_model(model.name, model.provider.name, model.profile.prompt_window)
@@ -186,7 +186,7 @@ class Work:
             raise InputError(say("loop.already_running"))
 
     def tell(self, event: SavingChanged) -> None:
-        """At once, or when the next run begins."""
+        """Emit an event now, or when the next run begins."""
         if self.current is not None:
             self.current.tell(event)
         else:
@@ -224,7 +224,7 @@ class SessionLog:
 
     @property
     def own_paths(self) -> tuple[str, ...]:
-        """Where all sessions of its store are."""
+        """The paths in which all sessions of its store are kept."""
         return tuple(self._store.own_paths)
 
     def path_of(self, session_id: str) -> str:

@@ -23,7 +23,7 @@ from dragoman.tools.job import call_at_work
 from dragoman.tools.registry import check_name
 from dragoman.tools.results import error_output
 from dragoman.tools.returned import to_output
-from dragoman.values.contracts import Ask, Intent, Show, ToolOutput, run_at_work
+from dragoman.values.calls import Ask, Intent, Show, ToolOutput, run_at_work
 from dragoman.values.events import SubagentEvent, TurnEvent
 from dragoman.values.messages import ToolSpec, user
 from dragoman.values.record import FilesChanged
@@ -184,7 +184,7 @@ def _teller(outer: Run[Any] | None, call_id: str, name: str) -> Callable[[TurnEv
 
 
 async def _pass_events_on(run: Run[Any], tell: Callable[[TurnEvent], None]) -> None:
-    """Until the run is over. Where the caller is cancelled, so is the run, and what it told of its end is passed on too."""
+    """Pass events on until the run is over. If the caller is cancelled, cancel the run and pass on its last events too."""
     events = aiter(run)
     try:
         async for event in events:
@@ -199,7 +199,7 @@ async def _pass_events_on(run: Run[Any], tell: Callable[[TurnEvent], None]) -> N
 
 def _charge(caller: Harness, inner: Harness, run: Run[Any], name: str, call_id: str) -> None:
     """What the inner run took stands in the caller's record, request by request: so its total and its cost are complete."""
-    caller.models.know(inner.models)
+    caller.models.learn_from(inner.models)
     caller.inner_requests += run.result.requests
     for deployment, model, usage in inner.bill.paid(inner.session.history.entries):
         caller.session.history.spend(model, usage, name, deployment, call_id=call_id, session_id=inner.session.id)

@@ -18,7 +18,7 @@ from dragoman.loop.harness import Harness
 from dragoman.tools.description import load_description
 from dragoman.tools.results import error_output
 from dragoman.tools.shell import RunShell
-from dragoman.values.contracts import Intent, Show, ToolOutput, run_at_work
+from dragoman.values.calls import Intent, Show, ToolOutput, run_at_work
 from dragoman.values.errors import DragomanError
 from dragoman.values.events import NoticeGiven
 from dragoman.values.messages import ToolSpec

@@ -62,7 +62,7 @@ class Cleaner:
         self._messages = PerMessage(self._message_text)
 
     def know(self, provider: Provider) -> None:
-        """Its keys are secret from now on."""
+        """Redact this provider's keys from now on."""
         if (sender := sender_of(provider)) is not None:
             with self._lock:
                 self._senders.add(sender)

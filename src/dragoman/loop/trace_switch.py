@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
 from dragoman.loop.trace_content import agent_names
-from dragoman.values import contracts
+from dragoman.values import tracing
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import ConfigError
 
@@ -37,12 +37,12 @@ def enable(
     """
     if capture_content is None:
         capture_content = os.environ.get(CONTENT_VARIABLE, "").strip().lower() in _WITH_CONTENT
-    contracts.tracing = _load(tracer_provider, meter_provider, capture_content)
+    tracing.active = _load(tracer_provider, meter_provider, capture_content)
 
 
 def disable() -> None:
     """No more spans for runs that start from now on. Those under way end theirs."""
-    contracts.tracing = None
+    tracing.active = None
 
 
 def name_agent(agent: Agent, name: str) -> None:
@@ -52,7 +52,7 @@ def name_agent(agent: Agent, name: str) -> None:
 
 def trace_provider(provider: Provider) -> Provider:
     """A provider whose requests have spans also where it is used without an agent. An agent's own have them anyway."""
-    return contracts.traced(provider) if contracts.tracing is not None else _load(None, None, False).watch(provider)
+    return tracing.traced(provider) if tracing.active is not None else _load(None, None, False).watch(provider)
 
 
 def _load(tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None, capture_content: bool) -> Traces:

@@ -17,7 +17,8 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvid
 from opentelemetry.util.types import AttributeValue
 
 from dragoman.loop.trace_content import FINISH_REASONS, Clean, Cleaner, answer_content, request_content, sender_of
-from dragoman.values.contracts import Provider, prompt_at_work
+from dragoman.values.calls import prompt_at_work
+from dragoman.values.contracts import Provider
 from dragoman.values.errors import Cancelled
 from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, StreamEvent, TextDelta, ThoughtDelta, UsageUpdated
 from dragoman.values.messages import FinishReason, Request, Response

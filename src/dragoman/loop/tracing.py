@@ -31,14 +31,14 @@ from dragoman.loop.traced_requests import (
 )
 from dragoman.tools.job import CallReport, Job
 from dragoman.tools.scheduler import Scheduler
-from dragoman.values.contracts import Later, Provider, Show, Tool, ToolOutput
+from dragoman.values.calls import Later, Show, Tool, ToolOutput, WrappingTool
+from dragoman.values.contracts import Provider
 from dragoman.values.messages import Message, Text, ToolCall, ToolSpec
 from dragoman.values.parts import text_of
-from dragoman.values.wrapping import WrappingTool
 
 
 class Traces:
-    """What `contracts.tracing` is while traces are on."""
+    """What `tracing.active` is while traces are on."""
 
     def __init__(self, tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None, capture_content: bool) -> None:
         self._instruments = Instruments(tracer_provider, meter_provider, capture_content)

@@ -1,4 +1,4 @@
-"""Whether a prompt would fit, tried on a copy of the session: what cannot be sent is refused before anything of it is recorded.
+"""Tries on a copy of the session whether a prompt fits, so that one that cannot be sent is refused before it is recorded.
 
 So a session that was opened with too small a model stays what it was, and the next model goes on as if nothing had happened.
 """

@@ -24,7 +24,7 @@ from dragoman.tools.job import CallReport
 from dragoman.tools.results import error_output
 from dragoman.typed_output.asking import OutputRequest, output_request
 from dragoman.typed_output.partial_json import NOTHING
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.errors import OutputInvalid
 from dragoman.values.events import (
     OutputUpdated,
@@ -248,7 +248,7 @@ class _AnswerTool:
 
 
 def _must_call(model: Model, settings: Settings) -> str:
-    """There is nothing else to call, so a call is required; not of models that cannot think first then."""
+    """The tool choice: `required`, as there is no other tool; `auto` for models that cannot think before a required call."""
     is_thinking = settings.thinking is not None and settings.thinking.effort != "off"
     return "auto" if is_thinking or not model.profile.forced_tool_choice else "required"
 

@@ -15,9 +15,11 @@ from dragoman.loop.session import Session
 from dragoman.tools.output import Outputs
 from dragoman.tools.web_fetch import PageReader, WebFetch
 from dragoman.tools.web_search import WebSearch, can_search
-from dragoman.values.contracts import Provider, Tool, Transport, traced
+from dragoman.values.calls import Tool
+from dragoman.values.contracts import Provider, Transport
 from dragoman.values.errors import ProviderError, Unsupported
 from dragoman.values.messages import Request, Response, Settings, ToolSpec, user
+from dragoman.values.tracing import traced
 from dragoman.values.usage import Usage, usage_told
 from dragoman.values.wrapping import WrappingProvider
 
@@ -128,7 +130,7 @@ class Searcher:
         """The model of another service, once it was looked for; empty: there is none."""
 
     def can_search(self) -> bool:
-        """Nothing is sent."""
+        """Whether anything here can search the web: a server, this model, or another. Nothing is sent."""
         return bool(self._web.searxng or self._named or _can_search(self.session.model) or self._find_other())
 
     async def search(self, query: str) -> SearchResult:

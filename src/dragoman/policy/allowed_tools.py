@@ -1,18 +1,23 @@
-"""`allowed-tools` of a skill or a command: while it is at work, only these may act. It narrows what may run, and allows nothing by itself.
+"""`allowed-tools` and `disallowed-tools` of a skill or a command, while it is at work. They narrow what may run, and allow nothing.
 
-The names are those of Claude Code with its patterns (`Bash(git add:*)`, `Edit(src/**)`), those of gemini-cli, and ours. Tools that only
-read are never refused: a skill's own files are read with them.
+What is not among the allowed is asked about, also where the mode would let it run: elsewhere the list spares questions and forbids
+nothing, so it is seldom whole. What is disallowed is refused. The names are those of Claude Code with its patterns (`Bash(git add:*)`,
+`Edit(src/**)`), those of gemini-cli, and ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
-from dragoman.policy.claude_rules import allowing_rules
-from dragoman.policy.judge import Law
+import msgspec
+
+from dragoman.base.words import say
+from dragoman.policy.claude_rules import allowing_rules, denying_rules
+from dragoman.policy.judge import Law, MustAsk
 from dragoman.policy.rules import COMMANDS, EDITS, Rule, RuleProblem
 from dragoman.policy.tool_rules import fits_call
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Deny, Intent
 from dragoman.values.messages import ToolSpec
 
 _ALIASES = {
@@ -23,37 +28,54 @@ EVERYTHING = "*"
 
 
 class AllowedTools:
-    """What one `allowed-tools` names. `by`: the skill or command, for the model."""
+    """What a skill or a command says of tools. `by` names it, for the user and the model."""
 
-    def __init__(self, names: Iterable[str], by: str) -> None:
+    def __init__(self, allowed: Iterable[str], by: str, disallowed: Iterable[str] = ()) -> None:
         self._by = by
-        self._names = tuple(names)
-        self._rules: tuple[Rule, ...] = tuple(rule for name in self._names for rule in _rules_of(name, by))
+        self._names, self._refused = tuple(allowed), tuple(disallowed)
+        self._rules = tuple(rule for name in self._names for rule in _rules_of(name, "allow", by))
+        self._refusing = tuple(rule for name in self._refused for rule in _rules_of(name, "deny", by))
 
-    def refusal(self, spec: ToolSpec, intent: Intent, law: Law) -> str:
-        """Why a call may not run; empty: it may, as far as this goes."""
-        if spec.read_only or EVERYTHING in self._names or self._covers(spec, intent, law):
-            return ""
-        return f"{self._by} allows only these tools to act: {', '.join(self._names)}. {spec.name} was not run"
+    def limit(self, spec: ToolSpec, intent: Intent, law: Law) -> Deny | MustAsk | None:
+        """None: a call may run, as far as this goes."""
+        if self._refuses(spec, intent, law):
+            return Deny(f"{self._by} does without {', '.join(self._refused)}: {spec.name} was not run")
+        if not self._names or spec.read_only or EVERYTHING in self._names or self._covers(spec, intent, law):
+            return None
+        return MustAsk(msgspec.structs.replace(intent, why=say("policy.not_among_allowed", by=self._by, names=", ".join(self._names))))
 
     def _covers(self, spec: ToolSpec, intent: Intent, law: Law) -> bool:
         if intent.command and law.folders:
-            from dragoman.policy.command_rules import judge_command
-            from dragoman.policy.commands import ReadableFolders
-
-            around = ReadableFolders(law.folders, law.secret)
-            if any(rule.tool == COMMANDS and not rule.pattern for rule in self._rules):
-                return True
-            return judge_command(intent.command, intent.directory or law.folders[0], self._rules, around).decision == "allow"
+            return _has_all_commands(self._rules) or _judged(intent, self._rules, law) == "allow"
         return any(fits_call(rule, spec, intent, law.folders[0] if law.folders else "") for rule in self._rules)
 
+    def _refuses(self, spec: ToolSpec, intent: Intent, law: Law) -> bool:
+        if not self._refusing:
+            return False
+        if EVERYTHING in self._refused or any(
+            fits_call(rule, spec, intent, law.folders[0] if law.folders else "") for rule in self._refusing
+        ):
+            return True
+        return bool(intent.command and law.folders) and _judged(intent, self._refusing, law) == "deny"
 
-def _rules_of(name: str, by: str) -> Sequence[Rule]:
-    """A name that nobody knows allows nothing."""
+
+def _has_all_commands(rules: Sequence[Rule]) -> bool:
+    return any(rule.tool == COMMANDS and not rule.pattern for rule in rules)
+
+
+def _judged(intent: Intent, rules: Sequence[Rule], law: Law) -> str:
+    from dragoman.policy.command_rules import judge_command
+    from dragoman.policy.commands import ReadableFolders
+
+    around = ReadableFolders(law.folders, law.secret)
+    return judge_command(intent.command, intent.directory or law.folders[0], rules, around).decision
+
+
+def _rules_of(name: str, decision: Literal["allow", "deny"], by: str) -> Sequence[Rule]:
+    """A name that nobody knows allows and refuses nothing."""
     try:
-        if rules := allowing_rules(name, by):
-            return rules
+        rules = allowing_rules(name, by) if decision == "allow" else denying_rules(name, by, "user")
     except RuleProblem:
         return ()
     plain = name.strip()
-    return (Rule("allow", "", _ALIASES.get(plain.lower(), plain), origin=by),)
+    return rules or (Rule(decision, "", _ALIASES.get(plain.lower(), plain), origin=by),)

@@ -12,7 +12,7 @@ from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge
-from dragoman.values.contracts import Allow, Ask, Deny, Intent, Later, Tool
+from dragoman.values.calls import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
 
@@ -41,8 +41,15 @@ def require_sandbox(mode: Mode, has_sandbox: Callable[[], bool]) -> None:
         raise SandboxError(say("policy.auto_without_sandbox"))
 
 
+def _guard_repositories(intent: Intent) -> Intent:
+    """A repository's own files are known by their names where the folder is called .git; it may have any other name."""
+    from dragoman.policy.git_folder import is_in_repository  # where something is written
+
+    return msgspec.structs.replace(intent, guarded="trusted") if any(map(is_in_repository, intent.writes)) else intent
+
+
 class Approvals:
-    """`decide` is a contracts.Decide. `trusted` tools skip the rules (an embedder's own functions). `doubted` calls may have been written
+    """`decide` is a calls.Decide. `trusted` tools skip the rules (an embedder's own functions). `doubted` calls may have been written
     by someone other than the model: the user confirms each, whatever the rules say. `is_own` knows our own files (own_files.py).
     `session` is written beside what is saved. `law` holds the rules and the folders, as they are at the call."""
 
@@ -71,8 +78,8 @@ class Approvals:
         self.grants = grants or Grants()
         self.on_ruling: OnRuling | None = None
         """Told what was decided without asking; see Ruling."""
-        self.narrowed: Callable[[ToolSpec, Intent, Law], str] | None = None
-        """Says why a call may not run that everything else would let run, or have asked about; empty: it may. It forbids, and allows
+        self.narrowed: Callable[[ToolSpec, Intent, Law], Deny | MustAsk | None] | None = None
+        """What a skill or a command at work says of a call: refused, or asked about where the mode alone would let it run. It allows
         nothing: see allowed_tools.py."""
         self._session = session
         self._is_own = is_own
@@ -102,7 +109,7 @@ class Approvals:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Those in force, without what was granted at questions."""
+        """The rules in force, without what the user granted when asked."""
         return self._law().rules
 
     def decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
@@ -111,18 +118,23 @@ class Approvals:
             return Deny(f"there is no tool called {call.name}")
         is_doubted = self._doubted(call, tool.spec)
         law = self._law()
-        if self.narrowed is not None and (refused := self._refusal(call, tool, law)) is not None:
-            return refused
+        limit = self._limit(call, tool, law) if self.narrowed is not None else None
+        if isinstance(limit, Deny):
+            return limit
         only_plans = self.mode == "plan" and not getattr(tool, "decides_within", False)  # an agent that is called then plans too
         mode = self.mode if only_plans or self.mode != "plan" else "default"
         is_trusted = self._trusted(tool) and not is_doubted and not only_plans
-        if is_trusted and not law.rules:
+        if is_trusted and not law.rules and limit is None:
             return Allow()
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent = self.intend(tool, args)
         verdict = judge(tool.spec, intent, mode, self.grants.keys, law)
         if isinstance(verdict, MustAsk) and is_trusted and not verdict.view.why:
-            return Allow()  # rules may forbid an embedder's own function or have it asked; nothing else does
+            verdict = Allow()  # rules may forbid an embedder's own function or have it asked; nothing else does
+            if limit is None:
+                return verdict
+        if limit is not None and isinstance(verdict, Allow) and not self._is_allowed_by_person(tool, intent, law):
+            verdict = limit
         if is_doubted and isinstance(verdict, Allow):
             verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
@@ -169,28 +181,33 @@ class Approvals:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
-        if (refused := self._refusal(call, tool, self._law())) is not None:
-            return refused
+        if isinstance(limit := self._limit(call, tool, self._law()), Deny):
+            return limit
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         verdict = judge(tool.spec, self.intend(tool, args), self.mode, law=self._law())
         return verdict if isinstance(verdict, Deny) else None
 
-    def _refusal(self, call: ToolCall, tool: Tool, law: Law) -> Deny | None:
+    def _limit(self, call: ToolCall, tool: Tool, law: Law) -> Deny | MustAsk | None:
         if self.narrowed is None:
             return None
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent = self.intend(tool, args)
-        if not (reason := self.narrowed(tool.spec, intent, law)):
-            return None
-        self._tell_ruling(Deny(reason), call, tool, intent)
-        return Deny(reason)
+        limit = self.narrowed(tool.spec, intent, law)
+        if isinstance(limit, Deny):
+            self._tell_ruling(limit, call, tool, intent)
+        return limit
+
+    def _is_allowed_by_person(self, tool: Tool, intent: Intent, law: Law) -> bool:
+        """By a rule or an earlier answer, whatever the mode."""
+        law = msgspec.structs.replace(law, run_sandboxed=False)
+        return isinstance(judge(tool.spec, intent, "default", self.grants.keys, law), Allow)
 
     def intend(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
         """What a call would do, and whether it would do it to our own files."""
         intent = tool.intend(args)
         if any(map(self._is_own, intent.writes)):
             return msgspec.structs.replace(intent, guarded="own")
-        return intent
+        return _guard_repositories(intent) if intent.writes and not intent.guarded else intent
 
     def view(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
         """What a person is shown of a call: what it would do, why it is asked about, and what may be allowed from now on."""

@@ -68,6 +68,11 @@ def allowing_rules(written: str, where: str) -> list[Rule]:
     return _rules_of(written, "allow", where, "user", os.sep)
 
 
+def rules_of(written: str, decision: Decision, where: str, tier: Tier) -> list[Rule]:
+    """One of their rules as ours. Raises RuleProblem."""
+    return _rules_of(written, decision, where, tier, os.sep)
+
+
 def denying_rules(written: str, where: str, tier: Tier) -> list[Rule]:
     """One of their rules as ours that refuse. Raises RuleProblem."""
     return _rules_of(written, "deny", where, tier, os.sep)
@@ -137,7 +142,7 @@ def _joined(words: list[str]) -> str:
 
 
 def _path_patterns(inside: str, decision: Decision, tier: Tier, folder: str) -> list[str]:
-    """As in .gitignore: a name without a slash fits at any depth, and a folder's name all that is in it."""
+    """Path patterns as in .gitignore: a name without a slash matches at any depth, and a folder's name everything in it."""
     if inside.startswith("//"):
         pattern = inside[1:]
     elif inside.startswith("/"):  # counted from where the settings are

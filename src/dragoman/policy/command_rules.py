@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from dragoman.base.text import set_of
 from dragoman.base.words import say
 from dragoman.policy.commands import CommandStep, ReadableFolders, find_doubt, steps_of
-from dragoman.policy.read_only_programs import find_reads, is_known, is_reading_subcommand
+from dragoman.policy.hidden_commands import all_commands, forms_of, takes_commands
+from dragoman.policy.read_only_git import is_reading_subcommand
+from dragoman.policy.read_only_programs import find_reads, is_known
 from dragoman.policy.rules import Decision, Rule, Ruling, decide, fits_words, pattern_words
-from dragoman.policy.shell_grammar import find_commands, read_commands
+from dragoman.policy.running_options import find_running_option
+from dragoman.policy.shell_grammar import read_commands
 from dragoman.policy.shell_words import Unclear
 
-_WRAPPERS = set_of(
-    "env sudo doas xargs command builtin exec nohup time timeout nice ionice setsid stdbuf busybox find parallel watch strace chroot "
-    "unshare flock eval trap bash sh dash zsh ksh fish su ssh coproc then do else ! {"
-)
-"""Programs that run what their arguments name: a rule that forbids a command forbids it behind these too."""
-_SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "eval"})
 _HARMLESS_SED = frozenset({"-n", "-E", "-r", "-s", "-u", "-z"})
 
 
@@ -46,7 +43,14 @@ def judge_command(command: str, directory: str, rules: Sequence[Rule], around: R
     except Unclear as unclear:
         # A rule that asks or refuses may be about something in it: then no sandbox makes up for reading it.
         return CommandRuling("ask", str(unclear), is_by_rule=bool(tightening), is_clear=False)
-    return _judge_steps(steps, about, around)
+    if tightening and any(takes_commands(step.texts) for step in steps):
+        return CommandRuling("ask", say("policy.shell_piped"), is_by_rule=True, open=tuple(step.texts for step in steps))
+    ruling = _judge_steps(steps, about, around)
+    if ruling.is_by_rule or not (asking := [rule for rule in tightening if rule.decision == "ask"]):
+        return ruling
+    # In a string that a shell is given. On the commands themselves a higher rule may have decided.
+    hidden = _first_fitting(command, asking, without=frozenset(step.texts for step in steps))
+    return ruling if hidden is None else CommandRuling("ask", hidden.reason, is_by_rule=True, open=tuple(step.texts for step in steps))
 
 
 def _judge_steps(steps: Sequence[CommandStep], rules: Sequence[Rule], around: ReadableFolders) -> CommandRuling:
@@ -77,6 +81,8 @@ def _is_covered(given: Sequence[str], step: CommandStep, around: ReadableFolders
     """A closing `*` covers anything, except for programs whose options we know: there it covers what only reads, unless the rule itself
     names more. So `find *` does not cover `-exec`, and `find . -exec *` does."""
     texts = step.texts
+    if find_running_option(texts, len(given)):
+        return False
     if not is_known(texts[0]):
         return True
     if texts[0] == "git" and len(given) > 1 and not is_reading_subcommand(texts):
@@ -95,26 +101,15 @@ def _find_refusal(command: str, rules: Sequence[Rule]) -> Ruling | None:
     for rule in denying:
         if not rule.pattern:
             return Ruling("deny", rule)
-    for words in _all_commands(command):
-        for rule in denying:
+    return _first_fitting(command, denying)
+
+
+def _first_fitting(command: str, rules: Sequence[Rule], *, without: frozenset[tuple[str, ...]] = frozenset()) -> Ruling | None:
+    for words in all_commands(command):
+        for rule in rules if words not in without else ():
             if _forbids(rule, words):
-                return Ruling("deny", rule)
+                return Ruling(rule.decision, rule)
     return None
-
-
-def _all_commands(command: str, depth: int = 3) -> Iterator[tuple[str, ...]]:
-    """Every command in a line as well as it can be read, also within strings that a shell is given."""
-    seen: list[tuple[str, ...]] = []
-    try:
-        seen += [tuple(word.text for word in words) for words in read_commands(command).commands]
-    except Unclear:
-        pass
-    seen += [words for words in find_commands(command) if words]
-    for words in seen:
-        yield words
-        if depth and os.path.basename(words[0]) in _SHELLS:
-            for word in words[1:]:
-                yield from _all_commands(word, depth - 1)
 
 
 def _forbids(rule: Rule, words: Sequence[str]) -> bool:
@@ -122,17 +117,7 @@ def _forbids(rule: Rule, words: Sequence[str]) -> bool:
     if not rule.pattern:
         return True
     pattern = pattern_words(rule.pattern)
-    return any(fits_words(pattern, form, is_prefix=True) for form in _forms(words))
-
-
-def _forms(words: Sequence[str]) -> Iterable[Sequence[str]]:
-    if not words:
-        return
-    yield words
-    yield (os.path.basename(words[0]), *words[1:])
-    if os.path.basename(words[0]) in _WRAPPERS:
-        for at in range(1, len(words)):
-            yield (os.path.basename(words[at]), *words[at + 1 :])
+    return any(fits_words(pattern, form, is_prefix=True) for form in forms_of(words))
 
 
 # --- what is offered at the question
@@ -167,7 +152,7 @@ def offered_prefix(opened: Sequence[Sequence[str]]) -> str:
 
 def is_grave(command: str) -> bool:
     """Whether something in a line deletes, pushes, publishes, or acts outside. Read loosely: rather too often than too seldom."""
-    return any(_is_grave(form) for words in _all_commands(command) for form in _forms(words))
+    return any(_is_grave(form) for words in all_commands(command) for form in forms_of(words))
 
 
 def _is_grave(words: Sequence[str]) -> bool:

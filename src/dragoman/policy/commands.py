@@ -1,4 +1,4 @@
-"""What a command line may do unasked: every command in it only reads, and stays in the workspace; or the user's rules cover it."""
+"""Which command lines run without asking: every command in it only reads inside the workspace, or the user's rules allow it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from dragoman.base.text import set_of
 from dragoman.base.words import say
 from dragoman.policy.git_folder import find_danger
 from dragoman.policy.read_only_programs import Found, find_reads, is_builtin
+from dragoman.policy.real_paths import SYSTEM, real_path
 from dragoman.policy.shell_grammar import Commands
 from dragoman.policy.shell_words import ShellWord
 
 MAX_MATCHES = 5_000
 """A file pattern that may stand for more names is not followed."""
 _MAX_FOLDERS = 16
-_SYSTEM = ("/proc", "/sys", "/dev")
+_TAKES_STATUS = frozenset({"echo", "printf", "exit"})
+"""Where `$?` may stand: what they do is the same with any number."""
 _SECRET = set_of(
     ".ssh .gnupg .aws .azure .kube .docker .password-store .netrc _netrc .pgpass .git-credentials .pypirc .npmrc .vault-token keyrings "
     "id_rsa id_dsa id_ecdsa id_ed25519 .mozilla .thunderbird credentials.json .bash_history .zsh_history"
@@ -97,7 +99,11 @@ def find_doubt(step: CommandStep, around: ReadableFolders, *, given: int = 1) ->
     """Why a command is not run unasked; empty if it only reads, and only in the workspace. The first `given` words may name any file."""
     name = step.words[0].text
     if name == "cd":
-        return _doubt_of_cd(step, around)
+        return _doubt_of_cd(step, around) or _doubt_of_environment(step.folders, around)
+    if step.texts[:2] == ("git", "-C") and len(step.words) > 3:
+        return _doubt_of_git_in(step, around)
+    if name not in _TAKES_STATUS and any(word.has_status for word in step.words):
+        return say("policy.shell_variable")
     found = find_reads(list(step.texts))
     if found is None:
         return say("policy.command_unknown", name=name)
@@ -108,17 +114,35 @@ def find_doubt(step: CommandStep, around: ReadableFolders, *, given: int = 1) ->
             return say("policy.command_outside", path=folder)
         if doubt := _doubt_of_reads(step, found, folder, around, given):
             return doubt
-    return "" if is_builtin(name) else _doubt_of_program(name, around)
+    if doubt := _doubt_of_environment(step.folders, around):
+        return doubt
+    started = (*found.runs,) if is_builtin(name) else (name, *found.runs)
+    return next(filter(None, (_doubt_of_program(each, around) for each in started)), "")
+
+
+def _doubt_of_git_in(step: CommandStep, around: ReadableFolders) -> str:
+    """`git -C folder …` is git started in that folder."""
+    if doubt := _doubt_of_folder(step.words[2], step.folders, around):
+        return doubt
+    folders = tuple(os.path.normpath(os.path.join(folder, step.words[2].text)) for folder in step.folders)
+    return find_doubt(CommandStep((step.words[0], *step.words[3:]), folders), around)
 
 
 def _doubt_of_cd(step: CommandStep, around: ReadableFolders) -> str:
-    """Folders of the workspace, not through links: behind one, `..` means two things."""
-    if len(step.words) != 2 or step.words[1].has_glob or step.words[1].has_tilde or step.words[1].text.startswith("-"):
+    if len(step.words) != 2:
         return say("policy.command_cd")
     target = step.words[1].text
-    if not target or ("CDPATH" in os.environ and not target.startswith(("/", "./", "../"))):
+    if "CDPATH" in os.environ and not target.startswith(("/", "./", "../")):
         return say("policy.command_cd")
-    for folder in step.folders:
+    return _doubt_of_folder(step.words[1], step.folders, around)
+
+
+def _doubt_of_folder(word: ShellWord, folders: Sequence[str], around: ReadableFolders) -> str:
+    """Folders of the workspace, not through links: behind one, `..` means two things."""
+    target = word.text
+    if not target or word.has_glob or word.has_tilde or word.has_status or target.startswith("-"):
+        return say("policy.command_cd")
+    for folder in folders:
         path = os.path.normpath(os.path.join(folder, target))
         if not around.holds(path) or _is_secret(path, around):
             return say("policy.command_outside", path=path)
@@ -133,7 +157,7 @@ def find_stray_glob(step: CommandStep, found: Found, name: str) -> str:
         if not word.has_glob:
             continue
         is_option = word.text.startswith("--") and "=" in word.text and not any(sign in word.text.partition("=")[0] for sign in "*?[")
-        if name in ("test", "uniq") or (at not in found.paths and not is_option):
+        if name in ("test", "uniq", "strings") or (at not in found.paths and not is_option):
             return say("policy.command_glob", text=word.text)
     return ""
 
@@ -168,7 +192,7 @@ def _doubt_of_path(path: str, name: str, goes_deep: bool, around: ReadableFolder
 
 def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
     """Itself, a folder it lies in, or, for a search, something beneath it."""
-    from dragoman.policy.denied_reads import is_denied  # only where there is such a rule
+    from dragoman.policy.denied_reads import has_denied_name, is_denied  # only where there is such a rule
     from dragoman.policy.sandbox.depths import Depths
 
     tells = is_denied(around.denied, around.roots[0])
@@ -178,6 +202,8 @@ def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
         if tells(at):
             return True
         at = os.path.dirname(at)
+    if has_denied_name(path, around.denied, around.roots[0]):
+        return True
     return goes_deep and bool(Depths([path], tells).denied)
 
 
@@ -187,7 +213,7 @@ def _paths_of(word: ShellWord, folder: str) -> Sequence[str | None]:
         return ()
     text = os.path.expanduser(word.text) if word.has_tilde else word.text
     if not word.has_glob:
-        return (os.path.realpath(os.path.join(folder, text)),)
+        return (real_path(os.path.join(folder, text)),)
     return _expand(text, folder)
 
 
@@ -215,14 +241,26 @@ def _expand(pattern: str, folder: str) -> Sequence[str | None]:
                 return (None,)
         found = grown
     # What fits nothing stays as it is written.
-    return [os.path.realpath(each) for each in (*found, os.path.join(folder, pattern))]
+    return [real_path(each) for each in (*found, os.path.join(folder, pattern))]
 
 
 def _is_secret(path: str, around: ReadableFolders) -> bool:
     folded = path.lower()
-    if any(is_inside(folded, system) for system in _SYSTEM):
+    if any(is_inside(folded, system) for system in SYSTEM):
         return True
     return not _SECRET.isdisjoint(folded.split("/")) or any(is_inside(path, each) for each in around.secret)
+
+
+_RUN_FROM = set_of("BASH_ENV LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH RIPGREP_CONFIG_PATH GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM MAGIC")
+"""Variables that name files whose content bash or a program that only reads would run or obey."""
+
+
+def _doubt_of_environment(folders: Sequence[str], around: ReadableFolders) -> str:
+    for name in _RUN_FROM.intersection(os.environ):
+        for path in os.environ[name].replace(" ", os.pathsep).split(os.pathsep):
+            if path and any(around.holds(real_path(os.path.join(folder, path))) for folder in folders):
+                return say("policy.command_environment", name=name)
+    return ""
 
 
 def _doubt_of_program(name: str, around: ReadableFolders) -> str:

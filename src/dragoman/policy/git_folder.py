@@ -17,6 +17,8 @@ _GITLINK = b"\0\0\xe0\0"
 """The mode of a submodule, as the index has it. git looks into a submodule by that one's own configuration."""
 _SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"(?:[^"\\]|\\.)*")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=|$)")
+_HEAD = re.compile(rb"ref:\s*refs/[^\n]+\n?|[0-9a-f]{40}(?:[0-9a-f]{24})?\s*")
+_HISTORY = ("HEAD", "objects", "refs", "packed-refs", "index", "info", "logs", "shallow")
 _HARMLESS = {
     "core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf",
              "eol", "safecrlf", "quotepath", "abbrev", "compression", "untrackedcache", "longpaths", "protecthfs", "protectntfs"},
@@ -56,7 +58,18 @@ def find_danger(directory: str, roots: Sequence[str]) -> str:
 
 
 def _looks_bare(folder: str) -> bool:
-    return os.path.lexists(os.path.join(folder, "HEAD")) and os.path.lexists(os.path.join(folder, "objects"))
+    """The objects may lie where `commondir` says."""
+    has_objects = any(os.path.lexists(os.path.join(folder, name)) for name in ("objects", "commondir"))
+    return has_objects and os.path.lexists(os.path.join(folder, "HEAD"))
+
+
+def is_in_repository(path: str) -> bool:
+    """Whether a file is one of a repository's own, as its settings and hooks are: in a bare one, or where a `.git` file leads."""
+    while (above := os.path.dirname(path)) != path:
+        if _looks_bare(above):
+            return True
+        path = above
+    return False
 
 
 def _danger_in(folder: str) -> str:
@@ -66,6 +79,10 @@ def _danger_in(folder: str) -> str:
         names = set(os.listdir(folder))
         if "commondir" in names or "config.worktree" in names or any(name.startswith("sharedindex.") for name in names):
             return say("policy.git_elsewhere")
+        if path := _find_borrowed(folder):
+            return say("policy.git_borrowed", path=path)
+        if not _is_whole(folder):
+            return say("policy.git_broken", path=folder)
         if key := _odd_key(_read(os.path.join(folder, "config"), MAX_CONFIG_BYTES).decode("utf-8", "replace")):
             return say("policy.git_config", key=key)
         # git runs it when it has refreshed its index, which `git status` and `git diff` do.
@@ -76,6 +93,32 @@ def _danger_in(folder: str) -> str:
     except OSError as error:
         return say("policy.git_unreadable", reason=error.strerror or error)
     return ""
+
+
+def _find_borrowed(folder: str) -> str:
+    """What of the history is a link, or names another repository: git would show what lies outside the workspace."""
+    alternates = os.path.join(folder, "objects", "info", "alternates")
+    if os.path.lexists(alternates):
+        return alternates
+    for name in _HISTORY:
+        if os.path.islink(path := os.path.join(folder, name)):
+            return path
+    for inner in ("objects", os.path.join("objects", "pack")):
+        try:
+            with os.scandir(os.path.join(folder, inner)) as entries:
+                if found := next((entry.path for entry in entries if entry.is_symlink()), ""):
+                    return found
+        except FileNotFoundError:
+            continue
+    return ""
+
+
+def _is_whole(folder: str) -> bool:
+    """As git sees it. One that is not whole git passes by, and takes the next above it, with other settings."""
+    folders = (os.path.join(folder, name) for name in ("objects", "refs"))
+    if not all(os.path.isdir(each) and os.access(each, os.X_OK) for each in folders):
+        return False
+    return _HEAD.fullmatch(_read(os.path.join(folder, "HEAD"), MAX_CONFIG_BYTES)) is not None
 
 
 def _read(path: str, most: int) -> bytes:

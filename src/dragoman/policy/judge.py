@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from dragoman.base.text import set_of
 from dragoman.base.words import say
-from dragoman.values.contracts import Allow, Deny, Intent
+from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolSpec
 
 if TYPE_CHECKING:
@@ -143,16 +144,31 @@ def grant_key(spec: ToolSpec, intent: Intent) -> str:
     return spec.name if spec.name != "edit" else "edit (a tool)"  # somebody's tool of that name must not stand for all edits
 
 
-_FOLDERS = {".git", ".dragoman", ".vscode", ".idea", ".husky", ".agents", ".claude", ".codex", ".gemini", ".opencode", ".claude-plugin"}
-_FILES = {
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
-    ".gitconfig", ".gitmodules", ".envrc", ".netrc", ".npmrc", ".pypirc", "agents.md", "dragoman.md", "gemini.md", "claude.md",
-    ".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc", "gemini-extension.json",
-}  # fmt: skip
+_FOLDERS = set_of(
+    ".git .hg .jj .dragoman .vscode .idea .zed .fleet .husky .agents .claude .codex .gemini .opencode .cursor .windsurf .continue "
+    ".claude-plugin .devcontainer .circleci .ssh .gnupg .vim .emacs.d .bashrc.d"
+)
+_WITHIN = (
+    "/.github/workflows/", "/.github/actions/", "/.config/fish/", "/.config/nvim/", "/.config/git/", "/.config/autostart/",
+    "/.config/systemd/", "/.local/bin/", "/.cargo/config",
+)  # fmt: skip
+_FILES = set_of(
+    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc "
+    ".tcshrc .login .logout .xprofile .xinitrc .xsession .xsessionrc .inputrc .screenrc .tmux.conf .vimrc .gvimrc .nvimrc .exrc .emacs "
+    ".dir-locals.el .gdbinit .lldbinit .pdbrc .pythonrc .pythonrc.py sitecustomize.py usercustomize.py .psqlrc .curlrc .wgetrc .hgrc "
+    ".gitconfig .gitmodules .envrc .direnvrc .netrc .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pypirc .bazelrc head "
+    ".pre-commit-config.yaml lefthook.yml .gitlab-ci.yml .travis.yml .devcontainer.json "
+    "agents.md agents.override.md dragoman.md gemini.md claude.md claude.local.md .cursorrules .windsurfrules .clinerules .roomodes "
+    "copilot-instructions.md .aider.conf.yml .mcp.json .claude.json opencode.json opencode.jsonc gemini-extension.json"
+)
+_ENDINGS = (".code-workspace", ".sublime-project")
 
 
 def is_guarded(path: str) -> bool:
     """Files that make something else run, or that are trusted later: writing them always needs approval."""
     # Some file systems do not tell upper case from lower: there .GIT is .git.
-    parts = path.replace("\\", "/").lower().split("/")
-    return not _FOLDERS.isdisjoint(parts) or parts[-1] in _FILES
+    folded = path.replace("\\", "/").lower()
+    parts = folded.split("/")
+    if not _FOLDERS.isdisjoint(parts) or parts[-1] in _FILES or parts[-1].endswith(_ENDINGS):
+        return True
+    return any(place in f"/{folded}" for place in _WITHIN)

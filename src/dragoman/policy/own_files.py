@@ -1,4 +1,4 @@
-"""Our own files: configuration, saved approvals, keys, logs and caches. Whoever writes them decides what runs, or is believed, later.
+"""Our own files: configuration, saved approvals, keys, logs and caches. Writing them decides what runs, or is trusted, later.
 
 So a tool never writes them unasked, in whatever mode, and wherever they lie: in the workspace (a home directory, a repository of
 dotfiles), under another name, or behind a link.

@@ -1,37 +1,18 @@
 """The few programs that run unasked, and with which options: those that only read, and only what they are named.
 
-Options are listed, never excluded: one that is not here asks, whatever it does. Short options are written as getopt has it (`A:` takes a
-value); of the long ones, `name=` takes a value and `name?` may. What takes the name of a file as an option's value is left out.
+Options are listed, never excluded: one that is not here asks, whatever it does. What takes the name of a file as an option's value is left
+out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
-
-import msgspec
 
 from dragoman.base.text import set_of
+from dragoman.policy.read_only_git import find_git_reads
+from dragoman.policy.read_only_options import Program, scan_options
 from dragoman.policy.read_only_scripts import Found, find_awk_reads, find_sed_reads
-
-Operands = Literal["paths", "pattern", "text", "none", "one"]
-"""What the words that are no options are: files; a pattern and then files; any text; nothing; one file at most."""
-
-
-class Program(msgspec.Struct, frozen=True):
-    short: str = ""
-    long: str = ""
-    operands: Operands = "paths"
-    takes_number: bool = False
-    """`-3` is a count."""
-    recursive: str = ""
-    """Options with which it goes into folders; `*`: it always does."""
-    is_builtin: bool = False
-    """A part of the shell, not a file that somebody could put in its place."""
-    pattern_options: str = ""
-    """Options that give the pattern, so that no operand is one."""
-
 
 _SUM = Program("bt", "binary text")
 PROGRAMS: dict[str, Program] = {
@@ -45,6 +26,7 @@ PROGRAMS: dict[str, Program] = {
     "pwd": Program("LP", operands="none", is_builtin=True),
     "true": Program(operands="text", is_builtin=True),
     "false": Program(operands="text", is_builtin=True),
+    "exit": Program(operands="text", is_builtin=True),
     ":": Program(operands="text", is_builtin=True),
     "grep": Program("A:B:C:cEe:FGHhiIlLm:noqsvwxyPbUaTr", "after-context= before-context= context= count extended-regexp fixed-strings "
                     "basic-regexp perl-regexp regexp= ignore-case no-ignore-case invert-match word-regexp line-regexp max-count= color? "
@@ -81,10 +63,12 @@ PROGRAMS: dict[str, Program] = {
     "dirname": Program("z", operands="text"),
     "realpath": Program("ems", "canonicalize-existing canonicalize-missing strip no-symlinks relative-to= relative-base="),
     "readlink": Program("efmn", "canonicalize"),
-    "md5sum": _SUM, "sha1sum": _SUM, "sha256sum": _SUM, "sha512sum": _SUM, "cksum": Program(),
+    "md5sum": _SUM, "sha1sum": _SUM, "sha224sum": _SUM, "sha256sum": _SUM, "sha384sum": _SUM, "sha512sum": _SUM, "b2sum": _SUM,
+    "cksum": Program(),
+    "base64": Program("diw:", "decode ignore-garbage wrap="),
+    "join": Program("1:2:a:e:ij:o:t:v:z"),
     "od": Program("A:t:N:j:cxbdov"),
     "hexdump": Program("Cbcdon:s:vx"),
-    "strings": Program("an:t:e:"),
     "column": Program("ts:c:xo:"),
     "seq": Program("s:w", operands="text"),
     "sleep": Program(operands="text"),
@@ -93,42 +77,24 @@ PROGRAMS: dict[str, Program] = {
     "uname": Program("amnprsvio", operands="none"),
     "nproc": Program("", "all", operands="none"),
     "arch": Program(operands="none"),
+    "hostname": Program("s", operands="none"),
+    "tty": Program("s", operands="none"),
     "df": Program("hHkTiP", "human-readable print-type inodes portability total"),
     "free": Program("bkmghtw", "human total wide mega giga", operands="none"),
     "uptime": Program("ps", "pretty since", operands="none"),
     "which": Program("a", operands="text"),
 }  # fmt: skip
 
+PROGRAMS |= dict.fromkeys(("egrep", "fgrep"), PROGRAMS["grep"])
+_EXECUTED = frozenset(name for name, program in PROGRAMS.items() if program.operands in ("paths", "pattern") and name != "diff")
+"""What find may start with the files it has found: each takes any number of files, and all for reading. Not diff, which looks for a file of
+the same name in a folder, and follows it if it is a link."""
 _TEST = set_of("-b -c -d -e -f -g -h -k -L -p -r -s -S -u -w -x -N -O -G")
-_FIND_PLAIN = set_of("-print -print0 -empty -prune -depth -ls -o -a -not -or -and -mount -xdev -daystart -true -false -readable -writable "
-                        "-executable -noleaf ( ) !")  # fmt: skip
+_FIND_PLAIN = set_of("-print -print0 -quit -empty -prune -depth -ls -o -a -not -or -and -mount -xdev -daystart -true -false -readable "
+                        "-writable -executable -noleaf ( ) !")  # fmt: skip
 _FIND_VALUED = set_of("-name -iname -path -ipath -wholename -iwholename -type -maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime "
                          "-cmin -regex -iregex -regextype -perm -user -group -links -uid -gid -printf")  # fmt: skip
 _FIND_FILES = frozenset({"-newer", "-samefile"})
-
-_HISTORY = ("L:n:pqsuzabwiU:S:G:M::C::", "oneline graph decorate? all stat? shortstat numstat name-only name-status summary patch no-patch "
-            "format= pretty? abbrev-commit abbrev? author= grep= since= after= until= before= max-count= skip= follow merges no-merges "
-            "first-parent reverse date= date-order topo-order no-color color? unified= word-diff? minimal cached staged no-renames "
-            "find-renames? diff-filter= ignore-all-space ignore-space-change ignore-blank-lines raw patch-with-stat dirstat? check "
-            "no-ext-diff no-textconv no-pager exit-code quiet merge-base tags branches remotes no-decorate no-prefix function-context "
-            "full-index binary relative? left-right cherry-pick boundary simplify-by-decoration regexp-ignore-case "
-            "perl-regexp fixed-strings extended-regexp invert-grep pickaxe-regex source")  # fmt: skip
-_GIT: dict[str, Program] = {
-    "status": Program("sbu::zv", "short branch porcelain? long show-stash untracked-files? ignored? ahead-behind no-ahead-behind renames "
-                      "no-renames column? no-column verbose null"),
-    "diff": Program(*_HISTORY),
-    "log": Program(*_HISTORY, takes_number=True),
-    "show": Program(*_HISTORY),
-    "rev-parse": Program("q", "short? abbrev-ref? verify show-toplevel show-prefix show-cdup git-dir is-inside-work-tree symbolic quiet "
-                         "all branches tags remotes symbolic-full-name"),
-    "ls-files": Program("cdmosutzvk", "cached deleted modified others stage unmerged ignored exclude-standard full-name error-unmatch "
-                        "directory exclude="),
-    "blame": Program("L:lstnewCM", "date= show-email show-name root porcelain line-porcelain"),
-    "branch": Program("arvl", "all remotes list show-current verbose no-color color? sort= format= contains= merged= no-merged=", "none"),
-    "remote": Program("v", "verbose", "none"),
-    "describe": Program("", "tags all always dirty? long abbrev= exact-match"),
-    "shortlog": Program("sne", "summary numbered email"),
-}  # fmt: skip
 
 
 def find_reads(words: Sequence[str]) -> Found | None:
@@ -137,7 +103,7 @@ def find_reads(words: Sequence[str]) -> Found | None:
     if special is not None:
         return special(words)
     program = PROGRAMS.get(words[0])
-    return _scan(program, words, 1) if program is not None else None
+    return scan_options(program, words, 1) if program is not None else None
 
 
 def is_known(name: str) -> bool:
@@ -145,80 +111,8 @@ def is_known(name: str) -> bool:
     return name in PROGRAMS or name in _SPECIAL
 
 
-def is_reading_subcommand(words: Sequence[str]) -> bool:
-    """Whether it is a git command for which there is a list."""
-    return len(words) > 1 and words[0] == "git" and words[1] in _GIT
-
-
 def is_builtin(name: str) -> bool:
-    return name in ("cd", "echo", "test", "printf", "command", "type") or (name in PROGRAMS and PROGRAMS[name].is_builtin)
-
-
-def _scan(program: Program, words: Sequence[str], begin: int) -> Found | None:
-    """Tell options from operands. Options may stand anywhere before `--`, as GNU's getopt has it."""
-    if program.operands == "text" and not program.short and not program.long:
-        return Found()
-    operands: list[int] = []
-    given: set[str] = set()
-    at, has_ended = begin, False
-    while at < len(words):
-        word = words[at]
-        if has_ended or word == "-" or not word.startswith("-"):
-            operands.append(at)
-        elif word == "--":
-            has_ended = True
-        elif program.takes_number and re.fullmatch(r"-\d+", word):
-            pass
-        else:
-            names, takes_next = _long(program, word) if word.startswith("--") else _short(program, word)
-            if not names:
-                return None
-            given.update(names)
-            at += takes_next
-        at += 1
-    return _found(program, operands, given)
-
-
-def _found(program: Program, operands: list[int], given: set[str]) -> Found | None:
-    goes_deep = program.recursive == "*" or not given.isdisjoint(program.recursive.split())
-    match program.operands:
-        case "none":
-            return None if operands else Found()
-        case "text":
-            return Found()
-        case "one" if len(operands) > 1:
-            return None
-        case "pattern" if given.isdisjoint(program.pattern_options.split()):
-            operands = operands[1:]
-        case _:
-            pass
-    return Found(tuple(operands), goes_deep)
-
-
-def _short(program: Program, word: str) -> tuple[list[str], int]:
-    """The letters of `-abc5`, and whether the next word is the value of the last; no letters if one is not known."""
-    names: list[str] = []
-    letters = word[1:]
-    for position, letter in enumerate(letters):
-        place = program.short.find(letter)
-        if place < 0 or letter in ": ":
-            return [], 0
-        names.append(letter)
-        if program.short[place + 1 : place + 3] == "::":
-            return names, 0  # its value, if any, is the rest of the word
-        if program.short[place + 1 : place + 2] == ":":
-            return names, 0 if position < len(letters) - 1 else 1
-    return names, 0
-
-
-def _long(program: Program, word: str) -> tuple[list[str], int]:
-    name, equals, _ = word[2:].partition("=")
-    known = program.long.split()
-    if f"{name}=" in known:
-        return [name], 0 if equals else 1
-    if f"{name}?" in known or (name in known and not equals):
-        return [name], 0
-    return [], 0
+    return name in ("cd", "echo", "test", "[", "printf", "command", "type") or (name in PROGRAMS and PROGRAMS[name].is_builtin)
 
 
 # --- programs with a grammar of their own
@@ -226,9 +120,11 @@ def _long(program: Program, word: str) -> tuple[list[str], int]:
 
 def _find(words: Sequence[str]) -> Found | None:
     at, paths = 1, list[int]()
+    runs: list[str] = []
     while at < len(words) and not words[at].startswith(("-", "(", "!")):
         paths.append(at)
         at += 1
+    first = at
     while at < len(words):
         word = words[at]
         if word in _FIND_PLAIN:
@@ -238,13 +134,45 @@ def _find(words: Sequence[str]) -> Found | None:
         elif word in _FIND_FILES and at + 1 < len(words):
             paths.append(at + 1)
             at += 2
+        elif word == "-exec" and _finds_only_files(words[first:at]):
+            end = next((place for place in range(at, len(words)) if _ends_execution(words, place)), 0)
+            found = _executed(words[at + 1 : end])
+            if found is None:
+                return None
+            paths += [at + 1 + place for place in found.paths if words[at + 1 + place] != "{}"]
+            runs.append(words[at + 1])
+            at = end + 1
         else:
             return None
-    return Found(tuple(paths), goes_deep=True)
+    return Found(tuple(paths), goes_deep=True, runs=tuple(runs))
+
+
+def _ends_execution(words: Sequence[str], at: int) -> bool:
+    return words[at] == ";" or (words[at] == "+" and words[at - 1] == "{}")
+
+
+def _finds_only_files(conditions: Sequence[str]) -> bool:
+    """Whether what comes next is done for regular files alone: a link that was found would be followed, out of the workspace."""
+    if not {"-o", "-or", "(", ")"}.isdisjoint(conditions):
+        return False
+    places = [at for at, word in enumerate(conditions) if word == "-type" and "f" in conditions[at + 1 : at + 2]]
+    return any(at == 0 or conditions[at - 1] not in ("!", "-not") for at in places)
+
+
+def _executed(words: Sequence[str]) -> Found | None:
+    """What find starts for the files that stand in the place of `{}`: a program that reads them."""
+    if not words or words[0] not in _EXECUTED:
+        return None
+    found = scan_options(PROGRAMS[words[0]], words, 1)
+    if found is None or found.goes_deep or "{}" not in words:
+        return None
+    return found if all(at in found.paths and word == "{}" for at, word in enumerate(words) if "{}" in word) else None
 
 
 def _test(words: Sequence[str]) -> Found | None:
     """One question about one file. `-v` and comparisons evaluate what they are given."""
+    if words[0] == "[":
+        words = words[:-1] if words[-1] == "]" else ()
     return Found((2,)) if len(words) == 3 and words[1] in _TEST else None
 
 
@@ -271,12 +199,12 @@ def _command(words: Sequence[str]) -> Found | None:
     return Found() if names and not any(name.startswith("-") for name in names) else None
 
 
-def _git(words: Sequence[str]) -> Found | None:
-    at = 2 if words[1:2] == ["--no-pager"] else 1
-    if len(words) <= at or words[at] not in _GIT:
-        return None
-    found = _scan(_GIT[words[at]], words, at + 1)
-    return None if found is None else msgspec.structs.replace(found, is_git=True)
+_STRINGS = Program("an:t:e:")
+
+
+def _strings(words: Sequence[str]) -> Found | None:
+    """`@name` stands for the arguments that are written in that file."""
+    return None if any(word.startswith("@") for word in words) else scan_options(_STRINGS, words, 1)
 
 
 _SPECIAL: dict[str, Callable[[Sequence[str]], Found | None]] = {
@@ -286,8 +214,10 @@ _SPECIAL: dict[str, Callable[[Sequence[str]], Found | None]] = {
     "command": _command,
     "type": _command,
     "test": _test,
+    "[": _test,
     "date": _date,
     "echo": _echo,
     "printf": _printf,
-    "git": _git,
+    "strings": _strings,
+    "git": find_git_reads,
 }

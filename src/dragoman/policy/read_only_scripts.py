@@ -22,6 +22,8 @@ class Found(msgspec.Struct, frozen=True):
     goes_deep: bool = False
     """It reads what lies in folders, and in their folders."""
     is_git: bool = False
+    runs: tuple[str, ...] = ()
+    """Programs that it starts, which only read as well."""
 
 
 # --- sed
@@ -84,5 +86,6 @@ def _is_awk_plain(script: str) -> bool:
     """Strings and regular expressions are looked at as well: to tell them from the rest would take awk's own grammar."""
     if len(script) > _MAX_SCRIPT or "\n" in script:
         return False
+    script = script.replace(">=", " ") if "{" in script else script.replace(">", " ")  # without an action nothing is printed into a file
     is_plain = not _AWK_OTHER.search(script.replace("||", " ").replace("\\", ""))
     return is_plain and all(call[1] in _AWK_CALLS for call in _AWK_CALL.finditer(script))  # `name\(` is no call

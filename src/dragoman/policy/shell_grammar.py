@@ -17,10 +17,14 @@ from dragoman.policy.shell_words import Operator, ShellReading, ShellWord, Uncle
 
 MAX_BYTES = 64 * 1024
 
+_IN_BRACKETS = frozenset({"[", "]", "test_operator"})
+"""Words to the shell, though the grammar has names of its own for them."""
+_STATUS = b"$?"
 _WORDS = frozenset({"word", "number", "concatenation", "string", "raw_string"})
 _OPERATORS = frozenset({"&&", "||", "|", ";"})
 _KNOWN = frozenset(
     {"program", "list", "pipeline", "command", "command_name", "string_content", "redirected_statement", "file_redirect", "file_descriptor"}
+    | {"test_command", "unary_expression"} | _IN_BRACKETS
     | {"comment", '"', ">", ">>", ">&", "&>", "<", "\n"} | _WORDS | _OPERATORS
 )  # fmt: skip
 """Every type of node that may be in a command that is read. Whatever else the grammar knows, or will know, asks."""
@@ -63,11 +67,26 @@ def read_commands(command: str) -> Commands:
         raise Unclear(say("policy.shell_long"))
     reading = read_words(line)
     _check_tree(line, reading)
-    for words in reading.commands:
+    commands = tuple(map(_open_brackets, reading.commands))
+    for words in commands:
         name = words[0]
+        if name.text == "[" and name.is_plain:
+            continue
         if not name.is_plain or name.text in _RESERVED or not _COMMAND_NAME.fullmatch(name.text):
             raise Unclear(say("policy.shell_assignment" if "=" in name.text else "policy.shell_name"))
-    return Commands(reading.commands, reading.operators)
+    return Commands(commands, reading.operators)
+
+
+def _open_brackets(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
+    """`[ -f name ]` is a command whose name is a bracket, and whose last word is one; not a pattern for the names of files."""
+    first, *rest = words
+    if len(rest) != 3 or not _is_bracket(first, "[") or not _is_bracket(rest[-1], "]"):
+        return words
+    return (ShellWord("[", first.span, is_plain=True), *rest[:-1], ShellWord("]", rest[-1].span, is_plain=True))
+
+
+def _is_bracket(word: ShellWord, sign: str) -> bool:
+    return word.text == sign and word.has_glob and word.span[1] - word.span[0] == 1
 
 
 def find_commands(command: str) -> Iterator[tuple[str, ...]]:
@@ -87,11 +106,11 @@ def find_commands(command: str) -> Iterator[tuple[str, ...]]:
 
 def _loose_text(node: Any) -> str:
     text = node.text.decode("utf-8", "replace")
-    return re.sub(r"""["'\\]""", "", text)
+    return re.sub(r"""\\\n|["'\\]""", "", text)
 
 
 def _check_tree(line: bytes, reading: ShellReading) -> None:
-    """That the grammar sees known nodes alone, and the same words and operators at the same places. Raises Unclear."""
+    """Check that the grammar found only known nodes, and the same words and operators at the same places. Raises Unclear."""
     parser = _bash()
     if parser is None:
         raise Unclear(say("policy.shell_no_parser"))
@@ -104,16 +123,24 @@ def _check_tree(line: bytes, reading: ShellReading) -> None:
         node = stack.pop()
         if node.type == "$" and node.parent.type == "string":
             continue  # our own reading knows whether it stands for itself
+        if node.type == "simple_expansion" and node.text == _STATUS:
+            if node.parent.type in ("command", "unary_expression"):
+                spans.append((node.start_byte, node.end_byte))
+            continue
         if node.type not in _KNOWN or node.is_missing:
             raise Unclear(say(f"policy.shell_{_NAMES[node.type]}" if node.type in _NAMES else "policy.shell_other", kind=node.type))
-        if node.type == "concatenation" and not all(child.type in _KNOWN or child.type == "$" for child in _below(node)):
+        if node.type == "concatenation" and not all(_is_known_part(child) for child in _below(node)):
             raise Unclear(say("policy.shell_other", kind=node.type))
-        if node.type in _WORDS or node.type in _OPERATORS:
+        if node.type in _WORDS or node.type in _OPERATORS or node.type in _IN_BRACKETS:
             spans.append((node.start_byte, node.end_byte))
         if node.type not in ("concatenation", "raw_string"):
             stack += node.children if node.type not in _WORDS else [child for child in node.children if child.type not in _WORDS]
     if tuple(sorted(spans)) != reading.spans:
         raise Unclear(say("policy.shell_disagree"))
+
+
+def _is_known_part(node: Any) -> bool:
+    return node.type in _KNOWN or node.type == "$" or (node.parent if node.type == "special_variable_name" else node).text == _STATUS
 
 
 def _below(node: Any) -> Iterator[Any]:

@@ -23,6 +23,7 @@ _AFTER_LONE_DOLLAR = frozenset(b'" |)')
 _IN_DOUBLE_QUOTES = frozenset(b'"\\$`')
 """What a backslash between double quotes takes the meaning from."""
 _REDIRECT = re.compile(rb"(?:(?P<null>[12]?>>?|&>|<)[ \t]*(?P<target>/dev/null)|(?:2>&|>&|1>&)(?P<copy>[12]))(?=[ \t\n;&|]|$)")
+_STATUS = b"$?"
 _OPERATORS = (b"&&", b"||", b"|", b";")
 
 Operator = Literal["&&", "||", "|", ";"]
@@ -44,6 +45,8 @@ class ShellWord(msgspec.Struct, frozen=True):
     """The shell replaces it by the names of files that fit; `text` is then the pattern."""
     has_tilde: bool = False
     """Begins with the name of a home directory, not quoted."""
+    has_status: bool = False
+    """Holds `$?`, for which the shell puts a number."""
 
 
 class ShellReading(msgspec.Struct, frozen=True):
@@ -69,7 +72,7 @@ class _Reader:
         self._operators: list[Operator] = []
         self._words: list[ShellWord] = []
         self._spans: list[Span] = []
-        self._has_redirect = False
+        self._has_status = False
 
     def read(self) -> ShellReading:
         if bad := re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", self._line):
@@ -141,6 +144,11 @@ class _Reader:
     def _read_word(self) -> ShellWord:
         begin, text = self._at, bytearray()
         is_plain, has_glob, has_tilde = True, False, False
+        self._has_status = False
+        if self._line[begin : begin + 2] == b"{}" and (begin + 2 == len(self._line) or self._line[begin + 2] in _ENDS_WORD):
+            self._at += 2  # as find has it: alone, it means nothing to the shell
+            self._spans.append((begin, self._at))
+            return ShellWord("{}", (begin, self._at), is_plain=False)
         while self._at < len(self._line) and (here := self._line[self._at]) not in _ENDS_WORD:
             if plain := _PLAIN_RUN.match(self._line, self._at):
                 text += plain.group()
@@ -163,6 +171,8 @@ class _Reader:
                 text += self._read_double()
             elif here == ord("\\"):
                 text += self._read_backslash()
+            elif self._line.startswith(_STATUS, self._at):
+                text += self._read_status()
             else:
                 raise Unclear(_reason_for(self._line, self._at))
         if self._at == begin:
@@ -176,7 +186,7 @@ class _Reader:
             decoded = text.decode()
         except UnicodeDecodeError:
             raise Unclear(say("policy.shell_encoding")) from None
-        return ShellWord(decoded, (begin, self._at), is_plain, has_glob, has_tilde)
+        return ShellWord(decoded, (begin, self._at), is_plain, has_glob, has_tilde, self._has_status)
 
     def _read_tilde(self, begin: int, text: bytearray) -> bool:
         after = self._line[self._at + 1 : self._at + 2]
@@ -207,16 +217,25 @@ class _Reader:
             if here == b'"':
                 self._at += 1
                 return bytes(text)
+            if here + after == _STATUS:
+                text += self._read_status()
+                continue
             if here == b"`" or (here == b"$" and (not after or after[0] not in _AFTER_LONE_DOLLAR)):
                 raise Unclear(_reason_for(self._line, self._at))
             if here == b"\\":
-                if after == b"\n" or not after:
+                # In some encodings (GBK, Shift JIS) a backslash behind such a byte is the second half of a character.
+                if after == b"\n" or not after or self._line[self._at - 1] > 126:
                     raise Unclear(say("policy.shell_backslash"))
                 text += after if after[0] in _IN_DOUBLE_QUOTES else here + after
                 self._at += 2
                 continue
             text += here
             self._at += 1
+
+    def _read_status(self) -> bytes:
+        self._has_status = True
+        self._at += len(_STATUS)
+        return _STATUS
 
     def _read_backslash(self) -> bytes:
         after = self._line[self._at + 1 : self._at + 2]

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from dragoman.policy.command_rules import CommandRuling
 from dragoman.policy.rules import COMMANDS, EDITS, SERVERS, Rule, decide, fits_host, fits_target, fits_word
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolSpec
 
+READING = "read_file"
 _OTHER = re.compile(r"[^a-zA-Z0-9_*-]")
 _MOST_CHARS, _HASH_CHARS = 64, 9
 """Longer names are cut, and end in a hash."""
@@ -39,8 +40,16 @@ def fits_call(rule: Rule, spec: ToolSpec, intent: Intent, root: str) -> bool:
     paths = intent.writes or intent.reads
     if paths:
         fits = [fits_target(pattern, path, root) for path in paths]
-        return all(fits) if rule.decision == "allow" else any(fits)
+        if rule.decision == "allow":
+            return all(fits)
+        return any(fits) or (rule.decision == "deny" and tool == READING and _is_denied_file(pattern, intent.reads, root))
     return bool(intent.scope) and fits_host(pattern, intent.scope)
+
+
+def _is_denied_file(pattern: str, paths: Sequence[str], root: str) -> bool:
+    from dragoman.policy.denied_reads import has_denied_name  # only where a rule refuses reading
+
+    return any(has_denied_name(path, (pattern,), root) for path in paths)
 
 
 def fits_server(pattern: str, name: str) -> bool:

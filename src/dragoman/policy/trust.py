@@ -39,7 +39,7 @@ class TrustDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read_decisions(file: str) -> dict[str, TrustDecision]:
-    """By folder. Torn or damaged lines decide nothing. Raises OSError if the file cannot be read."""
+    """The saved decisions by folder. Damaged lines are ignored. Raises OSError if the file cannot be read."""
     try:
         with open(file, "rb") as opened:
             data = opened.read(MAX_FILE_BYTES + 1)

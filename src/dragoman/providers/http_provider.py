@@ -91,7 +91,7 @@ class HttpProvider(Provider):
         return self._blobs.own
 
     def look_in(self, blobs: BlobStore) -> None:
-        self._blobs.also(blobs)
+        self._blobs.add(blobs)
 
     def profile(self, model: str) -> Profile:
         return profile_for(self._deployment, model)
@@ -180,7 +180,7 @@ class HttpProvider(Provider):
                     async for event in events:
                         if not is_answering:
                             is_answering = True
-                            for omitted in self._told_left_out(omitting):
+                            for omitted in self._report_omission(omitting):
                                 yield omitted
                         yield event
                 return
@@ -193,7 +193,7 @@ class HttpProvider(Provider):
                     yield event
                 return
 
-    def _told_left_out(self, omitting: Omitting | None) -> list[StreamEvent]:
+    def _report_omission(self, omitting: Omitting | None) -> list[StreamEvent]:
         """The service has answered: what it refused is kept, and told if it is news."""
         if omitting is None:
             return []
@@ -232,9 +232,9 @@ class HttpProvider(Provider):
         to = self._to(request.model)
         prepared = self._prepared(request, stream=True)
         timeout_s = to.profile.first_event_s if "stream" not in request.omit else _whole_answer_s(to.profile)
-        async with self._answered(prepared, timeout_s) as (answer, deadline):
+        async with self._open_response(prepared, timeout_s) as (answer, deadline):
             if answer.headers.get("content-type", "").startswith("application/json"):
-                events = self._unstreamed(answer, request, to)
+                events = self._read_document(answer, request, to)
             else:
                 decoder = self._hiding(self._wire.decoder(to, lambda: used_call_ids(request.messages)))
                 events = decode_answer(answer, decoder, self._wire.framing(), to.profile, deadline)
@@ -277,7 +277,7 @@ class HttpProvider(Provider):
     # --- sending
 
     @asynccontextmanager
-    async def _answered(self, prepared: HttpRequest, timeout_s: float) -> AsyncGenerator[tuple[HttpResponse, float], None]:
+    async def _open_response(self, prepared: HttpRequest, timeout_s: float) -> AsyncGenerator[tuple[HttpResponse, float], None]:
         """An answer with status 200 and its deadline, or the error for its status.
 
         If this process has reached its limit of concurrent requests, it waits for its turn first; that wait does not count.
@@ -337,7 +337,7 @@ class HttpProvider(Provider):
         raise AssertionError("unreachable")
 
     async def _json(self, prepared: HttpRequest, timeout_s: float) -> Any:
-        async with self._answered(prepared, timeout_s) as (answer, deadline):
+        async with self._open_response(prepared, timeout_s) as (answer, deadline):
             try:
                 body = await read_body(answer, deadline)
             except TimeoutError:
@@ -349,7 +349,7 @@ class HttpProvider(Provider):
         except jsontext.NotJSON as error:
             raise StreamBroken(say("providers.answer_not_json", data=first_bytes(body)), provider=self.name) from error
 
-    async def _unstreamed(self, answer: HttpResponse, request: Request, to: Destination) -> AsyncGenerator[StreamEvent, None]:
+    async def _read_document(self, answer: HttpResponse, request: Request, to: Destination) -> AsyncGenerator[StreamEvent, None]:
         """The events of an answer that came as one JSON document instead of a stream: an error with status 200, or the whole answer."""
         deadline = asyncio.get_running_loop().time() + to.profile.first_event_s
         try:

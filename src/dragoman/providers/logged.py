@@ -14,7 +14,8 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.providers.redact import Secrets, known_secrets, redact
-from dragoman.values.contracts import Provider, prompt_at_work
+from dragoman.values.calls import prompt_at_work
+from dragoman.values.contracts import Provider
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response
 from dragoman.values.usage import Usage

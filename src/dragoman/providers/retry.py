@@ -192,7 +192,7 @@ def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
 
 
 def wait_words(message: str, hint_s: float, deadline_s: float) -> str:
-    """That the service asks to wait longer than is allowed, and until when, if a calendar goes that far."""
+    """Says that the service asks to wait longer than is allowed, and until when, if a date can express it."""
     try:
         reset = datetime.now().astimezone() + timedelta(seconds=hint_s)
         when = reset.strftime("%H:%M:%S" if hint_s < 12 * 3600 else "%Y-%m-%d %H:%M")

@@ -19,7 +19,8 @@ from typing import Protocol
 
 from dragoman.base.words import say
 from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_state
-from dragoman.values.contracts import BlobStore, Intent, Ledger
+from dragoman.values.calls import Intent, Ledger
+from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Part, ToolCall, ToolResult
 from dragoman.values.record import FileChange, ToolOutcome, WaitsFor
 

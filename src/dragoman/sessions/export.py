@@ -125,7 +125,7 @@ def _describe_file(part: Blob | FileRef) -> str:
 
 
 def _quote(text: str) -> str:
-    """As a quotation where rendering it is harmless; otherwise fenced verbatim."""
+    """The text as a quotation if rendering it is harmless; otherwise fenced verbatim."""
     text = escape_controls(text)
     if not text.strip():
         return ""

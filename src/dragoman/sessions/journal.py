@@ -17,8 +17,7 @@ from typing import Protocol
 from dragoman.base.private import sync_directory, sync_file, write_whole
 from dragoman.base.words import say
 from dragoman.sessions.log import encode_line
-from dragoman.values.contracts import Journal
-from dragoman.values.record import Entry
+from dragoman.values.record import Entry, Journal
 
 OnFault = Callable[[str], None]
 """Takes one line for the user: saving has stopped, or works again. `journal.fault` is up to date when it is called."""

@@ -70,7 +70,7 @@ def merge_texts(table: Connection) -> None:
 
 
 def find_hits(table: Connection, summaries: dict[int, Summary], words: list[str], limit: int) -> list[Hit]:
-    """Those of these sessions, by their ids, that match every word, most recently used first."""
+    """The sessions, of those given by id, that match every word, most recently used first."""
     conditions = ["instr(folded, ?)" for _ in words]
     values: list[str] = list(words)
     if (grams := trigrams(words)) and _has_trigrams(table):

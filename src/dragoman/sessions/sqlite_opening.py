@@ -56,25 +56,25 @@ def files_of(path: str) -> str:
 def open_to_write(path: str) -> Connection:
     """The database, made or brought up to date where needed, for the user alone. Raises sqlite3.Error, OSError and InputError."""
     _make_file(path)
-    return _prepared(_connected(path), path)
+    return _prepared(_open_connection(path), path)
 
 
 def open_to_read(path: str) -> Connection:
     """Where it cannot be written, as it is."""
     if _is_own(path) and os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
         _require_own(path)
-        return _prepared(_connected(path), path)
+        return _prepared(_open_connection(path), path)
     import sqlite3
 
     address = f"file:{quote(path)}?mode=ro"
-    connection = _connected(address, is_address=True)
+    connection = _open_connection(address, is_address=True)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
         if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
             raise  # some of it is in there, and cannot be seen without writing
-        connection = _connected(f"{address}&immutable=1", is_address=True)
+        connection = _open_connection(f"{address}&immutable=1", is_address=True)
     try:
         version = _version_of(connection, path)
         if version < len(STEPS):
@@ -95,7 +95,7 @@ def roll_back(connection: Connection) -> None:
         pass  # the error that led here is the one to tell
 
 
-def _connected(address: str, *, is_address: bool = False) -> Connection:
+def _open_connection(address: str, *, is_address: bool = False) -> Connection:
     import sqlite3
 
     return sqlite3.connect(address, timeout=_BUSY_S, isolation_level=None, check_same_thread=False, uri=is_address)

@@ -331,7 +331,7 @@ class SqliteStore:
 
 
 def _session_of(connection: Connection, session_id: str) -> tuple[int, str, int]:
-    """Its number, its project and how many lines it has. Raises NoSession: it was deleted just now."""
+    """The session's number, project and count of lines. Raises NoSession if it was deleted just now."""
     found = connection.execute("SELECT id, project, lines FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
     if found is None:
         raise NoSession(say("sessions.not_found", session=session_id))

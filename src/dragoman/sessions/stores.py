@@ -28,7 +28,7 @@ class Store(Protocol):
 
     @property
     def own_paths(self) -> tuple[str, ...]:
-        """Its files and folders, which no tool may write unasked."""
+        """The store's files and folders, which no tool may write without asking."""
         ...
 
     def new_id(self) -> str:

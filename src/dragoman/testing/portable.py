@@ -94,7 +94,7 @@ def _numbered(stand_in: str, pattern: re.Pattern[str], texts: Iterable[str]) -> 
 
 
 def _stand_ins(places: Sequence[PortablePlace]) -> dict[str, str]:
-    """By the real text. Where two places are the same, the first counts: the folder is also the temporary one, say."""
+    """The stand-in for each real path. If two places are the same path, the first counts."""
     return {place.real: place.stand_in for place in reversed(places)}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.words import say
-from dragoman.testing import script_text
+from dragoman.testing import script_text, script_writing
 from dragoman.testing.script_steps import Say, ScriptedAnswer, ScriptForm
 from dragoman.values.errors import InputError
 
@@ -23,7 +23,7 @@ class Script(ScriptForm, frozen=True, omit_defaults=True):
 
     def render(self) -> str:
         """Write the plain-text form: `Script.parse(script.render()) == script`."""
-        return script_text.render(self)
+        return script_writing.render(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Script:

@@ -1,4 +1,4 @@
-"""Tools as text: for models or servers without native function calling. Dialects, a streaming reader of calls, prompts and history.
+"""ROOM. Tools as text: for models or servers without native function calling. Dialects, a streaming reader of calls, prompts and history.
 
 Importing it loads nothing else; each name loads its module when it is first asked for.
 """

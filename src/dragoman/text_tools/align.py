@@ -228,7 +228,7 @@ class _Aligner:
         return sorted(known for other in meant for known in self._folds.get(other, ()) if known in free and self._could_be(value, known))
 
     def _required_synonym(self, name: str, value: Any, free: set[str]) -> list[str]:
-        """Of several parameters that a name may mean, the one that must be there."""
+        """If a name may mean several parameters, the required one."""
         required = self._schema.get("required")
         return [known for known in self._synonym(name, value, free) if isinstance(required, list) and known in required]
 

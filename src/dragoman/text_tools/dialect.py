@@ -48,8 +48,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Which tags, for dialects that write arguments between tags."""
     quote: str = '"'
     """Around strings, for dialects with their own string delimiters."""
-    layout_breaks: bool = True
-    """Whether values and tags are on lines of their own."""
     thinking: tuple[str, str] = ("<think>", "</think>")
     response: tuple[str, str] = ("<tool_response>\n", "\n</tool_response>")
 

@@ -42,7 +42,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """As hosts are written in rules and lists: the port is named where it is not one of the web's."""
+        """The host as written in rules and lists, with its port unless that is 80 or 443."""
         bracketed = f"[{self.host}]" if ":" in self.host else self.host
         return bracketed if self.port in WEB_PORTS else f"{bracketed}:{self.port}"
 
@@ -147,7 +147,7 @@ def _encode_path(rest: str) -> str:
 
 
 def rule_matches(rule: str, host: str) -> bool:
-    """By whole labels: `python.org` matches docs.python.org but not notpython.org. An address only matches itself."""
+    """Whether a host matches, by whole labels: `python.org` matches docs.python.org but not notpython.org. An address: itself only."""
     rule = rule.strip().lower().removeprefix("*.").strip("[]").removesuffix(".")
     if not rule:
         return False

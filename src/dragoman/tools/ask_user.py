@@ -11,7 +11,7 @@ from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import AskUser, Intent, Show, ToolOutput
+from dragoman.values.calls import AskUser, Intent, Show, ToolOutput
 from dragoman.values.errors import Cancelled
 from dragoman.values.messages import Text, ToolSpec
 

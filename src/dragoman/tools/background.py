@@ -21,7 +21,7 @@ from dragoman.tools.process import Exit, run_process
 from dragoman.tools.streams import COLUMNS, ROWS
 from dragoman.tools.terminal_text import TerminalText
 from dragoman.tools.unread import UnreadOutput
-from dragoman.values.contracts import CommandState, Launch, StateOfCommand
+from dragoman.values.commands import CommandState, Launch, StateOfCommand
 
 MAX_RUNNING = 8
 _MAX_ENDED = 32
@@ -97,7 +97,7 @@ class BackgroundCommand:
         self._changed.set()
 
     async def wait_for_news(self, seconds: float) -> None:
-        """Until it prints something or ends; at once, if it has."""
+        """Wait until it prints something or ends; return at once if it has."""
         deadline = asyncio.get_running_loop().time() + seconds
         while self.is_running and self._unread.is_empty:
             self._changed.clear()
@@ -200,7 +200,7 @@ class BackgroundCommands:
         return True
 
     def take_ended(self) -> list[BackgroundCommand]:
-        """Those that ended since, and of whose end the model was not told. It counts as told."""
+        """The commands that have ended and that the model was not told about yet. From now on they count as told."""
         ended = [command for command in tuple(self._commands.values()) if not command.is_running and not command.is_told]
         for command in ended:
             command.is_told = True

@@ -8,7 +8,7 @@ from dragoman.tools.background import BackgroundCommand, BackgroundCommands
 from dragoman.tools.output import Outputs
 from dragoman.tools.shell_screen import last_lines
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import ToolOutput
+from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Text
 
 _FRAME_CHARS = 500

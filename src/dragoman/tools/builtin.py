@@ -9,21 +9,23 @@ import msgspec
 
 from dragoman.base.words import say
 from dragoman.tools.ask_user import AskTheUser
+from dragoman.tools.child_environment import pass_variables
 from dragoman.tools.edit import Edit, WriteFile
 from dragoman.tools.files import ListDirectory, ReadFile, ReadManyFiles
 from dragoman.tools.output import Outputs
-from dragoman.tools.process import pass_variables
 from dragoman.tools.save_memory import SaveMemory
 from dragoman.tools.search import Glob, Grep
 from dragoman.tools.seen import SeenFiles
 from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.tools.todo import TodoList
 from dragoman.tools.workspace import Workspace
-from dragoman.values.contracts import AskUser, BlobStore, Launch, Tool
+from dragoman.values.calls import AskUser, Tool
+from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands
+    from dragoman.values.commands import Launch
 
 
 class ToolDependencies(msgspec.Struct, frozen=True):

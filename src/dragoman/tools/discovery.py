@@ -17,9 +17,10 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.tools import results
-from dragoman.tools.process import child_environment, run_process
+from dragoman.tools.child_environment import child_environment
+from dragoman.tools.process import run_process
 from dragoman.tools.registry import Registry
-from dragoman.values.contracts import Intent, Show, Tool, ToolOutput
+from dragoman.values.calls import Intent, Show, Tool, ToolOutput
 from dragoman.values.errors import ConfigError, InputError
 from dragoman.values.messages import Text, ToolKind, ToolSpec
 

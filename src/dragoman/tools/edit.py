@@ -15,12 +15,11 @@ from dragoman.tools.diff import Diff, blocks_of_spans, diff_texts
 from dragoman.tools.names import escape_name, format_size, truncate_path
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.reading import read_whole
-from dragoman.tools.replace import replace_text
 from dragoman.tools.seen import WHOLE_FILE_BYTES, SeenFiles, state_of, state_of_large
 from dragoman.tools.textfile import TextFile, binary_refusal, decode, is_crlf, to_lf
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
 
@@ -58,13 +57,13 @@ class WriteFile:
             display_name="Write file",
             kind="edit",
         )
-        self._foresight = Foresight(lambda args, stop: _intend(self._workspace, "write_file", args, self._plan, stop))
+        self._intent = PreparedIntent(lambda args, stop: _intend(self._workspace, "write_file", args, self._plan, stop))
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
-        return self._foresight.intent(args)
+        return self._intent.intent(args)
 
     async def prepare_intent(self, args: Mapping[str, Any]) -> None:
-        await self._foresight.prepare(args)
+        await self._intent.prepare(args)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         return await _run(self._workspace, self._seen, args, self._plan, is_whole=True)
@@ -103,13 +102,13 @@ class Edit:
             display_name="Edit file",
             kind="edit",
         )
-        self._foresight = Foresight(lambda args, stop: _intend(self._workspace, "edit", args, self._plan, stop))
+        self._intent = PreparedIntent(lambda args, stop: _intend(self._workspace, "edit", args, self._plan, stop))
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
-        return self._foresight.intent(args)
+        return self._intent.intent(args)
 
     async def prepare_intent(self, args: Mapping[str, Any]) -> None:
-        await self._foresight.prepare(args)
+        await self._intent.prepare(args)
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         return await _run(self._workspace, self._seen, args, self._plan)
@@ -129,6 +128,8 @@ class Edit:
             raise missing_refusal(self._workspace, path)
         before = _text_of(old, shown)
         _require_seen(self._seen, path, shown, old)
+        from dragoman.tools.replace import replace_text  # not needed before a file is edited
+
         replaced = replace_text(before.text, old_string, new_string, replace_all=bool(args.get("replace_all")), shown=shown)
         data = _encode(before, replaced.text, shown)
         blocks = blocks_of_spans(replaced.shown_old, replaced.spans, replaced.by.count("\n"))
@@ -196,22 +197,22 @@ def _in_brackets(notes: tuple[str, ...]) -> str:
 
 # --- what a change would do ----------------------------------------------------------------------------------------------
 
-Foresee = Callable[[Mapping[str, Any], Stop], Intent]
+FindIntent = Callable[[Mapping[str, Any], Stop], Intent]
 
 
-class Foresight:
+class PreparedIntent:
     """The intent of a tool's last call, computed in a thread: a diff of a large file takes seconds.
 
     It is asked for several times: by the rules, for the user, and before the file is saved.
     """
 
-    def __init__(self, foresee: Foresee) -> None:
-        self._foresee = foresee
+    def __init__(self, find: FindIntent) -> None:
+        self._find = find
         self._last: tuple[dict[str, Any], Intent, tuple[object, ...]] | None = None
 
     async def prepare(self, args: Mapping[str, Any]) -> None:
         """Compute it without blocking the event loop."""
-        intent = await in_thread(lambda stop: self._foresee(args, stop))
+        intent = await in_thread(lambda stop: self._find(args, stop))
         self._last = (dict(args), intent, _states(intent.writes))
 
     def intent(self, args: Mapping[str, Any]) -> Intent:
@@ -220,7 +221,7 @@ class Foresight:
         if last is not None and last[0] == args and _states(last[1].writes) == last[2]:
             self._last = None if last[1].problem else last
             return last[1]
-        return self._foresee(args, never_stop)
+        return self._find(args, never_stop)
 
 
 def _states(paths: tuple[str, ...]) -> tuple[object, ...]:

@@ -30,7 +30,7 @@ from dragoman.tools.docstring import read_docstring
 from dragoman.tools.registry import check_name
 from dragoman.tools.returned import to_output
 from dragoman.tools.tool_context import ToolContext, is_context
-from dragoman.values.contracts import Intent, Later, Show, ToolOutput
+from dragoman.values.calls import Intent, Later, Show, ToolOutput
 from dragoman.values.errors import InputError, ToolBroken
 from dragoman.values.messages import ToolKind, ToolSpec
 

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.tools import results
 from dragoman.tools.arguments import check_arguments, decode_arguments, read_arguments
 from dragoman.tools.registry import Registry
-from dragoman.values.contracts import Align, Intent, Later, MeantCall, Tool, ToolOutput
+from dragoman.values.calls import Align, Intent, Later, MeantCall, Tool, ToolOutput
 from dragoman.values.events import ToolCallFinished, ToolState
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import text_of
@@ -115,7 +115,7 @@ class Job:
             self.timer.cancel()
 
     def end_timeout(self) -> None:
-        """It has returned, or is being stopped: it can no longer take too long. A timer that waits for it to stop goes on."""
+        """Stop the timeout: the call has returned or is being stopped. The timer that waits for it to stop goes on."""
         if self.timer is not None and not self.stopping:
             self.timer.cancel()
 

@@ -164,7 +164,7 @@ class Spool:
         return self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
 
     def excerpt(self, head: str, tail: str, chars: int, room: int, measure: Measure = len) -> CappedText:
-        """Of a part of so many characters the head and tail that fit, and a note where all that came so far is saved."""
+        """The head and tail that fit, of a part with so many characters, and a note on where everything so far is saved."""
         if self._file is None:
             self._spill()
         assert self._file is not None

@@ -8,9 +8,8 @@ from typing import Any
 from dragoman.base.plugins import PluginNotFound, load_plugin
 from dragoman.base.words import say
 from dragoman.tools.function import tool
-from dragoman.values.contracts import Tool
+from dragoman.values.calls import Tool, WrappingTool
 from dragoman.values.errors import ConfigError
-from dragoman.values.wrapping import WrappingTool
 
 GROUP = "dragoman.tools"
 

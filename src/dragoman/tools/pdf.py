@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dragoman.tools.process import child_environment, run_process
+from dragoman.tools.child_environment import child_environment
+from dragoman.tools.process import run_process
 from dragoman.tools.workspace import ToolRefusal
 
 TIMEOUT_S = 20.0

@@ -10,13 +10,14 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import IO, Any, Literal
 
 import msgspec
 
 from dragoman.base.processes import COOKIE, GRACE_S, Watcher, end_processes
-from dragoman.values.contracts import NO_HOSTS, HostsUsed, Launch, Launched
+from dragoman.tools.job import call_in_loop
+from dragoman.values.commands import NO_HOSTS, HostsUsed, Launch, Launched
 
 Take = Callable[[bytes], object]
 """Takes a piece of output. If it raises, the command is ended and the error propagates."""
@@ -27,13 +28,6 @@ _ENDING_S = 0.6
 _SMALL_BYTES = 4096
 """Pieces up to this size are never held back."""
 _REAPING_S = 0.2
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
-_SECRET_ENDS = frozenset({"AUTH", "COOKIE", "CRED", "CREDS", "JWT", "PASS", "PAT", "PW", "PWD"})
-"""The last word of a name that means a secret: DB_PASS, MYSQL_PWD, GH_PAT. Not SSH_AUTH_SOCK."""
-_NOT_SECRET = frozenset({"PWD", "OLDPWD"})
-_SHORTEST_VALUE = 8
-_PAINTING = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM"})
-_SYSTEM = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"})
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -96,35 +90,6 @@ async def run_process(
     return msgspec.structs.replace(_to_exit(command.returncode, timed_out, command.remark), hosts=hosts)
 
 
-def child_environment(extra: Mapping[str, str] | None = None, secret: Collection[str] = ()) -> dict[str, str]:
-    """Our environment for a command: without secrets, pagers and colours; then the user's `extra`, unfiltered.
-
-    `secret` are names of further variables that hold secrets; another variable with the same value is left out too.
-    """
-    named = {name.upper() for name in secret}
-    values = {value for name, value in os.environ.items() if name.upper() in named and len(value) >= _SHORTEST_VALUE}
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not (is_secret_name(name) or name.upper() in named or value in values or name in _PAINTING)
-    }
-    return {**inherited, "PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", **(extra or {})}
-
-
-def pass_variables(names: Collection[str]) -> dict[str, str]:
-    """The variables of our environment that the user lets through to commands, though they look like secrets."""
-    return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def find_program(name: str, outside: str) -> str:
-    """The absolute path of a program on PATH, or empty. Programs inside the workspace (`outside`) are never used."""
-    for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(directory, name)
-        if os.path.isabs(directory) and _is_executable(path) and (directory in _SYSTEM or not _is_beneath(path, outside)):
-            return path
-    return ""
-
-
 def _to_exit(returncode: int | None, timed_out: bool, remark: str) -> Exit:
     if returncode is None:  # not even SIGKILL ended it in time: it is stuck in the kernel
         returncode = -signal.SIGKILL if os.name == "posix" else 1
@@ -135,23 +100,6 @@ def _to_exit(returncode: int | None, timed_out: bool, remark: str) -> Exit:
     except ValueError:
         name = f"SIG{-returncode}"
     return Exit(128 - returncode, name, timed_out, remark)
-
-
-def is_secret_name(name: str) -> bool:
-    upper = name.upper()
-    if upper in _NOT_SECRET or upper.endswith("ASKPASS"):  # a folder, or a program that asks
-        return False
-    last = upper.rstrip("0123456789_").rpartition("_")[2]
-    return any(word in upper for word in _SECRET_WORDS) or last in _SECRET_ENDS or last.endswith("PASS")
-
-
-def _is_executable(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)
-
-
-def _is_beneath(path: str, directory: str) -> bool:
-    real = os.path.realpath(directory)
-    return any(os.path.commonpath([real, each]) == real for each in (os.path.realpath(path), os.path.abspath(path)))
 
 
 # --- while it runs ------------------------------------------------------------------------------------------------------
@@ -264,7 +212,7 @@ class _Command(asyncio.SubprocessProtocol):
 
     def _wait(self, loop: asyncio.AbstractEventLoop, process: subprocess.Popen[bytes]) -> None:
         process.wait()
-        _call_in_loop(loop, self.process_exited)
+        call_in_loop(loop, self.process_exited)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transports.append(transport)
@@ -368,17 +316,10 @@ async def _in_own_thread(work: Callable[[], None]) -> None:
         try:
             work()
         finally:
-            _call_in_loop(loop, done.set)
+            call_in_loop(loop, done.set)
 
     threading.Thread(target=run, name="dragoman-ending", daemon=True).start()
     await done.wait()
-
-
-def _call_in_loop(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    try:
-        loop.call_soon_threadsafe(what)
-    except RuntimeError:  # the loop was closed: no one waits any more
-        pass
 
 
 async def _run_shielded(work: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ from dragoman.tools.textfile import binary_refusal, media_type
 from dragoman.tools.window import CHUNK_BYTES, FileReading, read_head, read_window
 from dragoman.tools.worker import Stop
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
-from dragoman.values.contracts import Media
+from dragoman.values.calls import Media
 
 MAX_MEDIA_BYTES = 20_000_000
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dragoman.base import jsontext
 from dragoman.base.text import closest
 from dragoman.base.words import say
-from dragoman.values.contracts import Tool
+from dragoman.values.calls import Tool
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolSpec
 

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.tools.output import Outputs
-from dragoman.values.contracts import ToolOutput
+from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Blob, FileRef, Text
 from dragoman.values.parts import NO_OUTPUT
 

@@ -11,7 +11,7 @@ from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.textfile import media_type
 from dragoman.tools.tool_context import keep_media
-from dragoman.values.contracts import Later, Media, TakesOver, ToolOutput, run_at_work
+from dragoman.values.calls import Later, Media, TakesOver, ToolOutput, run_at_work
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Text
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.tools.process import Take, child_environment, find_program, run_process
+from dragoman.tools.child_environment import child_environment, find_program
 from dragoman.tools.workspace import ToolRefusal
+
+if TYPE_CHECKING:
+    from dragoman.tools.process import Take
 
 TIMEOUT_S = 15.0
 """For all searches of one call. Thousands of rules in .gitignore files can keep ripgrep busy for minutes."""
@@ -49,6 +53,8 @@ async def run_ripgrep(program: str, arguments: Sequence[str], start: str, take: 
 
     Raises OSError if it cannot be started.
     """
+    from dragoman.tools.process import run_process  # not needed before files are searched
+
     problem = bytearray()
     argv = [program, "--no-config", "--no-messages", "--color=never", "--no-require-git", *arguments, "--", start]
     try:

@@ -16,7 +16,7 @@ from dragoman.tools.edit import ExistingFile, read_existing
 from dragoman.tools.names import escape_name, truncate_path
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import ToolRefusal, Workspace
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
 HEADING = "## Remembered"

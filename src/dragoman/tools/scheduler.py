@@ -21,7 +21,7 @@ from dragoman.tools.arguments import MAX_ARGUMENT_CHARS, read_arguments
 from dragoman.tools.job import CallReport, Job, call_at_work, call_in_loop, finished_event, intent_or_end, make_jobs, read_call, refuse
 from dragoman.tools.output import Outputs
 from dragoman.tools.registry import Registry
-from dragoman.values.contracts import Align, Allow, Around, Decide, Deny, Intent, Later, Ledger, ToolOutput
+from dragoman.values.calls import Align, Allow, Around, Decide, Deny, Intent, Later, Ledger, ToolOutput
 from dragoman.values.errors import ToolBroken
 from dragoman.values.events import ToolCallConfirmation, ToolCallUpdated, ToolState, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult
@@ -152,7 +152,7 @@ class Scheduler:
         executing = sum(job.state == "executing" and job.is_open and not job.is_pending for job in waiting)
         for job in waiting:
             if job.state == "validating" and job.is_open and not job.is_pending and job.task is None and no_barrier_ahead:
-                self._foresee(job)  # not earlier: what the user is shown must still be true when it runs
+                self._find_intent(job)  # not earlier: what the user is shown must still be true when it runs
             may_start = nothing_held_up and executing < self._max_parallel if job.runs_beside else nothing_ahead
             if job.state == "scheduled" and job.is_open and may_start:
                 self._start(job)
@@ -186,7 +186,7 @@ class Scheduler:
         if job.is_open:
             read_call(job, self._registry, self._align, self._max_argument_chars)
 
-    def _foresee(self, job: Job) -> None:
+    def _find_intent(self, job: Job) -> None:
         """Find out what it would do: in a task of its own if that takes long, as a diff of a large file or a hook does."""
         prepare = getattr(job.tool, "prepare_intent", None)
         if prepare is None and self.before is None:
@@ -282,11 +282,9 @@ class Scheduler:
             answer = task.result()
             if isinstance(answer, Later):
                 return self._postpone(job, "decision", answer.intent)
-            return (
-                self._apply_decision(job, answer)
-                if isinstance(answer, Allow | Deny)
-                else refuse(job, TypeError(f"the answer was {answer!r}"))
-            )
+            if isinstance(answer, Allow | Deny):
+                return self._apply_decision(job, answer)
+            return refuse(job, TypeError(f"the answer was {answer!r}"))
         if task.cancelled():
             return job.end(results.error_output(f"{job.call.name} failed: it was cancelled from within", "exception"), "failed")
         if error is not None:

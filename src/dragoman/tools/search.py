@@ -21,7 +21,7 @@ from dragoman.tools.path_pattern import PathPattern
 from dragoman.tools.ripgrep import SearchStatus, find_ripgrep, run_ripgrep
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import ToolRefusal, Workspace
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
 MAX_RESULTS = 1_000

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden
+from dragoman.tools.child_environment import child_environment, find_program
 from dragoman.tools.description import load_description
 from dragoman.tools.output import CappedText, Outputs, Spool
-from dragoman.tools.process import Exit, child_environment, find_program, run_process
 from dragoman.tools.workspace import ToolRefusal, Workspace
-from dragoman.values.contracts import NO_HOSTS, Intent, Launch, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands
+    from dragoman.tools.process import Exit
     from dragoman.tools.terminal_text import TerminalText
+    from dragoman.values.commands import Launch
 
 MAX_COMMAND_BYTES = 64 * 1024
 MAX_TIMEOUT_S = 600.0
@@ -61,7 +63,7 @@ class RunShell:
         self.spec = self._make_spec()
 
     def leave_out_background(self) -> None:
-        """From now on nothing may go on in the background: there is nothing to read it with."""
+        """Offer no background commands any more: there is no tool to read them with."""
         self._background = None
         self.spec = self._make_spec()
 
@@ -126,7 +128,8 @@ class RunShell:
 
     async def _run(self, argv: list[str], directory: str, timeout_s: float, show: Show, *, tty: bool) -> ToolOutput:
         """Raises OSError."""
-        from dragoman.tools.shell_screen import ShellScreen  # not needed before a command is run
+        from dragoman.tools.process import run_process  # neither is needed before a command is run
+        from dragoman.tools.shell_screen import ShellScreen
 
         stdout, stderr = self._outputs.spool("stdout"), self._outputs.spool("stderr")
         screen = ShellScreen(show)
@@ -276,7 +279,7 @@ def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, disp
         result["timedOut"] = True
     if remark:
         result["sandbox"] = remark
-    if ended.hosts != NO_HOSTS:
+    if ended.hosts.reached or ended.hosts.refused:
         result["network"] = {"reached": ended.hosts.reached, "refused": ended.hosts.refused}
     return ToolOutput(
         (Text(jsontext.dumps(result)),),

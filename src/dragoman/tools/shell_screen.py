@@ -7,7 +7,7 @@ import asyncio
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.process import Exit
-from dragoman.values.contracts import Show
+from dragoman.values.calls import Show
 
 _LINES = 20
 _LINE_CHARS = 500

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
 Status = Literal["pending", "in_progress", "completed"]

@@ -16,7 +16,8 @@ from dragoman.base.words import say
 from dragoman.tools.job import ShowMore, call_at_work
 from dragoman.tools.textfile import media_type
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.contracts import BlobStore, Media, RunAtWork, Show, run_at_work
+from dragoman.values.calls import Media, RunAtWork, Show, run_at_work
+from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallUpdated
 from dragoman.values.messages import Blob

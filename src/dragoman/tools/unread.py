@@ -27,7 +27,7 @@ class UnreadOutput:
         self._add(self._spool.feed(data))
 
     def end(self) -> None:
-        """There is no more."""
+        """Note that no more output comes."""
         if self._terminal is not None:
             self._add(self._spool.feed((self._terminal.feed(b"", is_end=True) + self._terminal.take()).encode()))
             self._terminal = None

@@ -14,7 +14,7 @@ from dragoman.tools.output import Outputs
 from dragoman.tools.web_settings import LIMITS, NO_RULES, FetchLimits, HostRules
 from dragoman.tools.worker import in_thread
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Request, Settings, Text, ToolSpec, user
 from dragoman.values.usage import Usage

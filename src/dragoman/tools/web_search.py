@@ -12,7 +12,7 @@ from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.contracts import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.errors import BadRequest, ConnectionFailed, DragomanError, Forbidden, ProviderError, RateLimited, Unauthorized
 from dragoman.values.errors import Refused as NotAnswered
 from dragoman.values.messages import Request, Settings, Text, ToolSpec, user

@@ -13,7 +13,7 @@ from dragoman.base.beneath import Directory, is_inside, open_beneath
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.words import say
 from dragoman.tools.names import escape_name, escape_relative_path, truncate_path, unescape_name
-from dragoman.values.contracts import ToolOutput
+from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Text
 
 

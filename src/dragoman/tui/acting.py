@@ -19,6 +19,8 @@ from dragoman.tui.vim import VimKeys
 EXIT_INTERRUPTED = 130
 AGAIN_S = 2.0
 """Within this time a second Ctrl-C leaves, and a second Esc goes back."""
+_BESIDE_A_QUESTION = frozenset(("open", "suspend", "redraw"))
+"""Actions that answer nothing: they work while a question is open, too."""
 _MODES = ("default", "auto-edit", "plan")
 _COMMANDS = {"keys": "/keys", "models": "/model", "sessions": "/resume", "context": "/context", "back": "/rewind"}
 
@@ -64,6 +66,8 @@ class KeyActions:
         self.hint = ""
         if self._canvas.overlay is not None:
             self._press_in_overlay(event)
+        elif isinstance(event, Key) and self._dialog.is_open and self._table.get(event.name) in _BESIDE_A_QUESTION:
+            self._act(self._table[event.name])
         elif self._dialog.takes_keys:
             self._dialog.press(event)
         elif isinstance(event, Paste):

@@ -1,4 +1,4 @@
-"""An approval in the live region: what is asked about is committed with its diff, the question and its keys stand under it."""
+"""An approval in the live region: the call and its diff are committed above, the question and its keys are shown below."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.base import jsontext
 from dragoman.cli.approval import CallApproval, Intend
 from dragoman.tui.call_cells import Answer
 from dragoman.tui.question import Question, choices, kind_of, subject
-from dragoman.values.contracts import Allow, Deny, Intent, Tool
+from dragoman.values.calls import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Questions of a run in the live region: what is asked about is committed above, the question stands under it until a key answers it."""
+"""Questions of a run in the live region: the subject is committed above, the question is shown below until a key answers it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import wrap
-from dragoman.values.contracts import Deny
+from dragoman.values.calls import Deny
 
 STYLES: dict[Style, str] = {"": "", "dim": "dim", "red": "bad", "green": "good", "yellow": "warn", "cyan": "accent", "bold": "bold"}
 QUIET_S = 0.6

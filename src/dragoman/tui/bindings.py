@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 KEYS = {
     "enter": "send",
@@ -34,7 +34,3 @@ def bind_keys(changes: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         else:
             table[key.lower()] = action
     return table, unknown
-
-
-def keys_for(table: Mapping[str, str], action: str) -> Iterable[str]:
-    return (key for key, bound in table.items() if bound == action)

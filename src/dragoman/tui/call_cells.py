@@ -11,10 +11,11 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.cli.approval import REFUSED, SAID_NO
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, line, visible
-from dragoman.tui.wrap import CODE_MARK, fit, spread, wrap, wrap_code
+from dragoman.tui.wrap import CODE_MARK, beside, fit, wrap, wrap_code
 from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import Text, ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
@@ -25,13 +26,16 @@ FOLDED_DIFF_ROWS = 12
 """How much of a diff stays when an edit is done."""
 READS = frozenset({"read_file", "read_many_files", "list_directory", "glob", "grep", "search"})
 EDITS = frozenset({"edit", "write_file"})
+_NOT_RUN = "not run: "
 _TITLE_CHARS = 300
+_STATE_COLUMNS = 30
+"""What the state of a call beside others needs at least: `⠼ 12 s of 120 s · 214 lines`."""
 _TAIL_CHARS = 20_000
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-Z\\-~])")
 _STATE_SIGNS = {"failed": ("✗ ", "bad"), "refused": ("✗ ", "warn"), "cancelled": ("✗ ", "warn"), "waiting": ("○ ", "dim")}
 
 State = Literal["waiting", "running", "done", "failed", "refused", "cancelled"]
-Answer = Literal["", "yes", "session", "folder", "edited"]
+Answer = Literal["", "yes", "session", "folder", "edited", "no"]
 
 
 class CallCell(msgspec.Struct, frozen=True):
@@ -63,8 +67,19 @@ def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
     state: State = "failed" if is_error and event.outcome == "finished" else outcomes.get(event.outcome, "failed")
     output, code = _result_of(event)
     display = (event.error or event.display) if state != "done" else event.display
+    if state == "refused" and (said := _refusal(display)):
+        cell, display = msgspec.structs.replace(cell, answer="no"), said
     changed = msgspec.structs.replace(cell, state=state, display=display, seconds=seconds, exit_code=code, progress="")
     return msgspec.structs.replace(changed, output=output, line_count=_count(output)) if output else changed
+
+
+def _refusal(told: str) -> str:
+    """What the user said, from what the model is told of it; empty: it was not the user."""
+    told = told.removeprefix(_NOT_RUN)
+    if told == SAID_NO:
+        return say("tui.said_no")
+    before = REFUSED.partition("{")[0]
+    return say("tui.said_no_because", reason=told.removeprefix(before)) if told.startswith(before) else ""
 
 
 def clean_output(text: str) -> str:
@@ -81,8 +96,7 @@ def clean_output(text: str) -> str:
 
 def running_lines(cell: CallCell, columns: int, sign: str = "") -> list[Line]:
     """Its title with the time, and the last lines of what it put out. `sign` moves: it shows that the program is alive."""
-    lay_out = _beside if cell.inner else spread
-    rows = [lay_out(_title(cell, columns), (*_time(cell), *_inner(cell)), columns)]
+    rows = [beside(_title(cell, columns), (*_time(cell), *_inner(cell)), columns)]
     if cell.progress:
         rows.append(fit(line(f"  {visible(one_line(cell.progress, _TITLE_CHARS))}", "dim"), columns))
     tail = _tail(cell, columns)
@@ -100,13 +114,14 @@ def running_group(cells: Sequence[CallCell], columns: int, sign: str = "") -> li
     if len(cells) == 1:
         return running_lines(cells[0], columns, sign)
     titles = [_title(cell, columns) for cell in cells]
-    width = min(max(map(columns_of, titles)), columns // 2)
+    states = [_state(cell, sign) for cell in cells]
+    room = max(columns // 2, columns - max(_STATE_COLUMNS, *(columns_of(state) + 3 for state in states)))
+    titles = [fit(title, room) for title in titles]
+    width = max(map(columns_of, titles))
     rows: list[Line] = []
     writing = next((cell for cell in reversed(cells) if cell.state == "running" and cell.output.strip()), None)
-    for cell, title in zip(cells, titles, strict=True):
-        left = fit(title, width)
-        state = _state(cell, sign)
-        rows.append(fit((*left, Span(" " * (width - columns_of(left) + 3)), *state), columns))
+    for cell, title, state in zip(cells, titles, states, strict=True):
+        rows.append(fit((*title, Span(" " * (width - columns_of(title) + 3)), *state), columns))
         if cell.progress:
             rows.append(fit(line(f"    {visible(one_line(cell.progress, _TITLE_CHARS))}", "dim"), columns))
         if cell is writing:
@@ -122,12 +137,12 @@ def folded_lines(cell: CallCell, columns: int) -> list[Line]:
     changes = diff.find_diff(cell.display) if cell.call.name in EDITS and cell.state == "done" else None
     if changes is not None:
         title = (*_title(cell, columns), Span(f" {changes.size}", "dim"))
-        return [spread(title, _answer(cell), columns), *diff.lay_out(diff.only_changes(changes), columns, FOLDED_DIFF_ROWS)]
-    right = _ending(cell)
+        return [beside(title, _answer(cell), columns), *diff.lay_out(diff.only_changes(changes), columns, FOLDED_DIFF_ROWS)]
+    right = _ending(cell, columns)
     title = _title(cell, columns)
     last = _last_line(cell)
     if cell.call.name == "run_shell":
-        rows = [spread(title, right, columns)]
+        rows = [beside(title, right, columns)]
         count = max(cell.line_count, _count(cell.output))
         if count > 1:
             rows.append(fit((Span(f"  {say('tui.folded', count=count)}", "dim"), *_after_dot(last, cell)), columns))
@@ -135,9 +150,9 @@ def folded_lines(cell: CallCell, columns: int) -> list[Line]:
             rows.append(fit(line(f"  {last}", _style(cell)), columns))
         return rows
     if cell.inner and cell.state == "done":
-        return [_beside(title, right, columns), *([fit(line(f"  {last}", "dim"), columns)] if last else [])]
+        return [beside(title, right, columns), *([fit(line(f"  {last}", "dim"), columns)] if last else [])]
     shown = (*title, Span("  "), Span(last, _style(cell))) if last else title
-    return [spread(shown, right, columns)] if cell.state == "done" else wrap(shown, columns, rest=INDENT)
+    return [beside(shown, right, columns)] if cell.state == "done" else wrap(shown, columns, rest=INDENT)
 
 
 def folded_group(cells: Sequence[CallCell], columns: int) -> list[Line]:
@@ -175,7 +190,7 @@ def _looks(reads: Sequence[CallCell]) -> Line:
 def opened_lines(cell: CallCell, columns: int) -> list[Line]:
     """Everything: the whole command, and all it put out."""
     rows = wrap_code(_whole_title(cell), columns, (_sign(cell),), (Span(CODE_MARK, "dim"),))
-    if ending := _ending(cell):
+    if ending := _ending(cell, columns):
         rows += [fit((Span("  "), *ending), columns)]
     if (changes := diff.find_diff(cell.display)) is not None:
         return [*rows, *diff.lay_out(changes, columns)]
@@ -218,12 +233,6 @@ def _time(cell: CallCell) -> Line:
     return line(say("tui.seconds", seconds=int(cell.seconds)), "dim")
 
 
-def _beside(title: Line, right: Line, columns: int) -> Line:
-    """A long title gives way, where half of the row is left to it."""
-    room = columns - columns_of(right) - 2
-    return spread(fit(title, room) if room >= columns // 2 else title, right, columns)
-
-
 def _inner(cell: CallCell) -> Line:
     return line(f" · {cell.inner}", "dim") if cell.inner else EMPTY
 
@@ -238,8 +247,10 @@ def _state(cell: CallCell, sign: str) -> Line:
     return line(_last_line(cell), _style(cell))
 
 
-def _ending(cell: CallCell) -> Line:
-    """How it ended, for the right edge: time and exit code of a command, what the user had said."""
+def _ending(cell: CallCell, columns: int) -> Line:
+    """How it ended, for the right edge: time and exit code of a command, what the user had said where half of a row holds it."""
+    if cell.answer == "no":
+        return EMPTY
     if cell.state in ("refused", "cancelled"):
         return line(say(f"tui.state_{cell.state}"), "warn")
     parts: list[Span] = []
@@ -251,7 +262,8 @@ def _ending(cell: CallCell) -> Line:
     if cell.inner:
         parts.append(Span(f"{cell.inner} · {say('tui.took', seconds=f'{cell.seconds:.1f}')}", "dim"))
     said = _answer(cell)
-    return (*parts, Span("  "), *said) if parts and said else tuple(parts) or said
+    whole = (*parts, Span("  "), *said) if parts and said else tuple(parts) or said
+    return whole if columns_of(whole) + 2 <= columns // 2 else tuple(parts)
 
 
 def _answer(cell: CallCell) -> Line:
@@ -273,6 +285,9 @@ def _last_line(cell: CallCell) -> str:
         lines = [row for row in lines if not re.fullmatch(r"\(exit code \d+\)", row)]
         return visible(one_line(lines[-1], _TITLE_CHARS)) if lines else ""
     lines = cell.display.strip().splitlines()
+    if cell.call.name == "todo" and cell.state == "done":
+        done, now = sum(row.startswith("[x]") for row in lines), next((row[3:] for row in lines if row.startswith("[>]")), "")
+        return visible(" · ".join(filter(None, (say("conversation.todo_done", done=done, count=len(lines)), now.strip()))))
     return visible(one_line(lines[0], _TITLE_CHARS)) if lines else ""
 
 

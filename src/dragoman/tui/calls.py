@@ -63,12 +63,12 @@ class RunningCalls:
 
     @property
     def count(self) -> int:
-        """All that have not ended."""
+        """How many calls have not ended."""
         return len(self._open)
 
     @property
     def next_title(self) -> str:
-        """Of the first that waits."""
+        """The title of the first call that waits."""
         return next((call_in_words(cell.call) for cell in self._open.values() if cell.state == "waiting"), "")
 
     def clear(self) -> None:
@@ -185,7 +185,7 @@ class RunningCalls:
 
 
 def _with_inner(cell: CallCell, work: InnerWork) -> CallCell:
-    """Of its answer the first line; opened, what it did stands before it."""
+    """Add what a subagent did: folded, the first line of its answer; opened, its calls before the answer."""
     display = cell.display or next((row.strip() for row in cell.output.splitlines() if row.strip()), "")
     output = "\n".join([*work.lines, "", cell.output] if work.lines else [cell.output])
     return msgspec.structs.replace(cell, display=display, output=output, inner=work.counts)
@@ -196,7 +196,7 @@ def _last_lines(output: str, count: int) -> str:
 
 
 def _count_lines(path: str) -> int:
-    """Of as much of a file as is read in a moment."""
+    """Count the lines of a file, as far as that can be read in a moment."""
     try:
         with open(path, "rb") as file:
             return file.read(_COUNTED_BYTES).count(b"\n")

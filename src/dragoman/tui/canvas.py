@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from dragoman.tui.first import FirstFrame
-from dragoman.tui.line import Line
+from dragoman.tui.line import EMPTY, Line
 from dragoman.tui.live import HOLD_S, Frame, has_second_screen
 from dragoman.tui.overlay import CLOSE, CLOSE_OVER, OPEN, OPEN_OVER, Overlay, OverlayPainter
 from dragoman.tui.theme import Theme
@@ -30,6 +30,7 @@ class Canvas:
         self._compose = compose
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: list[Line] = []
+        self._ends_blank = False
         self._timer: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
         self._held_until_s = 0.0
@@ -55,13 +56,21 @@ class Canvas:
 
     @property
     def columns(self) -> int:
-        """Of a row: one less than the window has."""
+        """The width of a row: one column less than the window has."""
         return self._size[0] - 1
 
     def commit(self, lines: Iterable[Line]) -> None:
-        """To the terminal's own history, once and for good."""
-        self._pending.extend(lines)
+        """Write lines to the terminal's own history. They are never changed afterwards."""
+        rows = list(lines)
+        if rows:
+            self._ends_blank = not rows[-1]
+        self._pending += rows
         self.request()
+
+    def part(self) -> None:
+        """A blank row under what was committed, unless there is one."""
+        if not self._ends_blank:
+            self.commit([EMPTY])
 
     def request(self, *, for_key: bool = False) -> None:
         """Draw soon: something has changed."""
@@ -73,6 +82,13 @@ class Canvas:
             self._timer.cancel()
         due = max(self._drawn_s + (KEY_S if for_key else FRAME_S), self._held_until_s, self._loop.time())
         self._timer = self._loop.call_at(due, self._draw)
+
+    def call_later(self, seconds: float, act: Callable[[], None]) -> bool:
+        """False if there is no loop yet."""
+        if self._loop is None:
+            return False
+        self._loop.call_later(seconds, act)
+        return True
 
     def note_size(self) -> None:
         """The window's size has changed: nothing is drawn until it has stayed the same for a while."""
@@ -167,7 +183,7 @@ class Canvas:
     # --- lending it
 
     def lend(self) -> None:
-        """To another program, or to the shell: the region is gone, and the terminal as it was."""
+        """Lend the terminal to another program or the shell: remove the live region and restore the terminal's modes."""
         self.close_overlay()
         self.settle()
         self.is_lent = True

@@ -89,11 +89,10 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def ended(run: Ended, columns: int) -> Line:
-    """The line under an answer: time, tokens, cost, files. What does not fit is left out."""
+    """The line under an answer: time, tokens, cost, files. What does not fit is left out, the last first and how to take it back last."""
     usage = run.usage
     parts = [say("tui.took", seconds=f"{run.seconds:.0f}" if run.seconds >= 10 else f"{run.seconds:.1f}")]
-    if run.requests > 1:
-        parts.append(say("tui.requests", count=run.requests))
+    requests = say("tui.requests", count=run.requests) if run.requests > 1 else ""
     if not usage.is_unknown and usage.total_tokens:
         percent = 100 * usage.cache_read_tokens // max(usage.input_tokens, 1)
         cached = say("tui.cached", percent=percent) if percent else ""
@@ -101,13 +100,15 @@ def ended(run: Ended, columns: int) -> Line:
     if run.cost_usd is not None:
         parts.append(dollars(run.cost_usd))
     parts += [visible(one_line(each, 80)) for each in run.changes]
-    if run.can_undo:
-        parts.append("/undo · /diff" if len(run.changes) else "/undo")
-    text = f"{RULE} {parts[0]}"
-    for part in parts[1:]:
-        if width(f"{text} · {part} {RULE * 2}") <= columns:
-            text = f"{text} · {part}"
-    return fit(line(f"{text} {RULE * 2}", "dim"), columns)
+    back = ["/undo", *(["/diff"] if run.changes else [])] if run.can_undo else []
+    if requests and width(" · ".join([*parts, requests, *back])) + 5 <= columns:
+        parts.insert(1, requests)
+    room = columns - 5 - sum(width(part) + 3 for part in back)
+    kept: list[str] = []
+    for part in parts:
+        if width(" · ".join([*kept, part])) <= room:
+            kept.append(part)
+    return fit(line(f"{RULE} {' · '.join([*kept, *back])} {RULE * 2}", "dim"), columns)
 
 
 def dollars(cost: float) -> str:

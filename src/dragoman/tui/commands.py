@@ -8,20 +8,21 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from dragoman.base.text import one_line
 from dragoman.base.words import choose_language, say
 from dragoman.cli.commands import SlashCommands
-from dragoman.sessions.projects import session_id_of
+from dragoman.tui.calls import Folded
+from dragoman.tui.overlay import Viewer
 from dragoman.tui.theme import NAMES, choose_theme
-from dragoman.values.errors import DragomanError, InputError
+from dragoman.values.errors import DragomanError
 
 if TYPE_CHECKING:
+    from dragoman.cli.subcommand import Printed
     from dragoman.tui.talk import LiveTalk
 
 LANGUAGES = ("en", "zh")
-UNLISTED = frozenset(("/exit", "/sessions", "/cost", "/add-dir"))
+SHORT_LINES = 12
+UNLISTED = frozenset(("/exit", "/cost", "/add-dir"))
 """Other names of commands that have one: they work, and are not listed."""
 
 
@@ -32,26 +33,13 @@ class LiveCommands(SlashCommands):
         own: dict[str, Callable[[str], None]] = {
             "/help": self._list_commands,
             "/model": self._pick_model,
-            "/context": self._context,
-            "/compress": self._compress,
-            "/prune": self._prune,
-            "/resume": self._resume,
-            "/new": self._new,
-            "/fork": self._fork,
-            "/undo": self._undo,
             "/agents": self._live_agents,
             "/diff": lambda rest: self._live.show_diffs(),
-            "/rewind": self._rewind,
-            "/export": self._export,
             "/copy": self._copy,
             "/keys": self._keys,
             "/theme": self._theme,
             "/lang": self._lang,
-            "/sessions": self._resume,
-            "/rename": lambda rest: self._settings().rename(self._live, rest),
             "/import": self._import,
-            "/effort": lambda rest: self._settings().choose_effort(self._live, rest),
-            "/config": lambda rest: self._settings().show_config(self._live),
             "/todo": lambda rest: self._settings().show_todo(self._live),
             "/memory": lambda rest: self._settings().show_memory(self._live),
             "/init": lambda rest: self._live.ask(self._settings().INIT_PROMPT),
@@ -76,10 +64,14 @@ class LiveCommands(SlashCommands):
         self._live.screen.line("")
         self._keys(rest)
 
+    def _clear(self, rest: str) -> None:
+        super()._clear(rest)
+        self._live.note_context()
+
     # --- subagents
 
     def _live_agents(self, rest: str) -> None:
-        """Those there are, and those at work; `stop NUMBER` ends one of these."""
+        """List the subagents and those at work; `stop NUMBER` ends one that is at work."""
         if rest:
             return self._stop_agent(rest)
         self._agents(rest)
@@ -113,58 +105,60 @@ class LiveCommands(SlashCommands):
         pick_model(self._live)
 
     def _resume(self, rest: str) -> None:
-        from dragoman.tui.session_picker import open_session, pick_session
-
         if rest:
-            open_session(self._live, rest)
-        else:
-            pick_session(self._live)
+            return super()._resume(rest)
+        from dragoman.tui.session_picker import pick_session
+
+        pick_session(self._live)
+
+    def _rename(self, rest: str) -> None:
+        super()._rename(rest)
+        self._live.show_title()
+
+    def _effort(self, rest: str) -> None:
+        if rest:
+            return super()._effort(rest)
+        self._settings().choose_effort(self._live, super()._effort)
 
     def _rewind(self, rest: str) -> None:
+        if rest:
+            super()._rewind(rest)
+            return self._live.note_context()
         from dragoman.tui.pickers import pick_prompt
 
         pick_prompt(self._live)
 
     def _context(self, rest: str) -> None:
+        if rest:
+            super()._context(rest)
+            return self._live.note_context()
         from dragoman.tui.context_list import show_context
 
         show_context(self._live)
 
-    # --- the context
+    # --- what subcommands of the program do
 
-    def _compress(self, rest: str) -> None:
-        self._live.start(self._sum_up(rest))
+    def _sessions(self, rest: str) -> None:
+        action, _, session_id = rest.partition(" ")
+        if not rest or action == "resume":
+            return self._resume(session_id.strip())
+        super()._sessions(rest)
+        self._live.note_context()
 
-    async def _sum_up(self, focus: str) -> None:
-        from dragoman.cli.context_change import compression_words
+    def _pull_model(self, rest: str) -> None:
+        from dragoman.tui.pulling import start_pull
 
-        self._say(say("compressing", model=self._live.agent.model), "dim")
-        self._say(compression_words(await self._live.agent.compress(focus)))
+        self._try(lambda: start_pull(self._live, rest))
 
-    def _prune(self, rest: str) -> None:
-        self._say(say("conversation.pruned", count=self._live.agent.prune()))
+    def _show_printed(self, title: str, printed: Printed) -> None:
+        """A few lines stay in the conversation; what is longer is read apart from it."""
+        if printed.text.count("\n") <= SHORT_LINES:
+            return super()._show_printed(title, printed)
+        for notice in printed.notices:
+            self._say(notice, "yellow")
+        self._live.canvas.open(Viewer([Folded(title, printed.text.rstrip("\n"))]))
 
     # --- sessions and files
-
-    def _new(self, rest: str) -> None:
-        setup = self._live.setup
-        plain = msgspec.structs.replace(setup, options=msgspec.structs.replace(setup.options, resume=None, model=self._live.model))
-        self._live.start(self._live.open_session(plain))
-
-    def _fork(self, rest: str) -> None:
-        """Go on in a copy; the session itself stays as it is."""
-        from dragoman.tui.session_picker import open_session
-
-        store = self._live.store
-        found = store.find(self._live.agent.session_id, self._live.setup.workspace)
-        open_session(self._live, session_id_of(store.fork(found.path)))
-
-    def _undo(self, rest: str) -> None:
-        paths = self._live.agent.undo()
-        if not paths:
-            self._say(say("conversation.nothing_undone"))
-        for path in paths:
-            self._say(say("undo_restored", path=path))
 
     def _import(self, rest: str) -> None:
         from dragoman.tui.session_picker import import_and_open
@@ -174,26 +168,17 @@ class LiveCommands(SlashCommands):
             return
         import_and_open(self._live, os.path.join(self._live.setup.workspace, os.path.expanduser(rest)))
 
-    def _export(self, rest: str) -> None:
-        from dragoman.cli.session_files import export_text
-
-        agent, setup = self._live.agent, self._live.setup
-        name = rest or f"{agent.session_id}.md"
-        form = {".html": "html", ".json": "json"}.get(os.path.splitext(name)[1].lower(), "markdown")
-        path = os.path.join(setup.workspace, os.path.expanduser(name))
-        try:
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(export_text(agent.history.entries, form, agent.blobs))
-        except OSError as error:
-            raise InputError(say("conversation.not_exported", path=path, reason=error.strerror or error)) from error
-        self._say(say("conversation.exported", path=path))
-
     def _copy(self, rest: str) -> None:
-        """Through the terminal (OSC 52): that works over a network too."""
+        """Through the terminal (OSC 52): that works over a network too. With a number, one code block of the answer."""
         text = self._live.last_answer
         if not text:
             self._say(say("conversation.nothing_to_copy"), "yellow")
             return
+        if rest:
+            blocks = _code_blocks(text)
+            if not rest.isdecimal() or not 1 <= int(rest[:9]) <= len(blocks):
+                return self._say(say("conversation.no_such_block", count=len(blocks)), "yellow")
+            text = blocks[int(rest) - 1]
         self._live.canvas.terminal.write(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
         self._say(say("conversation.copied", count=len(text)))
 
@@ -215,3 +200,21 @@ class LiveCommands(SlashCommands):
             return
         choose_language(rest)
         self._say(say("conversation.language_is"))
+
+
+def _code_blocks(text: str) -> list[str]:
+    """The code between fences, in order. A fence is closed by one at least as long."""
+    blocks: list[str] = []
+    fence, lines = "", list[str]()
+    for each in text.split("\n"):
+        mark = each.strip()
+        if fence:
+            if mark.startswith(fence) and not mark.strip(fence[0]):
+                blocks.append("\n".join(lines))
+                fence = ""
+            else:
+                lines.append(each)
+        elif mark.startswith(("```", "~~~")):
+            fence = mark[: len(mark) - len(mark.lstrip(mark[0]))]
+            lines.clear()
+    return blocks

@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from dragoman.base.graphemes import width as cells_of
+from dragoman.base.words import say
 from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.tui.composer import Composer
-from dragoman.tui.line import Line, Span, visible
+from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import fit
 
 MOST_FILES = 500_000
@@ -47,16 +49,22 @@ class Menu:
         composer.replace(self._start, composer.caret, text if text.endswith("/") else f"{text} ")
 
     def lines(self, columns: int, most: int) -> list[Line]:
+        """Where there are more than that, the last row says how many."""
+        has_more = len(self.suggestions) > most > 1
+        most -= has_more
         first = max(min(self.chosen - most // 2, len(self.suggestions) - most), 0)
         shown = self.suggestions[first : first + most]
-        width = min(max((len(each.text) for each in shown), default=0) + 2, max(columns // 2, 20))
+        width = min(max((cells_of(each.text) for each in self.suggestions), default=0) + 2, max(columns // 2, 20))
         rows: list[Line] = []
         for number, each in enumerate(shown, first):
             style = "selected" if number == self.chosen else ""
             mark = "› " if number == self.chosen else "  "
             text = visible(each.text)
-            gap = " " * max(width - len(text), 2)
+            gap = " " * max(width - cells_of(text), 2)
             rows.append(fit((Span(mark, "accent"), Span(text, style), Span(gap + each.detail if each.detail else "", "dim")), columns))
+        if has_more:
+            where = say("conversation.menu_place", number=self.chosen + 1, count=len(self.suggestions))
+            rows.append(fit(line(f"  {where}", "dim"), columns))
         return rows
 
 
@@ -67,7 +75,7 @@ def menu_for(composer: Composer, commands: Mapping[str, str], files: FileIndex) 
         return _menu(start, [Suggestion(name, help) for name, help in matching_commands(commands, word)])
     at = word.rfind("@")
     if at >= 0 and (at == 0 or not word[at - 1].isalnum()):
-        return _menu(start + at, [Suggestion(f"@{path}") for path in files.find(word[at + 1 :])])
+        return _menu(start + at, [Suggestion(f'@"{path}"' if " " in path else f"@{path}") for path in files.find(word[at + 1 :])])
     return None
 
 
@@ -76,7 +84,7 @@ def _menu(start: int, suggestions: Sequence[Suggestion]) -> Menu | None:
 
 
 def matching_commands(commands: Mapping[str, str], word: str) -> Iterable[tuple[str, str]]:
-    """Those that begin so, then those that hold it."""
+    """The commands that begin with the text, then those that contain it."""
     wanted = word[1:].casefold()
     begin = [(name, help) for name, help in commands.items() if name[1:].startswith(wanted)]
     inside = [(name, help) for name, help in commands.items() if wanted in name[1:] and not name[1:].startswith(wanted)]
@@ -95,11 +103,7 @@ class FileIndex:
         self._task: asyncio.Task[None] | None = None
         self.on_listed = lambda: None
 
-    @property
-    def is_listed(self) -> bool:
-        return bool(self._listed_s)
-
-    def want(self) -> None:
+    def list_when_old(self) -> None:
         """List the files if that was never done, or long ago."""
         if (self._task is None or self._task.done()) and (not self._listed_s or time.monotonic() - self._listed_s > AGE_S):
             self._task = asyncio.get_running_loop().create_task(self._list())

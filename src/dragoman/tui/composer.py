@@ -12,6 +12,8 @@ from dragoman.base.words import say
 
 FOLD_LINES = 4
 FOLD_CHARS = 1_000
+RECALLED_LINES = 40
+RECALLED_CHARS = 4_000
 """A paste with more lines, or more characters, is folded."""
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 """A paste that ends like this may be the path of an image that was dropped on the terminal."""
@@ -51,9 +53,9 @@ class Composer:
         return text
 
     def set(self, text: str, *, fold: bool = True) -> None:
-        """Another text in place of this one, a long one folded. The caret stands behind it."""
+        """Another text in place of this one, folded if it is far longer than what is written by hand. The caret stands behind it."""
         self._remember()
-        self.text = self._folded(_clean(text)) if fold else _clean(text)
+        self.text = self._folded(_clean(text), RECALLED_LINES, RECALLED_CHARS) if fold else _clean(text)
         self.caret = len(self.text)
         self._goal = None
 
@@ -237,8 +239,8 @@ class Composer:
         self._goal = goal
         return True
 
-    def _folded(self, text: str) -> str:
-        if (text.count("\n") < FOLD_LINES and len(text) <= FOLD_CHARS) or len(self.pastes) >= _MOST_PASTES:
+    def _folded(self, text: str, most_lines: int = FOLD_LINES, most_chars: int = FOLD_CHARS) -> str:
+        if (text.count("\n") < most_lines and len(text) <= most_chars) or len(self.pastes) >= _MOST_PASTES:
             return text
         self.pastes.append(text)
         return chr(_FIRST_PASTE + len(self.pastes) - 1)

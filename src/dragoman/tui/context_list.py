@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.context_page import marks_of
 from dragoman.cli.session_list import age
+from dragoman.context.plan_items import Kind, PlanItem
 from dragoman.tui.calls import Folded
 from dragoman.tui.line import Line, Span, line
 from dragoman.tui.overlay import Viewer
@@ -19,14 +20,16 @@ from dragoman.values.record import Said
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan
-    from dragoman.context.plan_items import PlanItem
     from dragoman.tui.talk import LiveTalk
     from dragoman.values.usage import Prices
 
 MILLION = 1_000_000
 _BAR_COLUMNS = 40
+_KINDS = get_args(Kind)
 _MOST_KINDS = 4
 _TOOLS = "tools"
+Order = Literal["size", "time", "kind"]
+_ORDERS: tuple[Order, ...] = ("size", "time", "kind")
 
 
 def show_context(conversation: LiveTalk) -> None:
@@ -36,13 +39,21 @@ def show_context(conversation: LiveTalk) -> None:
 class _ContextList:
     def __init__(self, conversation: LiveTalk) -> None:
         self._conversation = conversation
-        self._is_by_time = False
+        self._order: Order = "size"
         self._picker = Picker(
             "",
             (),
             self._read,
             keys=say("conversation.context_keys"),
-            actions={"ctrl-x": self._let_go, "ctrl-k": self._keep, "tab": self._reorder},
+            actions={
+                "ctrl-x": self._let_go,
+                "ctrl-k": self._keep,
+                "tab": self._reorder,
+                "ctrl-s": lambda _: self._print("simulate"),
+                "ctrl-r": lambda _: self._print("--request"),
+                "ctrl-e": self._compress,
+            },
+            always=("ctrl-s", "ctrl-r", "ctrl-e"),
         )
 
     def open(self) -> None:
@@ -52,16 +63,19 @@ class _ContextList:
     def _refresh(self) -> None:
         plan = self._plan = self._conversation.agent.plan()
         items = [(number, item) for number, item in enumerate(plan.items) if item.tokens and item.kind != "tools"]
-        if not self._is_by_time:
-            items.sort(key=lambda each: -max(each[1].tokens, each[1].whole_tokens if each[1].state == "pruned" else 0))
+        if self._order == "kind":
+            items.sort(key=lambda each: (_KINDS.index(each[1].kind), each[1].name, -_weight(each[1])))
+        elif self._order == "size":
+            items.sort(key=lambda each: -_weight(each[1]))
         now = now_ms()
+        called = {item.call_id: item.about for item in plan.items if item.kind == "call"}
         prices = self._conversation.agent.provider.profile(self._conversation.agent.model).prices
-        self._picker.set_title(_title(plan), _head(plan))
-        rows = [_row(plan, item, number, now, prices) for number, item in items]
+        self._picker.set_title(_title(plan, now), _head(plan))
+        rows = [_row(plan, item, number, now, prices, called.get(item.call_id, "")) for number, item in items]
         self._picker.set_choices([*rows, *_tools_row(plan)])
 
     def _reorder(self, key: str) -> bool:
-        self._is_by_time = not self._is_by_time
+        self._order = _ORDERS[(_ORDERS.index(self._order) + 1) % len(_ORDERS)]
         self._refresh()
         return True
 
@@ -69,6 +83,28 @@ class _ContextList:
         if key == _TOOLS:
             return next(item for item in self._plan.items if item.kind == "tools")
         return self._plan.items[int(key)]
+
+    # --- the whole request
+
+    def _print(self, words: str) -> bool:
+        """What `dragoman context` says of it, to be read; then the list comes back."""
+        from dragoman.cli.context_slash import run_context_words
+
+        canvas = self._conversation.canvas
+        try:
+            printed = run_context_words(self._conversation, words, canvas.columns - 1)
+        except DragomanError as error:
+            self._picker.hint = str(error)
+            return True
+        text = "\n".join((*printed.notices, printed.text)) if printed is not None else ""
+        canvas.open(Viewer([Folded(f"dragoman context {words}", text.rstrip("\n"))]), over=True)
+        return True
+
+    def _compress(self, _: str) -> bool:
+        from dragoman.cli.context_slash import compress
+
+        self._conversation.start(compress(self._conversation, ""))
+        return False
 
     # --- one item
 
@@ -81,12 +117,12 @@ class _ContextList:
         return True
 
     def _let_go(self, key: str) -> bool:
-        """Of one that is gone: bring it back."""
+        """Let the selected result go; if it is gone already, bring it back."""
         item, agent = self._item(key), self._conversation.agent
         return self._choose(lambda: agent.undo_choice(item.seq) if item.state == "pruned" else agent.let_go(item.seq))
 
     def _keep(self, key: str) -> bool:
-        """Of one that is kept: take that back."""
+        """Keep the selected result; if it is kept already, take that back."""
         item, agent = self._item(key), self._conversation.agent
         return self._choose(lambda: agent.undo_choice(item.seq) if item.held else agent.keep(item.seq))
 
@@ -104,14 +140,20 @@ class _ContextList:
 # --- what is shown
 
 
-def _title(plan: Plan) -> str:
+def _weight(item: PlanItem) -> int:
+    """Its size, also where a line stands in its place."""
+    return max(item.tokens, item.whole_tokens if item.state == "pruned" else 0)
+
+
+def _title(plan: Plan, now: int) -> str:
     words = [say("conversation.context_title", tokens=plan.tokens)]
     if plan.window:
         words.append(say("conversation.of_window", percent=f"{100 * plan.tokens / plan.window:.1f}", window=plan.window))
     if plan.costs.next_input_usd is not None:
         words.append(f"${plan.costs.next_input_usd:.4f}")
     if plan.cache.last_ms:
-        words.append(say("tui.cache_warm" if plan.cache.warm else "tui.cache_cold"))
+        cold = f"{say('tui.cache_cold')}, {age(now - plan.cache.last_ms)}"
+        words.append(say("tui.cache_warm") if plan.cache.warm else cold)
     return " · ".join(words)
 
 
@@ -134,12 +176,18 @@ def _kind_words(kind: str, name: str, count: int) -> str:
     return say("context_results_of", name=name, count=count) if name else say(f"context_kind_{kind}")
 
 
-def _row(plan: Plan, item: PlanItem, number: int, now: int, prices: Prices | None) -> PickerItem:
+def _row(plan: Plan, item: PlanItem, number: int, now: int, prices: Prices | None, called: str) -> PickerItem:
+    """A result is named by its call, and found by what it says, too."""
     when = age(now - item.timestamp_ms) if item.timestamp_ms else ""
     share = f"{100 * item.tokens / max(plan.tokens, 1):.1f}%"
     entry = f"[{item.seq}]" if item.seq else ""
-    cells = (f"{_what(item)} {one_line(item.about, 200)}".strip(), entry, f"{item.tokens:,}", share, when, _state(item))
-    return PickerItem(str(number), cells, "", _advice(plan, item, number, prices))
+    about = f"{_what(item)} {one_line(item.about, 200)}".strip()
+    if item.kind == "call":
+        about = f"{say('context_one_call')} {one_line(item.about, 200)}"
+    elif item.kind == "result" and called:
+        about, called = one_line(called, 200), item.about
+    cells = (about, entry, f"{item.tokens:,}", share, when, _state(item))
+    return PickerItem(str(number), cells, called, _advice(plan, item, number, prices))
 
 
 def _tools_row(plan: Plan) -> list[PickerItem]:

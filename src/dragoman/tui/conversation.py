@@ -32,7 +32,7 @@ from dragoman.tui.file_commands import FileCommandIndex
 from dragoman.tui.first import FirstFrame, hand_over
 from dragoman.tui.greeting import SpentSoFar, greet
 from dragoman.tui.history import PromptHistory
-from dragoman.tui.layout import lay_out, most_rows
+from dragoman.tui.layout import lay_out, most_rows, question_rows
 from dragoman.tui.line import Line, Span, line
 from dragoman.tui.listening import Listening
 from dragoman.tui.live import Frame
@@ -41,13 +41,12 @@ from dragoman.tui.overlay import Viewer
 from dragoman.tui.prompt import PromptInput
 from dragoman.tui.report import RunView
 from dragoman.tui.sending import Sending
-from dragoman.tui.status import status_line
+from dragoman.tui.status import status_line, waiting_lines
 from dragoman.tui.theme import choose_theme
 from dragoman.tui.todo_panel import items_of, panel_lines
 from dragoman.tui.turns import Turns
 from dragoman.tui.vim import VimKeys
-from dragoman.tui.wrap import fit
-from dragoman.values.contracts import Intent, Tool
+from dragoman.values.calls import Intent, Tool
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
 from dragoman.values.record import Titled
@@ -74,7 +73,7 @@ class LiveConversation:
             self.canvas.theme = choose_theme(os.environ, setup.config.ui.theme)
         self.screen = Printer(self.canvas)
         self._view = RunView(self.canvas.commit, lambda: self.canvas.columns)
-        self._view.on_steered = lambda text: self._sending.show(text)
+        self._view.on_steered = lambda text: self._sending.show(text, within=True)
         self.canvas.before_frame = self._view.catch_up
         self._view.attempts = setup.config.retry.attempts
         self.store = FileStore(setup.places.sessions)
@@ -213,11 +212,11 @@ class LiveConversation:
     def _compose(self, size: tuple[int, int]) -> Frame:
         columns = size[0] - 1
         asking = self._dialog.is_open
-        above = [*self._dialog.lines()] if asking else self._turns.live_lines(columns, most_rows(size[1]) - 2 - len(self._turns.waiting))
+        above = [*self._dialog.lines()] if asking else self._turns.live_lines(columns, most_rows(size[1]) - 2 - self._turns.waiting)
         if self.is_busy and not asking and (items := items_of(self.agent)):
             panel = panel_lines(items, columns, 1 if size[1] < 36 else 5)
             above = [*above[: -1 or None], *panel, *above[-1:]] if len(above) > 1 else [*panel, *above]
-        above += [fit((Span("⏎ ", "accent"), Span(" ".join(text.split()), "dim")), columns) for text in self._turns.waiting]
+        above += waiting_lines(self._turns.unsaid, self._turns.queued, columns)
         answering = self._dialog.composer
         is_hidden = asking and answering is None and self._dialog.takes_keys
         return lay_out(
@@ -227,7 +226,8 @@ class LiveConversation:
             above=above,
             menu=[] if asking else self._prompt.menu_lines(columns, most_rows(size[1]) - 2),
             status=self._status(columns),
-            placeholder="" if answering else say("conversation.placeholder_running" if self.is_busy else "conversation.placeholder"),
+            most=question_rows(size[1], len(above) + 2 - is_hidden) if asking else 0,
+            placeholder="" if answering else say(self._turns.placeholder),
         )
 
     def _status(self, columns: int) -> Line:
@@ -297,7 +297,17 @@ class LiveConversation:
         return self._turns.stop_call(call_id)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._turns.start(work)
+        self._turns.start(self._then_look(work))
+
+    async def _then_look(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self._facts.look(self.agent)
+
+    def show_progress(self, text: str) -> None:
+        self._turns.progress = text
+        self.canvas.request()
 
     def _go_on(self, was_stopped: bool, waiting: list[str]) -> None:
         """What waited is next. After a stop or a failure it comes back into the composer."""
@@ -378,7 +388,7 @@ class LiveConversation:
         before = self.agent.provider
         try:
             if needs_weights(self.setup, name):
-                self.screen.message(say("conversation.pull_first", name=name), "yellow")
+                self.screen.message(say("conversation.pull_first", name=name, weights=name.rpartition("/")[2]), "yellow")
                 return
             self.agent.change_model(connect_model(self.setup, self.agent.blobs, name))
         except DragomanError as error:

@@ -12,7 +12,7 @@ from dragoman.tui.line import EMPTY, INDENT, Line, Span, line, visible
 from dragoman.tui.wrap import fit, pad, wrap_code
 
 TWO_COLUMNS = 100
-"""From so many columns on, old and new stand beside each other."""
+"""From so many columns on, old and new stand beside each other, where there are both."""
 MINUS = "−"
 _MOST_WORDS = 200
 """Of a line. In longer ones what changed is marked from its first word to its last."""
@@ -88,7 +88,8 @@ def lay_out(diff: FileDiff, columns: int, most_rows: int = 0) -> list[Line]:
     language = language_of(diff.name.rpartition(".")[2])
     digits = max((len(str(each.number)) for each in diff.lines), default=1)
     pairs = _pairs(diff.lines)
-    rows = _two_columns(pairs, columns, digits, language) if columns >= TWO_COLUMNS else _one_column(pairs, columns, digits, language)
+    is_wide = columns >= TWO_COLUMNS and diff.added and diff.removed  # beside lines that are all new nothing would stand
+    rows = (_two_columns if is_wide else _one_column)(pairs, columns, digits, language)
     shown: list[Line] = []
     for row in rows:
         shown.append(row)

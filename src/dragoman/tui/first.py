@@ -148,7 +148,7 @@ def hand_over() -> FirstFrame | None:
 
 
 def take_back() -> None:
-    """Nothing of it is to be seen any more, and the terminal is as it was: for an error, or a question before the conversation."""
+    """Remove the frame and restore the terminal: for an error, or a question before the conversation."""
     frame = hand_over()
     if frame is not None:
         frame.terminal.write(frame.live.erase())

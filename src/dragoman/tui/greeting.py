@@ -44,7 +44,7 @@ class SpentSoFar(msgspec.Struct, frozen=True):
 
 
 def spent_before(agent: Agent) -> SpentSoFar:
-    """Of a resumed conversation: each at the prices of the model that was asked, if known."""
+    """What a resumed conversation has cost so far, each request at the prices of its model, if known."""
     paid_for = [entry for entry in agent.history.entries if any(paid_usage([entry]))]
     known = [cost for entry in paid_for if (cost := agent.cost_usd([entry])) is not None]
     return SpentSoFar(agent.history.usage, sum(known) if known else None, len(known) == len(paid_for))
@@ -59,8 +59,9 @@ def greet(conversation: LiveTalk, notices: Sequence[str]) -> tuple[int, SpentSoF
         screen.message(say("banner_notice", text=notice), "yellow")
     runs, spent = 0, SpentSoFar()
     if conversation.setup.options.resume is not None:
+        conversation.canvas.part()
         runs, spent = _show_earlier(conversation), spent_before(conversation.agent)
-    conversation.canvas.commit([EMPTY])
+    conversation.canvas.part()
     return runs, spent
 
 

@@ -96,7 +96,7 @@ def _pattern(language: str) -> re.Pattern[str]:
         rf"(?P<comment>{comment})" if comments else "",
         rf"(?P<string>{'|'.join(rf'{quote}(?:[^{quote}{chr(92) * 2}]|{chr(92) * 2}.)*{quote}?' for quote in known.quotes)})",
         r"(?P<number>(?<![\w.])(?:0[xXoObB][0-9a-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\w*)",
-        r"(?P<word>[#@]?[A-Za-z_]\w*)",
+        r"(?P<word>-*[A-Za-z_][\w-]*)" if language == "shell" else r"(?P<word>[#@]?[A-Za-z_]\w*)",
     ]
     return re.compile("|".join(filter(None, parts)))
 

@@ -20,6 +20,11 @@ def most_rows(window_rows: int) -> int:
     return max(window_rows // 3, LEAST_ROWS)
 
 
+def question_rows(window_rows: int, rows: int) -> int:
+    """A question and its keys are shown whole, where half of the window holds them."""
+    return max(most_rows(window_rows), min(rows, window_rows // 2))
+
+
 def lay_out(
     composer: Composer | None,
     theme: Theme,

@@ -1,4 +1,4 @@
-"""What a Markdown text is made of while it comes: a paragraph, code, a table. Each keeps what is not on the screen yet."""
+"""The leaf blocks of streamed Markdown: paragraph, code, table. Each keeps what is not on the screen yet."""
 
 from __future__ import annotations
 

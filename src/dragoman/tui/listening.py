@@ -81,7 +81,7 @@ class Listening:
 
     @contextmanager
     def lend(self) -> Generator[None]:
-        """To another program: the live region is gone, and its keys are its own. Ctrl-C is meant for it."""
+        """Lend the terminal to another program: the live region is removed, and keys and Ctrl-C go to that program."""
         self._canvas.lend()
         self._loop.remove_reader(0)
         self._loop.add_signal_handler(signal.SIGINT, lambda: None)

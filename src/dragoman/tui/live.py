@@ -86,7 +86,7 @@ class LiveRegion:
         return "".join(out)
 
     def forget(self) -> None:
-        """Nothing of the region stands on the terminal: the next frame begins at the cursor."""
+        """Forget the drawn region: the next frame begins at the cursor."""
         self._shown.clear()
         self._at, self._is_cursor_shown, self._is_moved = (0, 0), True, False
 

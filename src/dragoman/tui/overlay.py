@@ -35,7 +35,7 @@ class Overlay(Protocol):
 
 
 class OverlayPainter:
-    """Of the other screen only rows that changed are written."""
+    """Draws on the terminal's other screen. Only rows that changed are written."""
 
     def __init__(self) -> None:
         self._shown: list[str] = []

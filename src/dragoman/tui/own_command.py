@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from dragoman.base.text import strip_controls
+from dragoman.base.text import one_line, strip_controls
 from dragoman.base.words import say
+from dragoman.tui.call_cells import clean_output
 from dragoman.tui.line import Line, Span, line, visible
-from dragoman.tui.wrap import fit, spread, wrap_code
+from dragoman.tui.wrap import beside, fit, wrap, wrap_code
 
 SHOWN_LINES = 20
 _TAIL_LINES = 3
 _MODEL_CHARS = 20_000
-_MOST_CHARS = 2_000_000
+_MOST_BYTES = 2_000_000
+_TAIL_BYTES = 8_000
 
 # Sent to the model: in English, whatever the program's language.
 FOR_MODEL = "I ran this command myself:\n{fence}\n$ {command}\n{output}\n{fence}"
@@ -32,27 +35,35 @@ class OwnCommand:
         self._on_output = on_output
         self._process: asyncio.subprocess.Process | None = None
         self._began_s = time.monotonic()
-        self.output = ""
+        self._written = bytearray()
         self.code: int | None = None
+        self._is_stopped = False
 
     async def run(self) -> None:
-        """Until it ends or is stopped. It reads nothing from the terminal."""
+        """Run the command until it ends or is stopped. It reads nothing from the terminal."""
         try:
             process = self._process = await asyncio.create_subprocess_shell(
                 self.command, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            self.output, self.code = f"{error.strerror or error}", 127
+            self._written, self.code = bytearray((error.strerror or str(error)).encode()), 127
             return
         pieces = process.stdout
         while pieces is not None and (data := await pieces.read(1 << 16)):
-            self.output = (self.output + strip_controls(data.decode("utf-8", "replace").replace("\r\n", "\n")))[-_MOST_CHARS:]
+            self._written += data
+            del self._written[:-_MOST_BYTES]
             self._on_output()
         self.code = await process.wait()
 
+    @property
+    def output(self) -> str:
+        """What it has put out. Read as a whole: a character or a sequence may come in two pieces."""
+        return _shown(self._written)
+
     def stop(self) -> None:
         if self._process is not None and self._process.returncode is None:
+            self._is_stopped = True
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
 
@@ -60,20 +71,26 @@ class OwnCommand:
 
     def live_lines(self, columns: int) -> list[Line]:
         seconds = say("conversation.seconds", seconds=int(time.monotonic() - self._began_s))
-        rows = [spread((Span("! ", "accent"), Span(visible(self.command))), line(seconds, "dim"), columns)]
-        tail = [each for each in self.output.rstrip("\n").split("\n") if each.strip()][-_TAIL_LINES:]
+        keys = line(f"{seconds} · {say('tui.esc_stops')}", "dim")
+        rows = [beside((Span("! ", "accent"), Span(visible(one_line(self.command)))), keys, columns)]
+        tail = [each for each in _shown(self._written[-_TAIL_BYTES:]).rstrip("\n").split("\n") if each.strip()][-_TAIL_LINES:]
         return [*rows, *(fit(line(f"  {visible(each)}", "dim"), columns) for each in tail)]
 
     def lines(self, columns: int) -> list[Line]:
         """When it is over: the end of its output."""
-        lines = self.output.rstrip("\n").split("\n") if self.output.strip() else []
+        output = self.output.rstrip("\n")
+        lines = output.split("\n") if output.strip() else []
         rows: list[Line] = []
         if len(lines) > SHOWN_LINES:
             rows.append(line("  " + say("conversation.folded", count=len(lines) - SHOWN_LINES), "dim"))
         for each in lines[-SHOWN_LINES:]:
             rows += wrap_code(line(visible(each)), columns, (Span("  "),))
-        if self.code:
+        if self._is_stopped:
+            rows.append(line("  " + say("tui.state_cancelled"), "warn"))
+        elif self.code:
             rows.append(line("  " + say("conversation.exit_code", code=self.code), "warn"))
+        if not self.code and not lines and re.fullmatch(r"cd(\s.*)?", self.command):
+            rows += wrap(line("  " + say("conversation.cd_holds_once"), "dim"), columns, rest=(Span("  "),))
         return rows
 
     def for_model(self) -> str:
@@ -84,3 +101,7 @@ class OwnCommand:
         while fence in output or fence in self.command:
             fence += "`"
         return FOR_MODEL.format(fence=fence, command=self.command, output=output or "(no output)")
+
+
+def _shown(written: bytes | bytearray) -> str:
+    return strip_controls(clean_output(written.decode("utf-8", "replace")))

@@ -100,9 +100,12 @@ class Picker:
         self._page = max(rows - len(head) - 2 - len(keys) - bool(note), 1)
         top = max(min(self._chosen - self._page // 2, len(self._found) - self._page), 0)
         shown = self._found[top : top + self._page]
-        body = self._table(shown, top, columns) or [line(self._empty or say("conversation.picker_nothing"), "dim")]
+        body = self._table(shown, top, columns) or wrap(line(self._nothing(), "dim"), columns)
         foot = [*([line(visible(note), "dim")] if note else []), *keys]
         return [*head, EMPTY, *body, *([EMPTY] * (self._page - len(body))), *foot]
+
+    def _nothing(self) -> str:
+        return self._empty if self._empty and not self._choices else say("conversation.picker_nothing")
 
     def _table(self, shown: Sequence[PickerItem], top: int, columns: int) -> list[Line]:
         if not shown:

@@ -1,4 +1,4 @@
-"""The lists of a conversation: models with what a change costs, and prompts to go back to."""
+"""The lists of a conversation: models, with the cost of switching, and prompts to go back to."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from dragoman.app.setup import catalog_of
 from dragoman.base.clock import now_ms
+from dragoman.base.places import path_inside
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.session_list import age
 from dragoman.tui.picker import Picker, PickerItem
+from dragoman.values.errors import DragomanError
 from dragoman.values.record import Said
 
 if TYPE_CHECKING:
@@ -35,20 +37,49 @@ def pick_model(conversation: LiveTalk) -> None:
         for name, profile in row.models.items():
             full = f"{row.name}/{name}"
             key = "✓" if usable else say("conversation.no_key")
-            cost = _change_words(plan, full, profile.prices.input if profile.prices else None, profile.context_window)
-            note = say("conversation.model_now") if full == conversation.model else cost
-            items.append(PickerItem(full, (full, tokens_in_short(profile.context_window), price_words(profile), key, note), note=note))
+            cost, note = _change_words(plan, profile.prices.input if profile.prices else None, profile.context_window)
+            if full == conversation.model:
+                cost = note = say("conversation.model_now")
+            items.append(PickerItem(full, (full, tokens_in_short(profile.context_window), price_words(profile), key, cost), note=note))
     items.sort(key=lambda item: item.key != conversation.model)
-    conversation.canvas.open(Picker(say("conversation.models_title"), items, conversation.change_model, yielding=4))
+    usable_items = [item for item in items if item.cells[3] == "✓"]
+    is_short = False
+
+    def change_scope(_: str) -> bool:
+        nonlocal is_short
+        is_short = not is_short
+        picker.set_choices(usable_items if is_short else items)
+        return True
+
+    picker = Picker(
+        _models_title(plan),
+        items,
+        conversation.change_model,
+        keys=say("conversation.models_keys"),
+        actions={"tab": change_scope},
+        yielding=4,
+        always=("tab",),
+    )
+    conversation.canvas.open(picker)
 
 
-def _change_words(plan: Plan | None, full: str, price: float | None, window: int) -> str:
-    """What the next request costs because the other model has nothing of it in its cache."""
+def _models_title(plan: Plan | None) -> str:
     if plan is None or not plan.tokens:
-        return ""
+        return say("conversation.models_title")
+    cached = round(100 * plan.cache.expected_tokens / plan.tokens)
+    return say("conversation.models_title_sized", tokens=plan.tokens, percent=f"{cached}")
+
+
+def _change_words(plan: Plan | None, price: float | None, window: int) -> tuple[str, str]:
+    """What the next request costs because the other model has nothing of it in its cache: in short, and as a sentence."""
+    if plan is None or not plan.tokens:
+        return "", ""
     if plan.tokens > window:
-        return say("conversation.does_not_fit", tokens=plan.tokens)
-    return say("conversation.next_costs", usd=f"{plan.tokens * price / MILLION:.3f}") if price is not None else ""
+        return say("conversation.too_long"), say("conversation.does_not_fit", tokens=plan.tokens)
+    if price is None:
+        return "", ""
+    usd = f"{plan.tokens * price / MILLION:.3f}"
+    return say("conversation.next_costs_short", usd=usd), say("conversation.next_costs", usd=usd)
 
 
 # --- going back
@@ -67,10 +98,23 @@ def pick_prompt(conversation: LiveTalk) -> None:
         prompt = entries[at]
         changed = conversation.agent.rewind(entries[at - 1].seq, files=files)
         for path in changed:
-            conversation.screen.message(say("undo_restored", path=path))
+            conversation.screen.message(say("undo_restored", path=path_inside(path, conversation.setup.workspace)))
         conversation.screen.message(say("conversation.rewound"), "yellow")
+        conversation.canvas.part()
+        conversation.note_context()
         if isinstance(prompt, Said):
             conversation.write_prompt(prompt.message.text)
+
+    def put_files_back(key: str) -> None:
+        """The files alone: the conversation goes on."""
+        at = next(number for number, entry in enumerate(entries) if entry.seq == int(key))
+        try:
+            changed = conversation.agent.restore_files(entries[at - 1].seq)
+        except DragomanError as error:
+            return conversation.screen.message(say("run_failed", message=error), "red")
+        for path in changed:
+            conversation.screen.message(say("undo_restored", path=path))
+        return conversation.screen.message(say("conversation.files_back", count=len(changed)), "yellow")
 
     conversation.canvas.open(
         Picker(
@@ -78,7 +122,7 @@ def pick_prompt(conversation: LiveTalk) -> None:
             items,
             lambda key: go_back(key, files=False),
             keys=say("conversation.rewind_keys"),
-            actions={"ctrl-f": lambda key: go_back(key, files=True)},
+            actions={"ctrl-f": lambda key: go_back(key, files=True), "ctrl-o": put_files_back},
             empty=say("conversation.rewind_none"),
         )
     )

@@ -68,7 +68,7 @@ class PromptInput:
             return
         self._dismissed = ""
         if "@" in composer.text:
-            self._files.want()
+            self._files.list_when_old()
         before = self.menu
         self.menu = menu_for(composer, self._commands(), self._files)
         if before is not None and self.menu is not None and before.suggestions == self.menu.suggestions:

@@ -17,7 +17,7 @@ from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import INDENT, Line, Span, columns_of, line, visible
 from dragoman.tui.wrap import CODE_MARK, fit, wrap, wrap_code
-from dragoman.values.contracts import Intent
+from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 
 Kind = Literal["edit", "command", "other"]
@@ -52,7 +52,7 @@ class KeyChoice(NamedTuple):
 
 
 def kind_of(name: str, tool_kind: str) -> Kind:
-    """By the kind that the tool declares."""
+    """The kind of question, by the kind that the tool declares."""
     return "edit" if tool_kind == "edit" else "command" if tool_kind == "execute" or name == "run_shell" else "other"
 
 
@@ -64,10 +64,11 @@ def offered(question: Question) -> list[KeyChoice]:
         choices.append(KeyChoice("Y", say("tui.choice_yes_all", count=question.count)))
     if always:
         covers = _covers(question)
-        choices += [KeyChoice("a", say("tui.choice_session", what=covers)), KeyChoice("s", say("tui.choice_folder", what=covers))]
+        kept = say("tui.choice_folder", what=covers) if question.kind == "edit" else say("tui.choice_folder_same")
+        choices += [KeyChoice("a", say("tui.choice_session", what=covers)), KeyChoice("s", kept)]
         if question.intent.prefix:
             begins = say("tui.covers_beginning", prefix=visible(escape_hidden(question.intent.prefix, one_line=True)))
-            choices += [KeyChoice("b", say("tui.choice_session", what=begins)), KeyChoice("f", say("tui.choice_folder", what=begins))]
+            choices += [KeyChoice("b", say("tui.choice_session", what=begins)), KeyChoice("f", say("tui.choice_folder_same"))]
     choices += [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason")), KeyChoice("e", say("tui.choice_edit"))]
     if question.can_open:
         choices.append(KeyChoice("v", say("tui.choice_whole")))

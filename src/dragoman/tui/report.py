@@ -21,21 +21,14 @@ from dragoman.tui.status import SIGNS, Activity, sign_of_life
 from dragoman.values.events import (
     CitationAdded,
     CompressionStarted,
-    ContextCompressed,
     ContextOverflowed,
-    ContextPruned,
     ErrorRaised,
-    FieldOmitted,
-    LoopSuspected,
     ModelSwitched,
-    NoticeGiven,
     OutputUpdated,
     PromptAccepted,
     PromptRead,
-    RequestDelayed,
     ResponseStarted,
     Retrying,
-    SavingChanged,
     StreamInvalid,
     SubagentEvent,
     TextDelta,
@@ -44,7 +37,6 @@ from dragoman.values.events import (
     ToolCallFinished,
     ToolCallRequested,
     ToolCallUpdated,
-    ToolModeChanged,
     TurnEvent,
     TurnFinished,
     TurnStarted,
@@ -58,6 +50,7 @@ if TYPE_CHECKING:
 TICK_S = 0.25
 """How often the sign of life moves."""
 _THOUGHT_CHARS = 20_000
+_STYLES = {"quiet": "dim", "warning": "warn", "bad": "bad"}
 
 
 class RunView:
@@ -226,33 +219,19 @@ class RunView:
     def _tell(self, event: TurnEvent) -> None:
         """What is one line."""
         match event:
-            case FieldOmitted():
-                self.notice(call_lines.omission(event), "warn")
-            case RequestDelayed(reason=reason):
-                self.notice(reason, "dim")
-            case LoopSuspected(reason=reason, count=1):
-                self.notice(say("circles", reason=reason), "warn")
-            case ToolModeChanged(dialect=dialect):
-                self.notice(say("now_in_text", dialect=dialect), "warn")
-            case ModelSwitched(model=model, reason=reason):
-                self._discard(say("answer_void"))
-                self.notice(say("now_with_model", reason=reason, model=model), "warn")
-            case NoticeGiven(message=message):
-                self.notice(message, "warn")
-            case CompressionStarted():
-                self._is_compressing = True
-                self.notice(call_lines.compressing(event), "dim")
-            case ContextPruned() | ContextCompressed():
-                self.notice(call_lines.context_change(event), "dim")
             case ErrorRaised():
                 hint = say("retry_hint") if event.retryable else ""
                 self._commit(cells.error(one_line(event.message + hint), self._columns()))
             case UserCancelled():
                 self.notice(say("run_cancelled"), "warn")
-            case SavingChanged(saved=saved, reason=reason):
-                self.notice(reason, "warn" if saved else "bad")
+            case ModelSwitched():
+                self._discard(say("answer_void"))
+            case CompressionStarted():
+                self._is_compressing = True
             case _:
                 pass
+        if (notice := call_lines.notice_of(event)) is not None:
+            self.notice(notice.text, _STYLES[notice.weight])
 
     # --- answers and thoughts
 

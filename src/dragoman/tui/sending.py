@@ -1,4 +1,4 @@
-"""What becomes of what the user sends: a prompt, a command, a shell line of their own; now, or when the run that is under way is done."""
+"""Handles what the user sends (a prompt, a command, a shell line): now, or when the current run is done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,22 @@ if TYPE_CHECKING:
 
 _ANY_TIME = frozenset(
     (
-        *("/help", "/usage", "/cost", "/todo", "/tools", "/skills", "/hooks", "/agents", "/approval", "/approvals", "/directory", "/mcp"),
+        *(
+            "/help",
+            "/usage",
+            "/cost",
+            "/todo",
+            "/stats",
+            "/bug",
+            "/tools",
+            "/skills",
+            "/hooks",
+            "/agents",
+            "/approval",
+            "/approvals",
+            "/directory",
+            "/mcp",
+        ),
         *("/quit", "/exit"),
     )
 )
@@ -71,11 +86,17 @@ class Sending:
             self.show(text)
         commands.run(text)
         if not is_list:
-            self._talk.canvas.commit([EMPTY])
+            self._talk.canvas.part()
         return True
 
-    def show(self, text: str) -> None:
-        self._talk.canvas.commit(cells.prompt(text, self._talk.canvas.columns))
+    def show(self, text: str, *, within: bool = False) -> None:
+        """`within`: a run that goes on with it."""
+        canvas = self._talk.canvas
+        if within:
+            canvas.part()
+        canvas.commit(cells.prompt(text, canvas.columns))
+        if within:
+            canvas.part()
 
     def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None:
         """Begin a run. Without a prompt: retry from where the last one failed. With an invocation: what that stands for."""
@@ -87,7 +108,7 @@ class Sending:
         self._turns.ask(self._talk.agent, prompt, images, invocation)
 
     def _images_of(self, prompt: str) -> list[Blob]:
-        """Those it names with `@`, where the model can see."""
+        """The images a prompt names with `@`, if the model accepts images."""
         if "@" not in prompt:
             return []
         from dragoman.tui.images import read_images

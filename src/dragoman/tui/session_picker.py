@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
 from dragoman.base.clock import now_ms
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.session_list import age
+from dragoman.cli.sessions_slash import open_named
 from dragoman.sessions.projects import session_id_of
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
@@ -35,11 +34,6 @@ def pick_session(conversation: LiveTalk) -> None:
     SessionPicker(conversation).open()
 
 
-def open_session(conversation: LiveTalk, session_id: str) -> None:
-    options = msgspec.structs.replace(conversation.setup.options, resume=session_id, model="")
-    conversation.start(conversation.open_session(msgspec.structs.replace(conversation.setup, options=options)))
-
-
 class SessionPicker:
     def __init__(self, conversation: LiveTalk) -> None:
         self._conversation = conversation
@@ -59,6 +53,8 @@ class SessionPicker:
                 "ctrl-t": self._ask_title,
                 "ctrl-x": self._delete,
                 "ctrl-s": self._search,
+                "ctrl-e": self._ask_file,
+                "ctrl-y": self._undo,
             },
             empty=say("conversation.sessions_none"),
             always=("tab", "ctrl-s"),
@@ -96,12 +92,12 @@ class SessionPicker:
 
     def _take(self, key: str) -> bool:
         if self._scope != "others":
-            open_session(self._conversation, key)
+            open_named(self._conversation, key)
             return False
         return self._try(lambda: import_and_open(self._conversation, key))
 
     def _fork(self, key: str) -> bool:
-        return self._try(lambda: open_session(self._conversation, session_id_of(self._store.fork(self._path_of(key)))))
+        return self._try(lambda: open_named(self._conversation, session_id_of(self._store.fork(self._path_of(key)))))
 
     def _show(self, key: str) -> bool:
         def show() -> bool:
@@ -133,8 +129,43 @@ class SessionPicker:
         if title.strip():
             self._try(rename)
 
+    def _ask_file(self, key: str) -> bool:
+        """Where it is written; the ending has the format."""
+        if not self._is_foreign():
+            self._picker.ask(say("conversation.export_to"), f"{key}.md", lambda name: self._export(key, name))
+        return True
+
+    def _export(self, key: str, name: str) -> None:
+        def export() -> bool:
+            from dragoman.cli.session_files import export_to
+
+            path = os.path.join(self._workspace, os.path.expanduser(name.strip()))
+            found = self._path_of(key)
+            export_to(path, self._store.read(found).entries, "", self._store.blobs_beside(found), over=False)
+            self._picker.hint = say("conversation.exported", path=path)
+            return True
+
+        if name.strip():
+            self._try(export)
+
+    def _undo(self, key: str) -> bool:
+        """Files as they were before the last run of that session."""
+        if self._is_foreign():
+            return True
+
+        def undo() -> bool:
+            from dragoman.cli.session_undo import undo_last_run
+            from dragoman.cli.sessions_command import open_to_append
+
+            with open_to_append(self._store, self._path_of(key)) as session:
+                said = undo_last_run(session, key, self._conversation.setup.places.memory_file, force=False)
+            self._picker.hint = one_line(said, 300)
+            return True
+
+        return self._try(undo)
+
     def _delete(self, key: str) -> bool:
-        """Only when it is asked for twice."""
+        """Delete the session, on the second key press only."""
         if self._is_foreign():
             return True
         if self._to_delete != key:
@@ -189,7 +220,7 @@ def import_and_open(conversation: LiveTalk, path: str) -> None:
     kept, imported = import_into(conversation.store, conversation.setup.workspace, path)
     for each in (*imported.notices, *(say("import_not_carried", what=each) for each in imported.not_carried)):
         conversation.screen.message(each, "yellow")
-    open_session(conversation, session_id_of(kept))
+    open_named(conversation, session_id_of(kept))
 
 
 def _imported_entries(path: str) -> tuple[Entry, ...]:

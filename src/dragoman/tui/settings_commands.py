@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
+from dragoman.app.opening import read_memory
 from dragoman.base.places import shorten_home
 from dragoman.base.words import say
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import Picker, PickerItem
-from dragoman.values.messages import Effort, Thinking
+from dragoman.values.messages import Effort
 
 if TYPE_CHECKING:
     from dragoman.tui.talk import LiveTalk
@@ -23,44 +25,15 @@ How to build, run and test it (the exact commands, also for a single test), how 
 pitfalls. At most a page. If there is an AGENTS.md already, improve it and keep what is still true."""
 
 
-def choose_effort(conversation: LiveTalk, rest: str) -> None:
+def choose_effort(conversation: LiveTalk, take: Callable[[str], None]) -> None:
     """`/effort`: how much the model thinks, from the next answer on."""
-    if rest:
-        return _set_effort(conversation, rest)
     thinking = conversation.agent.settings.thinking
     now = thinking.effort if thinking is not None else ""
     items = [
         PickerItem(effort, (effort, say(f"conversation.effort_{effort}"), say("conversation.model_now") if effort == now else ""))
         for effort in get_args(Effort)
     ]
-    conversation.canvas.open(Picker(say("conversation.effort_title"), items, lambda key: _set_effort(conversation, key), yielding=1))
-    return None
-
-
-def _set_effort(conversation: LiveTalk, name: str) -> None:
-    effort = next((each for each in get_args(Effort) if each == name), None)
-    if effort is None:
-        conversation.screen.message(say("conversation.no_such_effort", name=name[:40], known=", ".join(get_args(Effort))), "yellow")
-        return
-    agent = conversation.agent
-    agent.settings = msgspec.structs.replace(agent.settings, thinking=Thinking(effort))
-    conversation.screen.message(say("conversation.effort_is", effort=effort))
-
-
-def show_config(conversation: LiveTalk) -> None:
-    """`/config`: every setting, its value and where it comes from."""
-    from dragoman.cli.show_config import config_text
-
-    conversation.canvas.open(Viewer([Folded("dragoman config", config_text(conversation.setup))]))
-
-
-def rename(conversation: LiveTalk, rest: str) -> None:
-    if not rest:
-        conversation.screen.message(say("conversation.rename_usage"), "yellow")
-        return
-    conversation.agent.history.title(" ".join(rest.split())[:200])
-    conversation.show_title()
-    conversation.screen.message(say("conversation.renamed", title=rest))
+    conversation.canvas.open(Picker(say("conversation.effort_title"), items, take, yielding=1))
 
 
 def show_todo(conversation: LiveTalk) -> None:
@@ -76,6 +49,8 @@ def show_memory(conversation: LiveTalk) -> None:
     """`/memory`: the files the model was told of at the start, and your own."""
     agent, own = conversation.agent, conversation.setup.places.memory_file
     named = dict.fromkeys(item.name for item in agent.plan().items if item.kind == "memory" and item.name)
+    if not agent.history.view.messages:  # the model is told of them with the first prompt
+        named = dict.fromkeys(path for path, _ in read_memory(conversation.setup)[0])
     texts = [Folded(shorten_home(path), _read(path)) for path in (*named, own) if os.path.isfile(path)]
     if texts:
         conversation.canvas.open(Viewer(texts))

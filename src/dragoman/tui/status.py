@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Literal
 
 import msgspec
@@ -11,10 +12,12 @@ from dragoman.base.text import bar, one_line
 from dragoman.base.words import say
 from dragoman.tui.cells import dollars, short_count
 from dragoman.tui.line import EMPTY, Line, Span, columns_of, line, visible
-from dragoman.tui.wrap import fit, spread
+from dragoman.tui.wrap import beside, fit, spread
 
 WIDE = 100
 """From so many columns on more is said."""
+NARROW = 60
+"""Below so many columns less is."""
 BAR_COLUMNS = 10
 SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧"
 SLOW = 3
@@ -66,8 +69,10 @@ def status_line(facts: Facts, columns: int) -> Line:
         _Part(line(say("tui.next_costs", cost=dollars(facts.next_usd)), "status") if is_wide and facts.next_usd is not None else EMPTY, 5),
         _Part(line(visible(one_line(" ".join(filter(None, (facts.folder, facts.branch))), 60)), "status") if is_wide else EMPTY, 6),
     ]
+    if columns < NARROW:
+        parts[0] = _Part(parts[0].line[:1], 1)
     keys = line(say("tui.keys_running") if facts.is_running else say("tui.keys_idle"), "status")
-    left = _joined([part for part in parts if part.line], columns, 2 if is_wide else 3)
+    left = _joined([part for part in parts if part.line], columns, 3 if NARROW <= columns < WIDE else 2)
     return spread(left, keys, columns)
 
 
@@ -115,6 +120,17 @@ def _cache(facts: Facts, is_wide: bool) -> Line:
     return line(say(f"tui.cache_{facts.cache}") + time, "status" if facts.cache == "warm" else "warn")
 
 
+# --- what waits
+
+
+def waiting_lines(unsaid: Sequence[str], queued: Sequence[str], columns: int) -> list[Line]:
+    """What the run is told as soon as it can be, then what is said after it; the last can be taken back."""
+    texts = [*((say("tui.unsaid"), text) for text in unsaid), *((say("tui.queued"), text) for text in queued)]
+    rows = [(Span("⏎ ", "accent"), Span(f"{when} ", "dim"), Span(visible(one_line(text)))) for when, text in texts]
+    back = line(say("tui.take_back"), "dim")
+    return [*(fit(row, columns) for row in rows[:-1]), *(beside(row, back, columns) for row in rows[-1:])]
+
+
 # --- the sign of life
 
 
@@ -146,7 +162,7 @@ def sign_of_life(activity: Activity, columns: int, beat: int = 0, keys: str = ""
     left = (Span(f"{sign} ", "warn" if activity.doing == "retrying" else "accent"), Span(_doing(activity, columns >= WIDE), style))
     if not keys:
         keys = say("tui.esc_stops_all") if activity.doing == "running" and activity.count > 1 else say("tui.esc_stops")
-    return spread(left, line(keys, "dim"), columns)
+    return (spread if columns < NARROW else beside)(left, line(keys, "dim"), columns)
 
 
 def _doing(activity: Activity, is_wide: bool) -> str:
@@ -173,7 +189,7 @@ def _doing(activity: Activity, is_wide: bool) -> str:
             following = say("tui.next", what=about) if about else ""
             return " · ".join(filter(None, (say("tui.running", number=str(activity.number), count=str(activity.count)), following)))
         case "retrying":
-            words = say("tui.retrying", attempt=str(activity.number), count=str(activity.count), wait=int(activity.wait_s))
+            words = say("tui.retrying", attempt=str(activity.number), count=str(activity.count), wait=ceil(activity.wait_s))
             reason = about.partition(" [")[0]  # the request's id stands in the line that stays
             return " · ".join(filter(None, (words, reason, say("tui.nothing_lost") if is_wide else "")))
         case "compressing":

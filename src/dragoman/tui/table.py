@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from dragoman.base import graphemes
 from dragoman.tui.inline import split_breaks
-from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, restyle
+from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, plain, restyle
 from dragoman.tui.wrap import wrap
 
 Side = Literal["left", "right", "center"]
 GAP = 2
 LEAST_COLUMN = 6
 """Narrower than this no column is made that would be wider."""
+_USUAL_WORD = 14
+"""Longer ones, as addresses, may be cut so that the other columns keep their share."""
 
 
 class Cell(NamedTuple):
@@ -34,7 +37,8 @@ def column_widths(rows: Sequence[Sequence[Cell]], columns: int) -> list[int]:
         return natural
     if sum(min(each, LEAST_COLUMN) for each in natural) > room:
         return []
-    return _shrunk(natural, room)
+    words = [max((_longest_word(each) for each in column), default=0) for column in zip(*rows, strict=True)]
+    return _shrunk(natural, words, room)
 
 
 def lay_out(rows: Sequence[Sequence[Cell]], sides: Sequence[Side], widths: Sequence[int], columns: int) -> list[Line]:
@@ -62,22 +66,40 @@ def lay_out_row(row: Sequence[Cell], sides: Sequence[Side], widths: Sequence[int
     return rows
 
 
-def _shrunk(natural: list[int], room: int) -> list[int]:
-    """Cut down to a common limit, the highest with which all fit; what is left over is given from the left."""
-    low, high = 1, max(natural)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(min(each, middle) for each in natural) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    widths = [min(each, low) for each in natural]
+def _shrunk(natural: list[int], words: list[int], room: int) -> list[int]:
+    """Cut down to a common limit, the highest with which all fit. What is left over goes where it saves a word from being cut, then from
+    the left; a word of usual length is not cut at all where the other columns can give way."""
+    usual = max(_limit(natural, [0] * len(natural), room), _USUAL_WORD)
+    least = [min(word, usual) for word in words]
+    floors = least if sum(least) <= room else [0] * len(natural)
+    low = _limit(natural, floors, room)
+    widths = [min(each, max(low, floor)) for each, floor in zip(natural, floors, strict=True)]
     spare = room - sum(widths)
+    for missing, number in sorted((word - wide, number) for number, (word, wide) in enumerate(zip(words, widths, strict=True))):
+        if 0 < missing <= spare:
+            widths[number] += missing
+            spare -= missing
     for number, each in enumerate(natural):
         if spare and each > widths[number]:
             widths[number] += 1
             spare -= 1
     return widths
+
+
+def _limit(natural: list[int], floors: list[int], room: int) -> int:
+    """The highest width to which all can be cut so that they fit, none below its floor."""
+    low, high = 1, max(natural)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(each, max(middle, floor)) for each, floor in zip(natural, floors, strict=True)) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _longest_word(each: Cell) -> int:
+    return max((graphemes.width(word) for text in each.lines for word in plain(text).split()), default=0)
 
 
 def _aligned(text: Line, width: int, side: Side) -> Line:

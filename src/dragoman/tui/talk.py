@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Protocol
 
-from dragoman.app.setup import Setup
-from dragoman.cli.commands import Talk
-from dragoman.sessions.store import FileStore
+from dragoman.cli.talk import Talk
 from dragoman.tui.asking import Printer
 from dragoman.tui.canvas import Canvas
 
 
 class LiveTalk(Talk, Protocol):
     canvas: Canvas
-    store: FileStore
 
     @property
     def screen(self) -> Printer: ...
@@ -48,12 +44,4 @@ class LiveTalk(Talk, Protocol):
 
     def write_prompt(self, text: str) -> None:
         """Into the composer, to be edited and sent."""
-        ...
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Something that takes a while and is no run: what goes wrong is told."""
-        ...
-
-    async def open_session(self, setup: Setup) -> None:
-        """Go on with another session, or a new one. Raises DragomanError, and then this one goes on."""
         ...

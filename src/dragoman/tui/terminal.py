@@ -18,8 +18,6 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", b"\x1b[23;2t"
 _SHOW_CURSOR = b"\x1b[?25h"
-MOST_WAITING = 4_096
-"""How many bytes may wait for a slow terminal before the next frame does."""
 
 
 class Terminal:
@@ -34,7 +32,6 @@ class Terminal:
         self.on_written: Callable[[], None] | None = None
         """Called when everything that waited is written."""
         self.gone = False
-        self.written_bytes = 0
         self._title = ""
 
     # --- modes
@@ -67,7 +64,7 @@ class Terminal:
         self._set(self._before)
 
     def set_title(self, title: str) -> None:
-        """Of the window; the one it had comes back when the terminal is given back."""
+        """Set the window's title. The old title is restored when the terminal is closed."""
         keep = "" if self._title else _KEEP_TITLE
         self._title = "".join(char for char in title if char.isprintable())[:200]
         self._write_title(keep)
@@ -135,10 +132,6 @@ class Terminal:
         self._stop_waiting()
         self.write_now(b"")
 
-    def drop_waiting(self) -> None:
-        """What the terminal has not taken yet is not written any more."""
-        self._backlog = b""
-
     def _flush(self) -> None:
         if self._backlog and not self.gone:
             self._flush_once()
@@ -162,7 +155,6 @@ class Terminal:
             self.gone = True
             self._backlog = b""
             return
-        self.written_bytes += written
         self._backlog = self._backlog[written:]
 
     def _stop_waiting(self) -> None:

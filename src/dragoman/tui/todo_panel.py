@@ -18,7 +18,7 @@ _STYLES = {"pending": "dim", "in_progress": "accent", "completed": "dim"}
 
 
 def items_of(agent: Agent) -> Sequence[TodoItem]:
-    """Its list; nothing is loaded where the tool was never called."""
+    """The agent's task list; nothing is loaded if the tool was never called."""
     return getattr(agent.tools.get("todo"), "items", ())
 
 

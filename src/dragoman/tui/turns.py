@@ -12,9 +12,11 @@ from dragoman.loop.agent import Agent
 from dragoman.loop.run import Run
 from dragoman.tui.asking import Printer
 from dragoman.tui.canvas import Canvas
-from dragoman.tui.line import EMPTY, Line
+from dragoman.tui.line import EMPTY, Line, Span, line, visible
 from dragoman.tui.own_command import OwnCommand
 from dragoman.tui.report import TICK_S, RunView
+from dragoman.tui.status import SIGNS
+from dragoman.tui.wrap import fit, spread
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Blob, Content
 
@@ -48,6 +50,8 @@ class Turns:
         """Commands of the user's own that the model has not been told of."""
         self._queue: list[str] = []
         self._ticker: asyncio.TimerHandle | None = None
+        self.progress = ""
+        """How far what is under way has come, where it is no run."""
         self.is_stopping = False
 
     @property
@@ -57,13 +61,29 @@ class Turns:
     # --- what waits
 
     @property
-    def waiting(self) -> Sequence[str]:
-        """What the run is still to be told, then what is queued."""
-        return (*(self._run.unsaid if self._run is not None else ()), *self._queue)
+    def unsaid(self) -> Sequence[str]:
+        """What the run is still to be told."""
+        return self._run.unsaid if self._run is not None else ()
+
+    @property
+    def queued(self) -> Sequence[str]:
+        """What is said when it is over."""
+        return self._queue
+
+    @property
+    def waiting(self) -> int:
+        return len(self.unsaid) + len(self._queue)
 
     @property
     def can_steer(self) -> bool:
         return self._run is not None and self._view.is_running and not self.is_stopping
+
+    @property
+    def placeholder(self) -> str:
+        """Which words say what becomes of what is written now."""
+        if not self.is_busy:
+            return "conversation.placeholder"
+        return "conversation.placeholder_running" if self.can_steer else "conversation.placeholder_waiting"
 
     def steer(self, text: str) -> None:
         if self._run is not None:
@@ -98,7 +118,7 @@ class Turns:
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Something else that takes a while: what goes wrong is told."""
-        self._begin(self._told(work))
+        self._begin(self._show_failure_of(work))
 
     def stop(self) -> None:
         """Cancels only once: a second cancel would interrupt the cleanup after the first."""
@@ -128,13 +148,20 @@ class Turns:
 
     def live_lines(self, columns: int, most: int) -> list[Line]:
         lines = [*self._view.live_lines(most - 1), *(self._command.live_lines(columns) if self._command is not None else [])]
-        activity = self._view.activity(columns)
+        activity = self._view.activity(columns) or self._progress_line(columns)
         return [*lines, activity] if activity else lines
+
+    def _progress_line(self, columns: int) -> Line:
+        if not self.progress or not self.is_busy:
+            return EMPTY
+        sign = SIGNS[int(self._loop.time() / TICK_S) % len(SIGNS)]
+        left = (Span(f"{sign} ", "accent"), Span(visible(self.progress), "dim"))
+        return fit(spread(left, line(say("tui.esc_stops"), "dim"), columns), columns)
 
     # --- at work
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self.is_stopping, self._run = False, None
+        self.is_stopping, self._run, self.progress = False, None, ""
         self._task = self._loop.create_task(work)
         self._task.add_done_callback(self._go_on)
         self._loop.call_soon(self._tick)
@@ -154,7 +181,7 @@ class Turns:
         finally:
             invocation.finish(agent)
 
-    async def _expanded(self, agent: Agent, prompt: str | None, images: Sequence[Blob]) -> str | list[str | Content] | None:
+    async def _expand_prompt(self, agent: Agent, prompt: str | None, images: Sequence[Blob]) -> str | list[str | Content] | None:
         """With its images, and what it names of MCP servers."""
         servers = agent.beside.get("mcp")
         if prompt is None or servers is None or not servers.names_something(prompt):
@@ -166,7 +193,7 @@ class Turns:
 
     async def _run_prompt(self, agent: Agent, prompt: str | None, images: Sequence[Blob] = (), *, begun: Run | None = None) -> None:
         try:
-            run = self._run = begun or agent.run(await self._expanded(agent, prompt, images))
+            run = self._run = begun or agent.run(await self._expand_prompt(agent, prompt, images))
             if self.is_stopping:
                 run.cancel()
             async with run:
@@ -189,9 +216,10 @@ class Turns:
             self._command = None
         self._ran.append(own)
         self._view.calls.keep(f"! {own.command}", own.output)
-        self._canvas.commit([*own.lines(self._canvas.columns), EMPTY])
+        self._canvas.commit(own.lines(self._canvas.columns))
+        self._canvas.part()
 
-    async def _told(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _show_failure_of(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except DragomanError as error:

@@ -72,9 +72,15 @@ def fit(text: Line, columns: int) -> Line:
 def spread(left: Line, right: Line, columns: int) -> Line:
     """One row with `right` at its end. Where both do not fit, `right` gives way, and then the left is cut."""
     used, end = columns_of(left), columns_of(right)
-    if used + 2 + end > columns:
+    if not end or used + 2 + end > columns:
         return fit(left, columns)
     return (*left, Span(" " * (columns - used - end)), *right)
+
+
+def beside(left: Line, right: Line, columns: int) -> Line:
+    """One row with `right` at its end. The left is cut where both do not fit, as long as half of the row is its own."""
+    room = columns - columns_of(right) - 2
+    return spread(fit(left, room) if room >= columns // 2 else left, right, columns)
 
 
 def pad(text: Line, columns: int, style: str = "") -> Line:

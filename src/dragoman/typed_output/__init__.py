@@ -1,1 +1,1 @@
-"""Answers of a type: what a service is asked for, and the value that comes back."""
+"""ROOM. Typed answers: what a service is asked for, and the value that comes back."""

@@ -40,7 +40,7 @@ class JoinedBlobs:
         self._others: tuple[Callable[[], BlobStore | None], ...] = ()
         self._lock = threading.Lock()
 
-    def also(self, store: BlobStore) -> None:
+    def add(self, store: BlobStore) -> None:
         if store is self.own:
             return
         with self._lock:

@@ -88,7 +88,7 @@ class Unsupported(InputError):
 
 
 class NoSession(InputError):
-    """There is no such session. One that is there and cannot be opened is another error: whoever creates one on this never forks it."""
+    """There is no such session. A session that exists but cannot be opened is another error, so creating one on this is safe."""
 
 
 class InUse(InputError):

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from dragoman.values.contracts import Allow, Around, Decide, Deny, Intent, Tool, ToolOutput
+from dragoman.values.calls import Allow, Around, Decide, Deny, Intent, Tool, ToolOutput
 from dragoman.values.events import TurnEvent
 from dragoman.values.messages import Message, Response, Settings, ToolCall
 from dragoman.values.usage import Usage

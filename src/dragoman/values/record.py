@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -198,7 +198,7 @@ class Pruned(_Entry, frozen=True, tag="pruned"):
 class Kept(_Entry, frozen=True, tag="kept"):
     """The results of these calls are shown whole, also where they had been replaced: what a person chose about them.
 
-    While `held`, no rule prunes them; without it, the choice is taken back, and the rules decide again.
+    While `held`, no rule prunes them and no summary replaces them; without it, the choice is taken back, and the rules decide again.
     """
 
     call_ids: tuple[str, ...]
@@ -221,12 +221,17 @@ class Compressed(_Entry, frozen=True, tag="compressed"):
     """Usage of the summary request."""
     window: int = 0
     """The window that forced it: models with a larger one are still shown what was summarised. 0: it holds for all models."""
+    kept_seqs: tuple[int, ...] = ()
+    """Answers with calls, and their results, that stay whole before the summary: a person wants one of these results kept."""
+
+
+NoSummary = Literal["inflated", "empty", "truncated", "failed"]
 
 
 class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
     """A compression that was tried but not applied, recorded so that it is not tried again at once."""
 
-    status: Literal["inflated", "empty", "truncated", "failed"]
+    status: NoSummary
     tokens: int = 0
     """The size of the request when it was tried."""
     reason: str = ""
@@ -358,3 +363,13 @@ def decode_entry(line: bytes) -> Entry:
         if not envelope.kind:
             raise jsontext.NotJSON(f"not an entry: {error}") from error
         return Unknown(envelope.seq, envelope.timestamp_ms, line.decode())
+
+
+class Journal(Protocol):
+    """Stores entries. `append` is synchronous, one write, and never raises: faults become an event."""
+
+    def append(self, entry: Entry) -> None: ...
+
+    async def sync(self) -> None:
+        """Returns when everything appended is on disk."""
+        ...

@@ -1,13 +1,12 @@
-"""Base classes for providers and tools that wrap another. What a wrapper does not override is delegated."""
+"""The base class of providers that wrap another. What a wrapper does not override is delegated."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Sequence
 
-from dragoman.values.contracts import BlobStore, HttpRequest, Intent, Provider, Show, Tool, ToolOutput
+from dragoman.values.contracts import BlobStore, HttpRequest, Provider
 from dragoman.values.events import StreamEvent
-from dragoman.values.messages import Request, Response, ToolSpec
+from dragoman.values.messages import Request, Response
 from dragoman.values.profile import Deployment, Profile
 
 
@@ -63,28 +62,3 @@ class WrappingProvider(Provider):
 
     async def aclose(self) -> None:
         await self.provider.aclose()
-
-
-class WrappingTool:
-    """A Tool around a Tool."""
-
-    def __init__(self, tool: Tool) -> None:
-        self.tool = tool
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self.tool.spec
-
-    @property
-    def timeout_s(self) -> float:
-        return getattr(self.tool, "timeout_s", 0.0)
-
-    @property
-    def runs_beside(self) -> bool:
-        return getattr(self.tool, "runs_beside", False)
-
-    def intend(self, args: Mapping[str, Any]) -> Intent:
-        return self.tool.intend(args)
-
-    async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
-        return await self.tool.run(args, show)

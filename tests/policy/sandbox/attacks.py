@@ -11,11 +11,13 @@ import json
 import os
 import signal
 import socket
+import stat
 import struct
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 World = dict[str, Any]
@@ -384,6 +386,30 @@ def _(world: World) -> bool:
 def _(world: World) -> bool:
     mounted = libc.mount(b"tmpfs", world["workspace"].encode(), b"tmpfs", 0, None) == 0
     return mounted or any(libc.umount2(path, 2) == 0 for path in (b"/tmp", b"/proc", world["workspace"].encode()))
+
+
+@attack("leave a program that runs as its owner (setuid)")
+def _(world: World) -> bool:
+    path = os.path.join(world["workspace"], "as-owner")
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o755))
+    tries = (
+        lambda: os.chmod(path, 0o4755),
+        lambda: os.chmod(path, 0o6755),
+        lambda: os.close(os.open(f"{path}-new", os.O_CREAT | os.O_WRONLY, 0o4755)),
+        lambda: os.mknod(f"{path}-node", 0o4755),
+    )
+    for attempt in tries:
+        with suppress(OSError):
+            attempt()
+    names = [name for name in os.listdir(world["workspace"]) if name.startswith("as-owner")]
+    return any(os.stat(os.path.join(world["workspace"], name)).st_mode & stat.S_ISUID for name in names)
+
+
+@attack("change the kernel's settings in `/proc/sys`")
+def _(world: World) -> bool:
+    """Opened, and nothing written: what stands there names a program that the kernel starts."""
+    os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
+    return True
 
 
 @attack("bpf, perf, userfaultfd, keyring")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dragoman.policy.sandbox.sandbox import Sandbox
-from dragoman.tools.process import Exit, child_environment, run_process
+from dragoman.tools.child_environment import child_environment
+from dragoman.tools.process import Exit, run_process
 from system_parts import IS_BUILD_MACHINE, require_program
 
 LEVELS = (1, 2, 3)

@@ -17,7 +17,7 @@ from dragoman.policy.sandbox import depths, detection
 from dragoman.policy.sandbox.bubblewrap import find_bubblewrap
 from dragoman.policy.sandbox.depths import Depths
 from dragoman.policy.sandbox.launcher.order import INFO_FD
-from dragoman.values.contracts import Allow, Intent
+from dragoman.values.calls import Allow, Intent
 from dragoman.values.messages import ToolSpec
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 

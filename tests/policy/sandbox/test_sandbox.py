@@ -84,8 +84,27 @@ def test_a_new_repository_is_kept_unless_it_would_run_something(level: int, tmp_
         ended, _ = asyncio.run(bash(sandbox, "git init -q . && git config core.fsmonitor 'touch PWN'", other))
         assert str(other / ".git") in ended.remark
     assert not (other / ".git").exists()
+    lib, made = other / "lib", other / "made"
+    lib.mkdir()
+    bad = "git init -q lib && echo true > lib/.git/hooks/post-commit; git init -q made && git -C made config core.pager 'touch PWN'"
+    with sandbox_at(level, other) as sandbox:
+        ended, _ = asyncio.run(bash(sandbox, f"{bad}; git init -q good", other))
+    assert str(lib / ".git") in ended.remark
+    assert (lib / ".git.held-back/hooks/post-commit").exists()
+    assert [(folder / ".git").exists() for folder in (lib, made, other / "good")] == [False, False, True]
     git(tmp_path, "status")
     assert not (other / "PWN").exists()
+    hostile = "git init -q plain; for each in a .b; do git init -q $each; git -C $each config core.fsmonitor 'touch PWN'; done; "
+    hostile += (
+        "git init -q --bare c; git -C c config core.fsmonitor 'touch PWN'; git init -q --bare bare; mkdir d; ln -s $PWD/../.git d/.git"
+    )
+    with sandbox_at(level, other) as sandbox:
+        ended, _ = asyncio.run(bash(sandbox, hostile, other))
+    assert ended.code == 0
+    made = sorted(path.relative_to(other).as_posix() for path in (*other.glob("*/.git"), *other.glob("*/HEAD")))
+    assert made == ["bare/HEAD", "good/.git", "plain/.git"]
+    assert (other / "a/.git.held-back").exists()
+    assert (tmp_path / ".git/HEAD").exists(), "nothing is moved through a link"
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -141,6 +160,7 @@ def test_the_environment_is_a_short_list() -> None:
     assert {"PATH", "LC_ALL", "HOME"} <= set(rebuilt)
     assert not {"MY_SETTING", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS"} & set(rebuilt)
     assert (rebuilt["PIP_RETRIES"], rebuilt["npm_config_fetch_retries"], rebuilt["TMPDIR"]) == ("0", "0", "/tmp")
+    assert rebuild({}, temporary="/tmp", gate_port=1)["PIP_RETRIES"] == "1", "a host that is refused is refused the tenth time too"
 
 
 # The gate
@@ -193,6 +213,8 @@ def test_the_model_is_told_what_the_sandbox_refused(level: int, tmp_path: Path) 
         assert "only in the workspace" in result["sandbox"]
         _, result = shell(sandbox, workspace, command="echo /evil > .git/commondir")
         assert "commondir" in result["sandbox"]
+        _, result = shell(sandbox, workspace, command="python3 -c 'import socket; socket.socket(socket.AF_UNIX)'")
+        assert "sandbox" in result, result
         _, result = shell(sandbox, workspace, command="echo fine; exit 3")
         assert "sandbox" not in result
 

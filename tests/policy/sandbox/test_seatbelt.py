@@ -15,7 +15,8 @@ from dragoman.loop.commands import CommandStarter
 from dragoman.policy.sandbox.launcher import landlock
 from dragoman.policy.sandbox.seatbelt import profile
 from dragoman.policy.sandbox.seatbelt_sandbox import SeatbeltSandbox
-from dragoman.tools.process import Exit, child_environment, run_process
+from dragoman.tools.child_environment import child_environment
+from dragoman.tools.process import Exit, run_process
 from policy.sandbox.sandboxes import bash
 from processes import gone_within, marked_sleep
 
@@ -25,7 +26,10 @@ sys.path.insert(0, {source!r})
 from dragoman.policy.sandbox.launcher import landlock
 assert sys.argv[1] == "-p"
 allowed = re.findall(r'\\(allow file-write[*] \\(subpath "(.*)"\\)\\)', sys.argv[2])
-landlock.restrict(["/"], [*allowed, "/dev"], without_tcp=False)
+rules = landlock.Ruleset(without_tcp=False)
+rules.let_read(["/"])
+rules.let_write([*allowed, "/dev"])
+rules.restrict()
 os.execv(sys.argv[3], sys.argv[3:])
 """
 DOES_NOT_HOLD = "import os, sys\nos.execv(sys.argv[3], sys.argv[3:])\n"

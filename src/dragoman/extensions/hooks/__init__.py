@@ -1,1 +1,1 @@
-"""Hooks: commands of the user at fixed points of a run, by the contract of Claude Code, which Codex and gemini-cli share in large part."""
+"""Hooks: the user's commands, run at fixed points of a run. The contract is Claude Code's, which Codex and gemini-cli largely share."""

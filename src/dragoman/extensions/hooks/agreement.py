@@ -1,4 +1,4 @@
-"""Which hooks of projects the user has agreed to: each yes holds for what is run, and for the project's own files that it names.
+"""Which project hooks the user has agreed to. An agreement covers one command and the project files it names, by their hash.
 
 A hook runs outside the sandbox and unasked. So a yes is bound to a hash: of its definition, and of the content of every file of the
 project that its command names. Where one of them changes, by a pull or by the model, it is asked about again.
@@ -41,7 +41,7 @@ class Agreed(msgspec.Struct, frozen=True):
 
 
 def hash_of(hook: Hook) -> str:
-    """Of what is run, as it is now."""
+    """A hash of the command and of the project files it names, as they are now."""
     made = sha256(definition_of(hook).encode("utf-8", "surrogatepass"))
     made.update(hash_files(files_of(hook), hook.project).encode())
     return made.hexdigest()
@@ -82,7 +82,7 @@ def _expanded(word: str, project: str, root: str) -> str:
 
 
 def read_agreed(path: str) -> dict[str, Agreed]:
-    """By hash. Torn or damaged lines agree to nothing, nor does a file that cannot be read."""
+    """The saved agreements by hash. Damaged lines and unreadable files count as no agreement."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)

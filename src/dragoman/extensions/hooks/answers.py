@@ -1,4 +1,4 @@
-"""What a hook's end means: its exit code, and what it printed. Whatever that is, it becomes an answer, and nothing is raised."""
+"""Interprets how a hook ended: its exit code and output become an answer. Nothing is raised."""
 
 from __future__ import annotations
 

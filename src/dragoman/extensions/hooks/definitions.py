@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -35,7 +36,7 @@ LineOf = Callable[[str, int, int | None], int]
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """One command at one event."""
+    """One command at one event, or one address that is told of it."""
 
     event: Event
     named: str
@@ -54,6 +55,13 @@ class Hook(msgspec.Struct, frozen=True):
     """The folder of the plugin that it comes with."""
     speaks: Program | None = None
     """Whose names for events and tools it uses, where that is not the program whose file it is."""
+    condition: str = ""
+    """`if`: a rule as Claude Code writes it, that a call has to fit besides the matcher."""
+    url: str = ""
+    """Where the input is posted to, in the place of a command."""
+    headers: tuple[tuple[str, str], ...] = ()
+    env_vars: tuple[str, ...] = ()
+    """Variables whose values may stand in the headers."""
 
     @property
     def program(self) -> Program:
@@ -62,13 +70,26 @@ class Hook(msgspec.Struct, frozen=True):
     @property
     def line(self) -> str:
         """What is run, in one line."""
+        if self.url:
+            return " ".join((f"POST {self.url}", *(f"${name}" for name in self.env_vars)))
         return " ".join((self.command, *(self.args or ())))
+
+    @property
+    def when(self) -> str:
+        """What it is about, for lists."""
+        return f"{self.matcher or '*'} if {self.condition}" if self.condition else self.matcher or "*"
+
+    @property
+    def further(self) -> list[object]:
+        """What only some hooks have, of all that decides what is run and when."""
+        return [self.condition, self.url, self.headers, self.env_vars] if self.condition or self.url else []
 
     @property
     def id(self) -> str:
         """Short, and the same for as long as the same is run at the same event."""
         parts = [self.named, self.matcher, self.command, *(self.args if self.args is not None else ("\0",)), self.project, self.program]
         parts += [self.root] if self.root else []
+        parts += [jsontext.dumps(self.further)] if self.further else []
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -91,10 +112,13 @@ def read_json_hooks(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
         data = located_json.decode(text)
     except located_json.WrongJson as error:
         return FoundHooks((), (say("hooks.bad_file", place=f"{path}:{error.line}", reason=error),))
-    if not isinstance(data, dict) or _is_switched_off(data, folder.program):
+    if not isinstance(data, dict):
+        return FoundHooks((), (say("hooks.bad_file", place=path, reason=say("hooks.not_a_table")),))
+    if _is_switched_off(data, folder.program):
         return FoundHooks()
     table = data.get("hooks")
-    return read_hooks(table, place, folder.project, disabled=_disabled(data), line_of=_lines_in(text, table))
+    bounds = Bounds(_texts(data.get("allowedHttpHookUrls")), _texts(data.get("httpHookAllowedEnvVars")))
+    return read_hooks(table, place, folder.project, disabled=_disabled(data), bounds=bounds, line_of=_lines_in(text, table))
 
 
 def _lines_in(text: str, table: Any) -> LineOf:
@@ -113,7 +137,7 @@ def _lines_in(text: str, table: Any) -> LineOf:
 
 
 def read_plugin_hooks(text: str, path: str, plugin: Plugin) -> FoundHooks:
-    """Those of a plugin, whose folder they may name by a variable."""
+    """The hooks of a plugin. They may name the plugin's folder by a variable."""
     origin = plugin.origin
     found = read_json_hooks(text, path, ProgramFolder(plugin.speaks, origin.tier, plugin.path, plugin.project))
     hooks = (
@@ -145,6 +169,7 @@ def read_hooks(
     project: str = "",
     *,
     disabled: frozenset[str] = frozenset(),
+    bounds: Bounds | None = None,
     line_of: LineOf = lambda event, at, number: 0,
 ) -> FoundHooks:
     """The hooks of a table that has lists by event."""
@@ -152,7 +177,7 @@ def read_hooks(
         return FoundHooks()
     if not isinstance(table, Mapping):
         return FoundHooks((), (say("hooks.bad_file", place=str(place), reason=say("hooks.not_a_table")),))
-    reading = _Reading(place, project, disabled)
+    reading = _Reading(place, project, disabled, bounds or Bounds())
     for name, groups in table.items():
         if not isinstance(groups, Sequence) or isinstance(groups, str):
             if not isinstance(groups, bool):  # older files of gemini-cli have a switch among the events
@@ -163,11 +188,40 @@ def read_hooks(
     return FoundHooks(tuple(reading.hooks), reading.notices())
 
 
+class Bounds(msgspec.Struct, frozen=True):
+    """What a settings.json of Claude Code limits http hooks to; None: nothing."""
+
+    urls: tuple[str, ...] | None = None
+    env_vars: tuple[str, ...] | None = None
+
+    def allow(self, url: str) -> bool:
+        return self.urls is None or any(
+            re.fullmatch(".*".join(map(re.escape, re.split(r"\*+", each[:500]))), url, re.DOTALL) for each in self.urls
+        )
+
+
+class WrongHook(ValueError):
+    """The text says why it is not run."""
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    """Raises WrongHook."""
+    value = row.get(key)
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise WrongHook(say("hooks.not_text", key=key))
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else None
+
+
 class _Reading:
-    def __init__(self, place: Origin, project: str, disabled: frozenset[str]) -> None:
+    def __init__(self, place: Origin, project: str, disabled: frozenset[str], bounds: Bounds) -> None:
         self._place = place
         self._project = project
         self._disabled = disabled
+        self._bounds = bounds
         self.hooks: list[Hook] = []
         self._unknown: dict[str, Origin] = {}
         self._wrong: list[str] = []
@@ -206,38 +260,50 @@ class _Reading:
     def _add(self, name: str, events: tuple[Event, ...], matcher: str, row: Any, at: Origin) -> None:
         if not isinstance(row, Mapping):
             return self.refuse(at, say("hooks.not_a_table"))
-        kind, command = row.get("type", "command"), row.get("command")
-        if kind != "command":
-            return self.refuse(at, say("hooks.not_a_command", kind=str(kind)[:40]))
-        if "if" in row:
-            return self.refuse(at, say("hooks.has_if"))
-        args = row.get("args")
-        if not isinstance(command, str) or not command.strip() or "\0" in command:
-            return self.refuse(at, say("hooks.not_text", key="command"))
-        if args is not None and not (isinstance(args, Sequence) and all(isinstance(each, str) for each in args)):
-            return self.refuse(at, say("hooks.not_text", key="args"))
+        try:
+            what = self._command(row) if row.get("type", "command") == "command" else self._address(row)
+            condition = _text(row, "if") if "if" in row else ""
+        except WrongHook as error:
+            return self.refuse(at, str(error))
         timeout_s = self._timeout(row, events)
         if timeout_s is None:
             return self.refuse(at, say("hooks.bad_timeout"))
         label = row.get("name") if isinstance(row.get("name"), str) else ""
-        if label in self._disabled or command in self._disabled:
+        if label in self._disabled or what.get("command") in self._disabled:
             return None
+        is_async = row.get("async") is True or row.get("asyncRewake") is True
+        fields: dict[str, Any] = {"command": "", **what, "condition": condition, "name": str(label or "")}
         for event in events:
             self.hooks.append(
-                Hook(
-                    event,
-                    name,
-                    command,
-                    at,
-                    matcher,
-                    tuple(args) if args is not None else None,
-                    timeout_s,
-                    self._project,
-                    row.get("async") is True or row.get("asyncRewake") is True,
-                    str(label or ""),
-                )
+                Hook(event, name, origin=at, matcher=matcher, timeout_s=timeout_s, project=self._project, is_async=is_async, **fields)
             )
         return None
+
+    def _command(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises WrongHook."""
+        args = row.get("args")
+        if args is not None and not (isinstance(args, Sequence) and all(isinstance(each, str) for each in args)):
+            raise WrongHook(say("hooks.not_text", key="args"))
+        return {"command": _text(row, "command"), "args": tuple(args) if args is not None else None}
+
+    def _address(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises WrongHook."""
+        if row["type"] != "http":
+            raise WrongHook(say("hooks.not_a_command", kind=str(row["type"])[:40]))
+        url, headers = _text(row, "url"), row.get("headers") or {}
+        if not url.startswith(("http://", "https://")) or not url.isascii() or any(sign.isspace() for sign in url):
+            raise WrongHook(say("hooks.bad_url", url=url[:100]))
+        if not self._bounds.allow(url):
+            raise WrongHook(say("hooks.url_not_allowed", url=url[:100]))
+        if not isinstance(headers, Mapping) or not all(isinstance(each, str) for pair in headers.items() for each in pair):
+            raise WrongHook(say("hooks.not_text", key="headers"))
+        named = _texts(row.get("allowedEnvVars")) or ()
+        allowed = self._bounds.env_vars
+        return {
+            "url": url,
+            "headers": tuple(headers.items()),
+            "env_vars": tuple(each for each in named if allowed is None or each in allowed),
+        }
 
     def _timeout(self, row: Mapping[str, Any], events: tuple[Event, ...]) -> float | None:
         """In seconds; gemini-cli counts milliseconds. None: it is wrong."""
@@ -251,5 +317,13 @@ class _Reading:
 
 def definition_of(hook: Hook) -> str:
     """All that decides what it runs and when, as text."""
-    parts = [hook.program, hook.project, hook.named, hook.matcher, hook.command, list(hook.args) if hook.args is not None else None]
-    return jsontext.dumps([*parts, hook.root] if hook.root else parts)
+    parts: list[object] = [
+        hook.program,
+        hook.project,
+        hook.named,
+        hook.matcher,
+        hook.command,
+        list(hook.args) if hook.args is not None else None,
+    ]
+    parts += [hook.root] if hook.root else []
+    return jsontext.dumps([*parts, *hook.further])

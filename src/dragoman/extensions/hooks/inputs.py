@@ -1,4 +1,4 @@
-"""What a hook is told on its standard input, in the form of the program it was written for."""
+"""The JSON a hook gets on its standard input, in the format of the program it was written for."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Which hooks fit an event: by the names of tools, or by what else an event is told apart by."""
+"""Which hooks match an event: by tool name, or by the event's own subject."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.names import TOOL_EVENTS, Event, tool_names
@@ -29,11 +29,13 @@ def is_usable(matcher: str) -> bool:
     return bool(_PLAIN.match(matcher)) or matcher.strip() == "*" or is_match(matcher, "x" * 64) is not None
 
 
-def hooks_for(hooks: Sequence[Hook], event: Event, subject: str) -> list[Hook]:
-    """Those of an event that fit its subject, the same command once."""
+def hooks_for(hooks: Sequence[Hook], event: Event, subject: str, holds: Callable[[Hook], bool] = lambda hook: True) -> list[Hook]:
+    """Those of an event that fit its subject, the same command once. `holds` says whether the condition of one does."""
     names = tool_names(subject) if event in TOOL_EVENTS else (subject,)
     found: dict[tuple[object, ...], Hook] = {}
     for hook in hooks:
-        if hook.event == event and (not subject or fits(hook.matcher, names, whole=hook.program != "gemini")):
-            found.setdefault((hook.command, hook.args, hook.program, hook.project, hook.root), hook)
+        if hook.event != event or (subject and not fits(hook.matcher, names, whole=hook.program != "gemini")):
+            continue
+        if not hook.condition or holds(hook):
+            found.setdefault((hook.command, hook.args, hook.program, hook.project, hook.root, hook.url, hook.headers), hook)
     return list(found.values())

@@ -1,4 +1,4 @@
-"""Runs the hooks of an event side by side, each within its time and with no more output kept than is of use."""
+"""Runs the hooks of an event in parallel, each with a timeout and an output limit."""
 
 from __future__ import annotations
 
@@ -61,9 +61,17 @@ class HookDone(msgspec.Struct, frozen=True):
     """None where it could not be started, or was not."""
 
 
+Posted = tuple[HookEnd | None, str]
+"""What an address answered, or why there is no answer."""
+
+
+async def _post_nothing(hook: Hook, body: bytes) -> Posted:
+    return None, say("hooks.not_started", reason=say("hooks.no_network"))
+
+
 class HookRunner:
     """Runs hooks. `environment` is what commands get of ours; `refuse` gives None for a hook that may run, else what the user is told,
-    which may be nothing."""
+    which may be nothing. `holds` says whether a hook's condition fits; `post` sends the input of those that have an address."""
 
     def __init__(
         self,
@@ -71,8 +79,12 @@ class HookRunner:
         start: StartsCommands,
         environment: Callable[[], Mapping[str, str]],
         refuse: Callable[[Hook], str | None] = lambda hook: None,
+        holds: Callable[[Hook, Occasion], bool] = lambda hook, occasion: True,
+        post: Callable[[Hook, bytes], Awaitable[Posted]] = _post_nothing,
     ) -> None:
         self.hooks = tuple(hooks)
+        self._holds = holds
+        self._post = post
         self._start = start
         self._environment = environment
         self._refuse = refuse
@@ -88,7 +100,7 @@ class HookRunner:
 
     async def run_each(self, occasion: Occasion) -> list[HookDone]:
         """Side by side; in the order in which they were read. Those in the background are not waited for, and answer nothing."""
-        fitting = hooks_for(self.hooks, occasion.event, occasion.subject)
+        fitting = hooks_for(self.hooks, occasion.event, occasion.subject, lambda hook: self._holds(hook, occasion))
         for hook in fitting:
             if hook.is_async:
                 self._run_behind(hook, occasion)
@@ -121,7 +133,10 @@ class HookRunner:
             answer = msgspec.structs.replace(answer, arguments=_arguments(hook, occasion, answer.arguments))
         return HookDone(hook, _named(hook, answer), ended)
 
-    async def _execute(self, hook: Hook, occasion: Occasion) -> tuple[HookEnd | None, str]:
+    async def _execute(self, hook: Hook, occasion: Occasion) -> Posted:
+        if hook.url:
+            async with self._gate:
+                return await self._post(hook, encode_input(hook, occasion))
         stdout, stderr = _Kept(), _Kept()
         try:
             async with self._gate:

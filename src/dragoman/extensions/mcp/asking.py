@@ -12,7 +12,7 @@ from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.extensions.mcp.contracts import Elicit, Elicitation, Elicited
-from dragoman.values.contracts import AskUser
+from dragoman.values.calls import AskUser
 from dragoman.values.errors import Cancelled
 
 MAX_FIELDS = 20

@@ -1,4 +1,4 @@
-"""One MCP server, spoken to: its tools, prompts and resources, in whichever era of the protocol it speaks, over whichever transport.
+"""The client of one MCP server: its tools, prompts and resources, in either era of the protocol, over any transport.
 
     client = McpClient(StdioServer("npx", ("-y", "some-server")))
     try:
@@ -54,7 +54,8 @@ from dragoman.extensions.mcp.mirrored import Mirrored, WrongHeader, headers_for,
 from dragoman.extensions.mcp.offers import blocks_of, call_result_from_wire, prompt_from_wire, resource_from_wire, tool_from_wire
 from dragoman.extensions.mcp.peer import Peer
 from dragoman.extensions.mcp.questions import Unanswerable, answer_question, answer_required, capabilities_for
-from dragoman.values.contracts import Launch, Transport
+from dragoman.values.commands import Launch
+from dragoman.values.contracts import Transport
 from dragoman.values.errors import ProviderError
 
 TIMEOUT_S = 60.0
@@ -110,7 +111,7 @@ class McpClient:
 
     @property
     def info(self) -> ServerInfo:
-        """Of the last connection."""
+        """What the server said of itself on the last connection."""
         return self._info
 
     @property
@@ -129,7 +130,7 @@ class McpClient:
 
     async def connect(self) -> ServerInfo:
         """Does nothing if it is connected. Raises McpError."""
-        await self._connected()
+        await self._ensure_connected()
         return self._info
 
     async def list_tools(self) -> Offered[McpTool]:
@@ -187,7 +188,7 @@ class McpClient:
 
     # --- the connection
 
-    async def _connected(self) -> Peer:
+    async def _ensure_connected(self) -> Peer:
         if self._peer is not None and self._peer.is_open:
             return self._peer
         async with self._connecting:
@@ -245,13 +246,13 @@ class McpClient:
     async def _request(
         self, method: str, params: dict[str, Any], *, headers: Mapping[str, str] = {}, progress: Progress | None = None
     ) -> dict[str, Any]:
-        peer = await self._connected()
+        peer = await self._ensure_connected()
         send = partial(self._send, method, params, headers=headers, progress=progress)
         try:
             return await send(peer)
         except SessionLost:
             await self._leave(peer)
-            return await send(await self._connected())
+            return await send(await self._ensure_connected())
         except ProviderError as error:
             raise ServerDied(say("mcp.lost", server=self.name, reason=error)) from error
 
@@ -383,11 +384,11 @@ class McpClient:
         if self._on_change is None or not changing or self._info.era != "modern":
             return
         params = {"notifications": changing, "_meta": modern_meta(self._info.version, capabilities_for(self._elicit))}
-        self._subscription = asyncio.ensure_future(_quietly(peer.request("subscriptions/listen", params, timeout_s=float("inf"))))
+        self._subscription = asyncio.ensure_future(_ignore_failure(peer.request("subscriptions/listen", params, timeout_s=float("inf"))))
 
 
-async def _quietly(work: Awaitable[object]) -> None:
-    """For what is good to have: without it a change is seen at the next start."""
+async def _ignore_failure(work: Awaitable[object]) -> None:
+    """For subscriptions that may fail: without them a change is noticed at the next start."""
     try:
         await work
     except (McpError, ProviderError):

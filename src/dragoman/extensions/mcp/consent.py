@@ -1,4 +1,4 @@
-"""Which servers of projects the user has said yes to. A yes is about one project, one name, and a hash of what would be started or
+"""Which project servers the user has approved. An approval covers one project, one name, and a hash of what would be started or
 reached and of the project's files that the command names; when one of them changes, or the server later describes its tools in another
 way, it is asked for again. So is a server of the user's own that runs a file of the project: the model may write there."""
 

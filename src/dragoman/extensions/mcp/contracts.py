@@ -1,4 +1,4 @@
-"""What the parts of the MCP client give each other: how a server is reached, what it offers, what it answered, who signs in."""
+"""The types that the parts of the MCP client share: how a server is reached, what it offers and answers, and who signs in."""
 
 from __future__ import annotations
 

@@ -83,6 +83,6 @@ class ProtocolError(McpError):
 
     @property
     def supported_versions(self) -> tuple[str, ...]:
-        """Of the protocol, where the server says that it does not speak ours."""
+        """The protocol versions the server supports, if it says that it does not speak ours."""
         given = self.data.get("supported") if isinstance(self.data, dict) else None
         return tuple(each for each in given if isinstance(each, str)) if isinstance(given, list) else ()

@@ -1,4 +1,4 @@
-"""Server-sent events as MCP uses them: beside the data, the id to go on from after a cut, and how long to wait before that."""
+"""Server-sent events as MCP uses them: the data, the id to resume from after a disconnect, and how long to wait before that."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ A wrong file or entry is named with its line, and the rest holds.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +96,12 @@ def find_servers(
         finding.add_users_for_project(folder)
     for folder in folders:
         finding.add_folder(folder)
+        if folder.program == "claude":
+            finding.add_switches(folder)
     for plugin in plugins:
         finding.add_plugin(plugin)
     finding.leave_out_namesakes()
-    servers = (each if each.name not in finding.switched_off else _off(each) for each in finding.servers.values())
+    servers = (_off(each) if finding.is_off(each) else each for each in finding.servers.values())
     return FoundServers(tuple(servers), tuple(finding.problems))
 
 
@@ -117,6 +120,9 @@ class _Finding:
         self._workspaces = workspaces
         self._decoded: dict[str, tuple[str, dict[str, Any]] | None] = {}
         self._allowed_by_gemini: frozenset[str] = frozenset()
+        self._denied: list[dict[str, Any]] = []
+        self._allowed: list[list[dict[str, Any]]] = []
+        """Of each file that has a list of those that may be used."""
 
     def add_own(self, file: OwnConfigFile) -> None:
         import tomllib
@@ -138,6 +144,23 @@ class _Finding:
                     for key in ("disabledMcpServers", "disabledMcpjsonServers"):
                         self.switched_off |= set(_names(entry.get(key)))
 
+    def add_switches(self, folder: ProgramFolder) -> None:
+        """What settings of Claude Code say of servers: names, commands and addresses that are not used. None of them is a yes."""
+        names = ("settings.json", "settings.local.json") if folder.project else ("settings.json",)
+        for path in (os.path.join(folder.path, name) for name in names):
+            decoded = self._json(path)
+            if decoded is None:
+                continue
+            self.switched_off |= set(_names(decoded[1].get("disabledMcpjsonServers")))
+            self._denied += _entries(decoded[1].get("deniedMcpServers"))
+            if isinstance(decoded[1].get("allowedMcpServers"), list):
+                self._allowed.append(_entries(decoded[1]["allowedMcpServers"]))
+
+    def is_off(self, server: ConfiguredServer) -> bool:
+        if server.name in self.switched_off or any(_is_meant(each, server) for each in self._denied):
+            return True
+        return not all(any(_is_meant(each, server) for each in listed) for listed in self._allowed)
+
     def add_folder(self, folder: ProgramFolder) -> None:
         for path in candidates(folder):
             origin = Origin(folder.program, folder.tier, path)
@@ -151,7 +174,7 @@ class _Finding:
                     self._switch_off_gemini(values)
 
     def add_plugin(self, plugin: Plugin) -> None:
-        """Its servers have names of their own, `plugin:NAME:SERVER` as in Claude Code, so that they stand in nobody's place."""
+        """Add a plugin's servers, named `plugin:NAME:SERVER` as in Claude Code, so that they replace no other server."""
         for path in plugin.mcp:
             if (decoded := self._decode(path, any_name=True)) is None:
                 continue
@@ -197,10 +220,10 @@ class _Finding:
 
     def _switch_off_gemini(self, values: dict[str, Any]) -> None:
         table = values.get("mcp")
-        if not isinstance(table, dict):
-            return
-        self.switched_off |= set(_names(table.get("excluded")))
-        if allowed := _names(table.get("allowed")):
+        inner = table if isinstance(table, dict) else {}
+        self.switched_off |= {*_names(inner.get("excluded")), *_names(values.get("excludeMCPServers"))}
+        allowed = (*_names(inner.get("allowed")), *_names(values.get("allowMCPServers")))
+        if allowed and "*" not in allowed:
             self._allowed_by_gemini = frozenset(allowed)
             self.switched_off |= {name for name, each in self.servers.items() if each.origin.program == "gemini" and name not in allowed}
 
@@ -271,7 +294,7 @@ class _Finding:
     def _decode(self, path: str, *, any_name: bool = False) -> tuple[str, dict[str, Any]] | None:
         """`any_name`: the file may be nothing but a table of servers."""
         text = self._text(path)
-        if text is None or not (any_name or '"mcp' in text.lower()):
+        if text is None or not (any_name or "mcp" in text.lower() or path.endswith(".mcp.json")):
             return None
         try:
             values = located_json.decode(text)
@@ -313,6 +336,21 @@ def _with_signs(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _with_signs(each) for name, each in value.items()}
     return [_with_signs(each) for each in value] if isinstance(value, list) else value
+
+
+def _entries(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _is_meant(entry: dict[str, Any], server: ConfiguredServer) -> bool:
+    """By its name, its command with all arguments, or its address with `*`."""
+    if (name := entry.get("serverName")) is not None:
+        return name == server.name
+    spec = server.server
+    if isinstance(spec, StdioServer):
+        return entry.get("serverCommand") == [spec.command, *spec.args]
+    url = entry.get("serverUrl")
+    return isinstance(url, str) and bool(re.fullmatch(".*".join(map(re.escape, url[:500].split("*"))), spec.url))
 
 
 def _names(value: Any) -> tuple[str, ...]:

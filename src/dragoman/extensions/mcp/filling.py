@@ -1,4 +1,4 @@
-"""Variables in the entries of MCP servers: filled in from the user's, but for a project never with one of our own keys."""
+"""Expands variables in the entries of MCP servers from the environment. A project's entry never gets one of our own keys."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Filling:
         return value or ""
 
     def _is_own_key(self, name: str, value: str | None) -> bool:
-        """By its name, or as a copy of one."""
+        """Whether a variable is one of our own keys, by its name or because it has the same value."""
         names = self._around.secret()
         if name in names:
             return True

@@ -1,4 +1,4 @@
-"""One HTTP request to an MCP server: signed, repeated where a new token may help, redirected within its own host, its refusal read."""
+"""One HTTP request to an MCP server: signed, repeated if a new token may help, redirected within its host only, errors read."""
 
 from __future__ import annotations
 

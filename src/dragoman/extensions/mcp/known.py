@@ -1,4 +1,4 @@
-"""What servers offer, kept on disk from the last time they were asked: with it no server is started before one of its tools is called."""
+"""A cache on disk of what servers offer, so that no server is started before one of its tools is called."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KnownList(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def tools_hash(self) -> str:
-        """Of all that the model and the user would be told of the tools, and how they are run."""
+        """A hash of everything the model and the user are told of the tools."""
         return hash_of([[tool.name, tool.title, tool.description, tool.input_schema, tool.annotations] for tool in self.tools])
 
 

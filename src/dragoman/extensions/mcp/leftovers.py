@@ -1,4 +1,4 @@
-"""Servers that outlived a run which was killed together with what watched over it: found by a mark in their environment, and ended.
+"""Ends servers left over from a run that was killed together with its watcher: they are found by a mark in their environment.
 
 Linux only: elsewhere there is no /proc.
 """

@@ -1,4 +1,4 @@
-"""Arguments of a tool that are repeated in HTTP headers, for those on the way who route by them (`x-mcp-header` in a tool's schema)."""
+"""Tool arguments repeated in HTTP headers, for proxies that route by them (`x-mcp-header` in a tool's schema)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MCP tools are called: `mcp__server__tool`, in the characters and the length that every service takes."""
+"""Names of MCP tools: `mcp__server__tool`, in characters and a length that every service accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads WWW-Authenticate: several challenges may stand in one header, each with parameters, and both are parted by commas."""
+"""Parses WWW-Authenticate: one header may hold several challenges, each with parameters, and commas separate both."""
 
 from __future__ import annotations
 

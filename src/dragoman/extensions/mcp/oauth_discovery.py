@@ -1,4 +1,4 @@
-"""Who signs users of a server in: its protected resource metadata (RFC 9728), then the authorization server's own (RFC 8414, OpenID).
+"""Finds a server's authorization server: its protected resource metadata (RFC 9728), then the issuer's own (RFC 8414, OpenID).
 
 The orders are those of the MCP specification of 2025-11-25 and 2026-07-28. Metadata is used only if it says of itself that it belongs to
 what it was fetched for: the resource must cover the server's URL, the issuer must be, letter by letter, the one that was asked for.

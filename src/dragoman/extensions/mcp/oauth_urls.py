@@ -1,4 +1,4 @@
-"""Which URLs are used in signing in: https, or this machine; and none inside a network that a server outside it names.
+"""Which URLs may be used for signing in: https, or this machine; and no address in a private network that a public server names.
 
 A server says where its metadata is, its metadata who the issuer is, the issuer where its endpoints are. Each of them could point at what
 only this machine reaches (a router, a cloud's metadata service): only a server that is itself inside may do that.
@@ -102,7 +102,7 @@ async def find_address(url: str, *, inside: bool) -> str:
 
 
 async def _addresses(url: str) -> list[str]:
-    """None where a proxy looks the name up. Raises OSError."""
+    """The addresses of a host; empty if a proxy resolves the name. Raises OSError."""
     parts = urlsplit(url)
     if route_to(f"{parts.scheme}://{parts.netloc}", None).proxy:
         return []

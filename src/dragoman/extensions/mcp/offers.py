@@ -1,4 +1,4 @@
-"""What servers offer, from the wire: leniently, so that one wrong item does not hide the others."""
+"""Parses what servers offer, leniently: one invalid item does not hide the others."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class _Waiting:
         self.progress = progress
         self.deadline = loop.time() + timeout_s
 
-    def heard(self) -> None:
+    def extend_deadline(self) -> None:
         self.deadline = asyncio.get_running_loop().time() + self.timeout_s
 
     def fail(self, error: BaseException) -> None:
@@ -135,7 +135,7 @@ class Peer:
                 return waiting.answer.result()
             if self._questions:  # the server waits for us
                 await asyncio.wait({waiting.answer, *self._questions.values()}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.heard()
+                waiting.extend_deadline()
             elif loop.time() >= waiting.deadline:
                 raise ServerTimedOut(say("mcp.timed_out", server=self._name, method=method, seconds=waiting.timeout_s))
 
@@ -201,7 +201,7 @@ class Peer:
         waiting = self._waiting.get(token) if isinstance(token, int | str) else None
         if waiting is None or not isinstance(done, int | float):
             return
-        waiting.heard()
+        waiting.extend_deadline()
         if waiting.progress is not None:
             total, message = params.get("total"), params.get("message")
             try:

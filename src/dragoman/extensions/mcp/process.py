@@ -1,6 +1,6 @@
 """The program of a stdio server: started in a session of its own, ended with everything it started, also when we are killed.
 
-With a `contracts.Launch` the launcher starts it and ends it with us; without one a watcher does (base/processes.py). It runs outside
+With a `commands.Launch` the launcher starts it and ends it with us; without one a watcher does (base/processes.py). It runs outside
 the sandbox and gets a short list of our variables, beside those that its configuration names.
 """
 
@@ -19,7 +19,7 @@ from dragoman.base.processes import COOKIE, Watcher, end_processes
 from dragoman.base.words import say
 from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.extensions.mcp.errors import ServerNotStarted
-from dragoman.values.contracts import Launch, Launched
+from dragoman.values.commands import Launch, Launched
 
 VARIABLES = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"),

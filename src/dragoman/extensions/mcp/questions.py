@@ -1,4 +1,4 @@
-"""What a server may ask us: the user's word (elicitation). Models and folders of ours (sampling, roots) it does not get."""
+"""What a server may ask of us: questions to the user (elicitation). Sampling and roots are not offered."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dragoman.base import jsontext
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.extensions.mcp.contracts import CallResult
-from dragoman.values.contracts import ToolOutput
+from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Blob, Text
 
 Keep = Callable[[str, bytes], Blob]

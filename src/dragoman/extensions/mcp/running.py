@@ -1,4 +1,4 @@
-"""Servers at work: each is started when it is needed, started again once if it dies, and ended with us.
+"""Running servers: each is started when needed, restarted once if it dies, and ended with us.
 
 What a server offers is asked for when it was started, and kept for the next conversation: this one goes on with what the model was told.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 from dragoman.base.clock import now_ms
@@ -23,7 +22,7 @@ MAX_STARTS = 2
 LOOKING_S = 2.0
 """How long is waited before a list is asked for again: a server may say with every list that it has changed."""
 LAST_LOOK_S = 0.5
-"""How long the end waits for a list that is being asked for: without it the next conversation would begin with the old one."""
+"""How long an end waits for a list that was asked for."""
 _SECRET_CHARS = 6
 """Shorter values are not taken for secrets: `1` and `true` stand in many messages."""
 
@@ -84,8 +83,8 @@ class ServerAtWork:
         self._client: ServerClient | None = None
         self._starting = asyncio.Lock()
         self._looking: asyncio.Task[None] | None = None
+        self._is_asking = False
         self._not_before = 0.0
-        self._ending = asyncio.Event()
 
     @property
     def state(self) -> State:
@@ -97,7 +96,7 @@ class ServerAtWork:
         """What it offers, asked of the server itself. Raises ServerFailed."""
         try:
             async with asyncio.timeout(self.server.startup_timeout_s):
-                client = await self._started()
+                client = await self._ensure_started()
                 known = await self._ask(client)
         except TimeoutError as error:
             raise self._failed(say("mcp_servers.too_slow", server=self.server.name, seconds=self.server.startup_timeout_s)) from error
@@ -136,9 +135,10 @@ class ServerAtWork:
             raise self._failed(error) from error
 
     async def aclose(self) -> None:
-        self._ending.set()
         if self._looking is not None:
-            await asyncio.wait([self._looking], timeout=LAST_LOOK_S)
+            # A short run ends before the answer: without it, it would never be known that the server has changed.
+            if self._is_asking and self._client is not None and self._client.is_connected:
+                await asyncio.wait([self._looking], timeout=LAST_LOOK_S)
             self._looking.cancel()
         client, self._client = self._client, None
         if client is not None:
@@ -150,7 +150,7 @@ class ServerAtWork:
         before = self.starts
         try:
             async with asyncio.timeout(self.server.startup_timeout_s):
-                client = await self._started()
+                client = await self._ensure_started()
         except TimeoutError as error:
             raise self._failed(say("mcp_servers.too_slow", server=self.server.name, seconds=self.server.startup_timeout_s)) from error
         except DragomanError as error:
@@ -159,7 +159,7 @@ class ServerAtWork:
             tell(say("mcp_servers.started_again", server=self.server.name))
         return client
 
-    async def _started(self) -> ServerClient:
+    async def _ensure_started(self) -> ServerClient:
         async with self._starting:
             if self._client is not None and self._client.is_connected:
                 return self._client
@@ -178,7 +178,7 @@ class ServerAtWork:
             self.problem = ""
             if self.known is not None:
                 client.remember(self.known.tools)
-                self._look_again("tools")
+                self._look_now()
             return client
 
     # --- what it offers
@@ -192,16 +192,27 @@ class ServerAtWork:
         self._not_before = loop.time() + pause + LOOKING_S
         self._looking = asyncio.ensure_future(self._look(pause))
 
+    def _look_now(self) -> None:
+        """After a start: what is under way asked the one that has ended, or waits for no reason."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._not_before = asyncio.get_running_loop().time() + LOOKING_S
+        self._is_asking = True  # also where it is closed before the task has begun
+        self._looking = asyncio.ensure_future(self._look(0.0))
+
     async def _look(self, pause: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._ending.wait(), pause)
+        await asyncio.sleep(pause)
         client = self._client
-        if client is None or not client.is_connected:
+        if client is None:
             return
+        self._is_asking = True
         try:
             self._keep(await self._ask(client))
         except (DragomanError, OSError):
-            self._not_before = 0.0  # the next start asks again, at once
+            return  # the next start asks again
+        finally:
+            if self._looking is asyncio.current_task():
+                self._is_asking = False
 
     async def _ask(self, client: ServerClient) -> KnownList:
         info = await client.connect()
@@ -269,7 +280,7 @@ class ServersAtWork:
         return self._all[server.name]
 
     async def aclose(self) -> None:
-        """All at once: each takes a moment to end."""
+        """End all servers at the same time: each takes a moment."""
         running = list(self._all.values())
         self._all.clear()
         await asyncio.gather(*(each.aclose() for each in running), return_exceptions=True)

@@ -12,7 +12,7 @@ from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.extensions.mcp.errors import McpError, ServerDied, ServerGarbled
 from dragoman.extensions.mcp.messages import Id, LineCutter, NotAMessage, from_wire, to_wire
 from dragoman.extensions.mcp.process import ServerProcess
-from dragoman.values.contracts import Launch
+from dragoman.values.commands import Launch
 
 MOST_GARBAGE_LINES = 10_000
 """Lines that are no messages: logs that went to the wrong stream. A server that writes nothing else is given up."""

@@ -156,7 +156,7 @@ class StreamableChannel:
         return is_answered
 
     async def _read_tail(self, chunks: Any) -> None:
-        """To the end of the stream, if it comes soon: then its connection can be used again."""
+        """Read to the end of the stream if it comes soon, so that the connection can be reused."""
         try:
             async with asyncio.timeout(_TAIL_S):
                 async for _ in chunks:
@@ -221,7 +221,7 @@ class StreamableChannel:
             return False
 
     def _pause(self, decoder: ResumableDecoder, idle: int) -> float:
-        """As long as the server says; else longer each time that nothing came."""
+        """How long to wait before reconnecting: what the server asks for, else longer after each attempt that brought nothing."""
         if decoder.retry_s is not None:
             return decoder.retry_s
         return min(RETRY_S * 2 ** max(idle - 1, 0), MOST_RETRY_WAIT_S)

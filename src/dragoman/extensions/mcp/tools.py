@@ -1,4 +1,4 @@
-"""Tools of servers as the model has them: each by its own name, or all of them behind `search_tools` and `call_tool`.
+"""Server tools as the model gets them: each under its own name, or all behind `search_tools` and `call_tool`.
 
 Nothing of a server is loaded or started before one of its tools is called.
 """
@@ -17,7 +17,7 @@ from dragoman.base.visible import escape_hidden, strip_hidden
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.contracts import McpTool
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.contracts import Intent, Show, Tool, ToolOutput, run_at_work
+from dragoman.values.calls import Intent, Show, Tool, ToolOutput, run_at_work
 from dragoman.values.messages import Blob, Text, ToolSpec
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Find = Callable[[], "ServerAtWork"]
 
 
 def spec_of(name: str, server: ConfiguredServer, tool: McpTool) -> ToolSpec:
-    """As the model is told of it. Never `read_only`: a server's own word does not spare a question."""
+    """The tool as the model gets it. Never `read_only`: a server cannot exempt its own tools from approval."""
     from dragoman.extensions.mcp.schemas import tame
 
     schema, lost = tame(tool.input_schema)
@@ -143,7 +143,7 @@ class ToolIndex:
         return tuple(self._tools)
 
     def search(self, query: str, most: int = MAX_FOUND) -> list[Tool]:
-        """Those with most of the words first: in the name a word counts three times."""
+        """The tools that match most of the words first; a match in the name counts three times."""
         words = set(_WORD.findall(query.lower()))
         scored = [(_score(words, tool.spec), -place, tool) for place, tool in enumerate(self._tools.values())]
         return [tool for score, _, tool in sorted(scored, key=lambda each: each[:2], reverse=True)[:most] if score or not words]

@@ -1,4 +1,4 @@
-"""What is read as configuration when a project is opened again: ours, and that of other programs whose hooks and servers we start.
+"""Files that are read as configuration when a project is opened again: ours, and those of programs whose hooks and servers we start.
 
 What exists of it is read-only for commands where the sandbox can do that. A name that was not there cannot be covered: what a command
 makes under such a name is moved aside afterwards, so that nothing reads it before the user has seen it.

@@ -51,18 +51,15 @@ class Ground:
         """`private`: a folder of the session with `tmp`, `var-tmp` and `covers` in it. `own`: our configuration, approvals and logs.
         `user`: who commands run as, where that is not us. `is_denied`: which files in the workspace must not be read."""
         self.writable = _outermost(os.path.realpath(path) for path in writable)
-        self._homes = [os.path.realpath(home) for home in homes if home]
+        self.believed = [path for root in self.writable for path in believed_in(root)]
+        """What is read as configuration in these folders, whether it exists or not."""
+        self._stores = [os.path.join(os.path.realpath(home), name) for home in homes if home for name in SECRETS]
         self.private = private
         self._own = own
         self._secret = secret
         self._readable = readable
         self._user = user
         self._depths = Depths(self.writable, is_denied)
-
-    @property
-    def believed(self) -> list[str]:
-        """Of the workspace's folders, whether it exists or not."""
-        return [path for root in self.writable for path in believed_in(root)]
 
     def repositories(self) -> list[Repository]:
         return find_repositories(self.writable, self._depths.repositories)
@@ -72,7 +69,7 @@ class Ground:
         writable = tuple(path for path in self.writable if os.path.lexists(path))
         repositories = self.repositories() if repositories is None else repositories
         fixed = [path for each in repositories for path in each.fixed]
-        fixed += [path for root in writable for path in believed_in(root) if _is_plain(path)]
+        fixed += [path for path in self.believed if os.access(path, os.F_OK) and not os.path.islink(path)]
         fixed += [path for path in map(os.path.realpath, self._own) if _is_in_any(path, writable) and os.path.lexists(path)]
         return Boundary(
             writable=_outermost((*writable, *(each.shared for each in repositories if each.shared))),
@@ -95,8 +92,9 @@ class Ground:
         )
 
     def _hidden(self) -> list[str]:
-        named = [os.path.join(home, name) for home in self._homes for name in SECRETS]
-        found = dict.fromkeys(os.path.realpath(path) for path in (*named, *self._secret, *self._depths.denied) if os.path.lexists(path))
+        # Not os.path.exists: few of these are there, and for each that is not it would make an exception, which takes longest.
+        named = (path for path in (*self._stores, *self._secret, *self._depths.denied) if os.access(path, os.F_OK))
+        found = dict.fromkeys(map(os.path.realpath, named))
         return [path for path in _outermost(found) if os.path.lexists(path) and (self._user is None or _can_reach(path, self._user))]
 
 
@@ -177,10 +175,6 @@ def _is_covered(path: str) -> bool:
 
 def _is_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
-
-
-def _is_plain(path: str) -> bool:
-    return os.path.exists(path) and not os.path.islink(path)
 
 
 def _readable_around(folder: str, secret: list[str]) -> list[str]:

@@ -10,6 +10,8 @@ from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD,
 _FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 """Fixed: a program of that name on PATH may be anybody's."""
 _KEPT_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers")
+_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/acpi", "/proc/scsi", "/proc/fs", "/proc/driver", "/proc/dynamic_debug")
+"""What the kernel is told by whoever writes there."""
 
 _AS_CHILD = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 """bubblewrap's own process 1 is not under the filter, and a command could write its memory. So a shell under the filter is process 1; the
@@ -17,7 +19,7 @@ command is not, because a process 1 does not get the signals it sends itself."""
 
 
 def find_bubblewrap() -> str:
-    """Its absolute path, or empty."""
+    """The absolute path of bubblewrap, or empty."""
     paths = (os.path.join(folder, "bwrap") for folder in _FOLDERS)
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
 
@@ -37,9 +39,11 @@ def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, 
         "/dev",
         "--proc",
         "/proc",
-        "--tmpfs",
-        "/run",
+        *_empty("/run"),
     ]
+    # Root outside may write these without any capability; bubblewrap covers only what it may write itself, which is less.
+    for path in _SETTINGS if os.getuid() == 0 else ():
+        words += ["--ro-bind-try", path, path]
     for path in _KEPT_IN_RUN:
         words += ["--ro-bind-try", path, path]
     for place, source in boundary.private:
@@ -55,8 +59,14 @@ def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, 
         if not path.startswith(tuple(f"{place}/" for place in (*private, "/run"))) or any(
             path.startswith(f"{each}/") for each in boundary.writable
         ):
-            words += ["--ro-bind", os.path.join(boundary.covers, "folder" if os.path.isdir(path) else "file"), path]
+            words += _empty(path) if os.path.isdir(path) else ("--ro-bind", os.path.join(boundary.covers, "file"), path)
     if waits:
         words += ["--info-fd", str(INFO_FD), "--block-fd", str(BLOCK_FD)]
-    words += ["--remount-ro", "/run", "--seccomp", str(FILTER_FD), "--chdir", directory, "--"]
+    words += ["--seccomp", str(FILTER_FD), "--chdir", directory, "--"]
     return (*words, *_AS_CHILD, *argv)
+
+
+def _empty(folder: str) -> tuple[str, ...]:
+    """A folder of its own in which nothing can be made. bubblewrap reads the list of all mounts again for each bind and each change of
+    flags, which takes ten times as long as this."""
+    return ("--perms", "0555", "--tmpfs", folder)

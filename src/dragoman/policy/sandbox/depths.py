@@ -1,4 +1,4 @@
-"""Looks into the depths of a workspace, which is too much for each command: at first, and again after a while.
+"""Searches the whole workspace for protected files: once at first and again after a while, as it takes too long for each command.
 
 Found are repositories deeper than those that each command looks for, and files that the user's rules keep from being read. The look is
 bounded: what lies deeper than MAX_DEPTH, or behind the first MAX_FOLDERS folders, is not found.

@@ -13,11 +13,9 @@ _KEPT = frozenset({
     "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_DATA_DIRS", "DRAGOMAN_CALL", "SOURCE_DATE_EPOCH",
 })  # fmt: skip
 _KEPT_BEGINNINGS = ("LC_",)
-_WITHOUT_NETWORK = {
-    # Without them pip and npm try again for a minute before they say that there is no network.
-    "PIP_RETRIES": "0",
+_QUIET = {
+    # What they would ask the network for unbidden.
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "npm_config_fetch_retries": "0",
     "npm_config_update_notifier": "false",
     "npm_config_audit": "false",
     "npm_config_fund": "false",
@@ -38,9 +36,12 @@ def rebuild(env: Mapping[str, str], *, temporary: str, home: str = "", keep: Col
 
 
 def _network(gate_port: int) -> dict[str, str]:
+    # Without a limit pip and npm try again for up to a minute before they say that there is no network, or that a host is refused.
+    tries = dict.fromkeys(("PIP_RETRIES", "npm_config_fetch_retries"), "1" if gate_port else "0")
     if not gate_port:
-        return _WITHOUT_NETWORK
+        return {**_QUIET, **tries}
     gate = f"http://127.0.0.1:{gate_port}"
     # Programs differ in which case they read: curl only the small http_proxy, others only the large.
     proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"), gate)
-    return {**proxies, **dict.fromkeys(("no_proxy", "NO_PROXY"), _NEVER_THROUGH_THE_GATE), "NODE_USE_ENV_PROXY": "1"}
+    local = dict.fromkeys(("no_proxy", "NO_PROXY"), _NEVER_THROUGH_THE_GATE)
+    return {**_QUIET, **tries, **proxies, **local, "NODE_USE_ENV_PROXY": "1"}

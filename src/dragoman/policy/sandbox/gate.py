@@ -194,21 +194,21 @@ class _Pulse:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.beat()
+        self.note_traffic()
 
-    def beat(self) -> None:
+    def note_traffic(self) -> None:
         self._last_s = self._loop.time()
 
-    async def stand_still(self, idle_s: float) -> None:
+    async def wait_idle(self, idle_s: float) -> None:
         """Returns when nothing has moved for so long."""
         while (left_s := self._last_s + idle_s - self._loop.time()) > 0:  # noqa: ASYNC110 - an event for each byte costs more
             await asyncio.sleep(left_s)
 
 
 async def _until_still(pulse: _Pulse, idle_s: float, *pumps: Awaitable[None]) -> None:
-    """Until all pumps have ended, or one has failed, or nothing moves."""
+    """Wait until all pumps have ended, one has failed, or there was no traffic for too long."""
     pumping = asyncio.gather(*pumps)
-    still = asyncio.ensure_future(pulse.stand_still(idle_s))
+    still = asyncio.ensure_future(pulse.wait_idle(idle_s))
     try:
         await asyncio.wait({pumping, still}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -219,10 +219,10 @@ async def _until_still(pulse: _Pulse, idle_s: float, *pumps: Awaitable[None]) ->
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pulse: _Pulse) -> None:
     while data := await reader.read(_PIECE_BYTES):
-        pulse.beat()
+        pulse.note_traffic()
         writer.write(data)
         await writer.drain()
-        pulse.beat()
+        pulse.note_traffic()
     if writer.can_write_eof():
         writer.write_eof()
 
@@ -263,7 +263,7 @@ async def _copy(count: int, reader: asyncio.StreamReader, writer: asyncio.Stream
         if not data:
             raise asyncio.IncompleteReadError(b"", count)
         count -= len(data)
-        pulse.beat()
+        pulse.note_traffic()
         writer.write(data)
         await writer.drain()
 

@@ -42,7 +42,7 @@ class Launcher:
             ours.close()
             raise
         try:
-            await running.started()
+            await running.wait_started()
         except BaseException:
             running.close()
             raise
@@ -85,7 +85,7 @@ class Launcher:
             self._forget()
 
     def abandon(self) -> None:
-        """It is another process's."""
+        """Drop it without ending it: it belongs to another process."""
         self._lock = threading.Lock()
         if self._orders is not None:
             self._orders.close()
@@ -97,8 +97,8 @@ class Launcher:
         data = order.to_bytes()
         paper = os.memfd_create("order", os.MFD_CLOEXEC)
         try:
-            with os.fdopen(os.dup(paper), "wb") as file:
-                file.write(data)
+            while data:
+                data = data[os.write(paper, data) :]
             kind, descriptors = order.kind.encode(), [paper, control.fileno(), *streams]
             try:
                 socket.send_fds(self._running_launcher(), [kind], descriptors)
@@ -195,13 +195,13 @@ class Running:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(control.fileno(), self._read)
 
-    async def started(self) -> None:
+    async def wait_started(self) -> None:
         await self._has_started.wait()
         if self._fault is not None:
             raise self._fault
 
     async def wait(self) -> int:
-        """Until the command itself has ended; what it has started may go on."""
+        """Wait until the command itself has ended; what it started may still run."""
         await self._exited.wait()
         assert self.returncode is not None
         return self.returncode
@@ -275,7 +275,7 @@ class Running:
                 pass
 
     def _finish(self) -> None:
-        """Nothing of it is alive; or whoever watched it was killed, and then the launcher ends the rest."""
+        """Note that nothing of it is alive any more, or that its supervisor was killed: then the launcher ends the rest."""
         self._loop.remove_reader(self._control.fileno())
         if not self._has_started.is_set():
             self._fault = OSError(32, "the launcher of commands ended")

@@ -1,4 +1,4 @@
-"""Recognises in a command's output what the sandbox refused, so that the model is told and does not look for a fault that is not there."""
+"""Recognises in a command's output what the sandbox refused, so that the model knows and does not search for another cause."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _WRITING = re.compile(r"read-only file system|EROFS|os error 30|Errno 30", re.IG
 _BUSY = re.compile(r"\.git/?.*(?:device or resource busy|read-only file system)|could not lock config file", re.IGNORECASE)
 _DENIED = re.compile(r"permission denied|operation not permitted|EPERM|EACCES|Errno 13|os error 13", re.IGNORECASE)
 _SOCKETS = re.compile(r"docker daemon|AF_UNIX|ssh-agent|authentication agent|D-Bus|dbus|tmux.*(?:socket|connecting)", re.IGNORECASE)
+_SOCKET_MADE = re.compile(r"socket\b.*\n(?:.*\n){0,3}?PermissionError: \[Errno 13\] Permission denied\s*$", re.MULTILINE)
+"""The end of a traceback of Python's in which a socket was to be made: at levels 1 and 2 those for the network can be."""
 
 _NETWORK_LINE = "The sandbox has no network: nothing can be downloaded or reached from a command."
 _GATE_LINE = (
@@ -40,7 +42,7 @@ def explain(output: str, level: int, temporary: str, *, has_gate: bool = False) 
         return _GIT_LINE
     if _WRITING.search(output):
         return _WRITING_LINE.format(temporary=temporary)
-    if _SOCKETS.search(output):
+    if _SOCKETS.search(output) or _SOCKET_MADE.search(output):
         return _SOCKETS_LINE
     if level > 2 and _DENIED.search(output):
         return _DENIED_LINE.format(temporary=temporary)

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from dragoman.policy.sandbox.believed import parts_of
@@ -24,20 +24,24 @@ _GITS_OWN = re.compile(
     re.VERBOSE,
 )
 _HARMLESS_SETTINGS = re.compile(
-    r"""core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol)
-    | user\.(name|email) | branch\..* | remote\..*\.(url|fetch) | init\.defaultbranch | extensions\.objectformat""",
+    r"""core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf|quotepath)
+    | user\.(name|email) | branch\..* | remote\..*\.(url|fetch) | init\.defaultbranch | extensions\.objectformat
+    | (commit|tag)\.gpgsign | pull\.(rebase|ff) | push\.(default|autosetupremote) | merge\.(ff|conflictstyle) | rerere\.enabled
+    | (advice|color)\..* | gc\.auto | receive\.denycurrentbranch""",
     re.VERBOSE | re.IGNORECASE,
 )
 _SECTION = re.compile(r'\[\s*([\w.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
 HELD_BACK = ".held-back"
 """What the name ends in under which something is kept that a command made and that must not be believed."""
+_IN_BARE = ("HEAD", "config", "config.worktree", "commondir", "hooks", "objects", "refs")
 _NESTED_MOST = 200
+_LOOKED_AT_MOST = 10_000
 _KEPT_BYTES = 4_000_000
 _KEPT_FILES = 2_000
 
 
 class Repository(NamedTuple):
-    """One that commands may work in."""
+    """A git repository that commands may work in."""
 
     root: str
     folder: str
@@ -65,11 +69,8 @@ class Repository(NamedTuple):
 
 
 def find_repositories(roots: Iterable[str], deeper: Iterable[str] = ()) -> list[Repository]:
-    """Of the workspace's folders, of the folders directly in them, and of those `deeper` ones in which one was seen."""
-    found: list[Repository | None] = []
-    for root in roots:
-        found += map(_repository_in, (root, *(os.path.join(root, name) for name in _subfolders(root))))
-    found += map(_repository_in, deeper)
+    """The repositories of the workspace's folders, of the folders directly in them, and of `deeper` folders where one was seen."""
+    found = [_repository_in(place) for place in (*_places(roots, _NESTED_MOST), *deeper)]
     return [repository for repository in found if repository is not None]
 
 
@@ -103,18 +104,23 @@ def _worktree(root: str, file: str) -> Repository:
     return Repository(root, "", shared, own)
 
 
-def _subfolders(root: str) -> list[str]:
-    names = []
+def _places(roots: Iterable[str], most: int) -> list[str]:
+    """The workspace's folders, and of the folders directly in each so many."""
+    return [place for root in roots for place in (root, *_subfolders(root, most))]
+
+
+def _subfolders(root: str, most: int) -> list[str]:
+    found: list[str] = []
     try:
         with os.scandir(root) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                    names.append(entry.name)
-                    if len(names) >= _NESTED_MOST:
+                if entry.name != ".git" and entry.is_dir(follow_symlinks=False):
+                    found.append(entry.path)
+                    if len(found) >= most:
                         break
     except OSError:
         pass
-    return names
+    return found
 
 
 # --- after a command ------------------------------------------------------------------------------------------------------
@@ -131,19 +137,21 @@ class Guard:
         known = find_repositories(roots) if repositories is None else repositories
         self._folders = {each.folder or each.shared: _list(each.folder or each.shared) for each in known}
         self._folders.pop("", None)
-        self._without = {root for root in self._roots if not os.path.lexists(os.path.join(root, ".git"))}
+        self._signs = set(map(_sign_of, _places(self._roots, _LOOKED_AT_MOST)))
+        kinds = {path: _kind_of(path) for path in believed}
         if with_content:
             watched = [os.path.join(folder, name) for folder in self._folders for name in FIXED]
-            watched += [part for path in believed if os.path.lexists(path) for part in parts_of(path)]
+            watched += [part for path, kind in kinds.items() if kind for part in parts_of(path)]
         else:
-            watched = [path for path in believed if os.path.islink(path)]  # which nothing can cover
+            watched = [path for path, kind in kinds.items() if kind == stat.S_IFLNK]  # which nothing can cover
         self._kept = {path: _keep(path) for path in watched}
-        self._standing = [path for path in believed if with_content and _is_folder(path)]
-        self._absent = [path for path in believed if not os.path.lexists(path)]
+        self._standing = [path for path, kind in kinds.items() if with_content and kind == stat.S_IFDIR]
+        self._absent = [path for path, kind in kinds.items() if not kind]
 
     def restore(self) -> list[str]:
         """Put back what changed. Returns the paths, for telling."""
-        changed = [path for root in sorted(self._without) if (path := _hold_back(root))]
+        made = sorted(set(map(_sign_of, _places(self._roots, _LOOKED_AT_MOST))) - self._signs - {""})
+        changed = [sign for sign in made if _hold_back(sign, self._folders)]
         for folder, names in self._folders.items():
             changed += _remove_odd(folder, names)
         for path in self._standing:
@@ -220,7 +228,7 @@ def _put_back(path: str, kept: dict[str, _Kept]) -> None:
 def _remove_odd(folder: str, before: dict[str, tuple[int, str]]) -> list[str]:
     """Names that were not there, or are links now, and are none of git's own."""
     removed = []
-    for name, what in _list(folder).items():
+    for name, what in sorted(_list(folder).items()):
         was = before.get(name)
         is_link = stat.S_ISLNK(what[0]) and was != what
         if (was is None and not _GITS_OWN.fullmatch(name)) or is_link:
@@ -230,13 +238,27 @@ def _remove_odd(folder: str, before: dict[str, tuple[int, str]]) -> list[str]:
     return removed
 
 
-def _hold_back(root: str) -> str:
-    """A repository that a command made in the workspace's own folder: if git would run something of it, it is moved aside."""
-    path = os.path.join(root, ".git")
-    if not os.path.lexists(path) or _is_harmless(path):
-        return ""
-    _move_aside(path)
-    return path
+def _sign_of(place: str) -> str:
+    """What makes git take a folder for a repository: its `.git`, or the `HEAD` of a bare one; empty if nothing does."""
+    path = os.path.join(place, ".git")
+    if os.path.lexists(path):
+        return path
+    head = os.path.join(place, "HEAD")
+    return head if os.access(head, os.F_OK) and os.path.lexists(os.path.join(place, "objects")) else ""
+
+
+def _hold_back(sign: str, known: Collection[str]) -> bool:
+    """What makes a folder a repository that a command made: if git would run something of it, it is moved aside."""
+    is_bare = os.path.basename(sign) == "HEAD"
+    place = os.path.dirname(sign)
+    if _is_harmless(place if is_bare else sign, is_bare=is_bare) or (not is_bare and _leads_home(place, sign, known)):
+        return False
+    _move_aside(sign)
+    aside = f"{sign}{HELD_BACK}"
+    head = os.path.join(aside, "HEAD")
+    if _is_folder(aside) and os.path.lexists(head):  # under its new name too git would take it for a repository, a bare one
+        _move_aside(head)
+    return True
 
 
 def _move_aside(path: str) -> None:
@@ -248,10 +270,23 @@ def _move_aside(path: str) -> None:
         _remove(path)
 
 
-def _is_harmless(path: str) -> bool:
+def _leads_home(root: str, file: str, known: Collection[str]) -> bool:
+    """Whether it is the file of a worktree of one of the known repositories, with no settings but theirs."""
+    if not stat.S_ISREG(os.lstat(file).st_mode):
+        return False
+    tree = _worktree(root, file)
+    if tree.shared not in known or os.path.lexists(os.path.join(tree.own, "config.worktree")):
+        return False
+    return os.path.realpath(os.path.join(tree.own, _read_line(os.path.join(tree.own, "commondir")))) == os.path.realpath(tree.shared)
+
+
+def _is_harmless(path: str, *, is_bare: bool) -> bool:
+    """`is_bare`: it may hold more than git puts there."""
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         return False
     for name, (mode, _) in _list(path).items():
+        if is_bare and name not in _IN_BARE:
+            continue
         if stat.S_ISLNK(mode):
             return False
         if name == "hooks":
@@ -306,14 +341,35 @@ def _names(folder: str) -> list[str]:
 def _list(folder: str) -> dict[str, tuple[int, str]]:
     """Name → kind, and where it leads if it is a link."""
     found = {}
-    for name in _names(folder):
-        path = os.path.join(folder, name)
-        try:
-            mode = stat.S_IFMT(os.lstat(path).st_mode)
-            found[name] = (mode, os.readlink(path) if stat.S_ISLNK(mode) else "")
-        except OSError:
-            continue
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    found[entry.name] = (_kind(entry), os.readlink(entry.path) if entry.is_symlink() else "")
+                except OSError:
+                    continue
+    except OSError:
+        pass
     return found
+
+
+def _kind_of(path: str) -> int:
+    """As stat has it, of a link itself; 0 if nothing is there."""
+    try:
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    except OSError:
+        return 0
+
+
+def _kind(entry: os.DirEntry[str]) -> int:
+    """Mostly known from the folder, without a look at the file itself."""
+    if entry.is_symlink():
+        return stat.S_IFLNK
+    if entry.is_dir(follow_symlinks=False):
+        return stat.S_IFDIR
+    if entry.is_file(follow_symlinks=False):
+        return stat.S_IFREG
+    return stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
 
 
 def _read_line(path: str) -> str:

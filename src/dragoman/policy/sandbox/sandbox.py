@@ -16,11 +16,11 @@ from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.refusals import explain, explain_restored
 from dragoman.policy.sandbox.repositories import Guard
-from dragoman.values.contracts import NO_HOSTS, HostsUsed, Launched
+from dragoman.values.commands import NO_HOSTS, HostsUsed, Launched
 
 
 class Sandbox:
-    """A contracts.Launch for one workspace. Nothing is started, made or looked for before the first command."""
+    """A commands.Launch for one workspace. Nothing is started, made or looked for before the first command."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Sandbox:
 
 
 class Confined:
-    """A command in the sandbox: a contracts.Launched."""
+    """A command in the sandbox: a commands.Launched."""
 
     def __init__(self, running: Running, guard: Guard | None = None) -> None:
         self._running = running
@@ -224,7 +224,7 @@ class Confined:
 
 
 def _owner_of(folder: str) -> tuple[int, int]:
-    """Who commands run as: us, or, where we are root, whoever the workspace belongs to."""
+    """The user that commands run as: ours, or, if we are root, the owner of the workspace."""
     if os.getuid() != 0:
         return os.getuid(), os.getgid()
     status = os.stat(folder)

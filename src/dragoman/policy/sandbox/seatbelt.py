@@ -1,4 +1,4 @@
-"""macOS: the profile for `sandbox-exec`. Its text is tested; it was not run, because nobody of us had such a machine."""
+"""macOS: the profile for `sandbox-exec`. Its text is tested, but it has not been run on macOS yet."""
 
 from __future__ import annotations
 

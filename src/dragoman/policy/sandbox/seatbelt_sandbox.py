@@ -18,14 +18,14 @@ from dragoman.policy.sandbox.detection import SEATBELT, Detected
 from dragoman.policy.sandbox.environment import rebuild
 from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.policy.sandbox.seatbelt import PROGRAM, profile, wrap
-from dragoman.values.contracts import NO_HOSTS, HostsUsed, Launched
+from dragoman.values.commands import NO_HOSTS, HostsUsed, Launched
 
 _TRIAL = 'echo inside > "$1/trial" && { ! echo outside > "$2/trial"; } 2>/dev/null'
 _TRIAL_S = 10.0
 
 
 class SeatbeltSandbox(Sandbox):
-    """A contracts.Launch for one workspace. There is no gate: the profile knows addresses and no hosts."""
+    """A commands.Launch for one workspace. There is no gate: the profile knows addresses and no hosts."""
 
     program = PROGRAM
 

@@ -59,5 +59,5 @@ _BY_NAME = {
 
 
 def abilities_of(model: str) -> Abilities:
-    """By the longest beginning of the name that is known."""
+    """The abilities of a model, by the longest known prefix of its name."""
     return _BY_NAME.get(max((name for name in _BY_NAME if model.startswith(name)), key=len, default=""), Abilities())

@@ -23,6 +23,7 @@ from dragoman.testing.mock.openai_shapes import (
     wrong_type,
     wrong_value,
 )
+from dragoman.testing.mock.responses_turns import input_items, reasoning_violation, results_violation, type_of_item
 from dragoman.testing.mock.violation import BodyShape, Json, Kind, Rules, Violation, estimate_tokens, first_violation, is_base64
 
 _TOP = BodyShape(
@@ -256,17 +257,19 @@ def _tools(body: Json, rules: Rules) -> Violation | None:
         chosen = choice["name"]
     elif isinstance(choice, dict) and choice.get("type") != "allowed_tools":
         chosen = str(choice.get("name") or choice.get("type"))
-    elsewhere = any(_type_of(item) in ("additional_tools", "tool_search_output") for item in _input(body) if isinstance(item, dict))
+    elsewhere = any(
+        type_of_item(item) in ("additional_tools", "tool_search_output") for item in input_items(body) if isinstance(item, dict)
+    )
     return choice_violation(body, declared, chosen, elsewhere=elsewhere)
 
 
 def _items(body: Json, rules: Rules) -> Violation | None:
     seen: set[str] = set()
-    for index, item in enumerate(_input(body)):
+    for index, item in enumerate(input_items(body)):
         path = f"input[{index}]"
         if not isinstance(item, dict):
             return wrong_type(path, "object", item)
-        kind = _type_of(item)
+        kind = type_of_item(item)
         shape = _ITEMS.get(kind)
         if shape is None:
             if _OTHER_ITEM.fullmatch(kind):
@@ -357,73 +360,6 @@ def _is_heard(part: Json) -> bool:
     return part.get("file_data", "").startswith(("data:audio/", "data:video/")) or bool(_SOUND.search(part.get("file_url", "")))
 
 
-def _call_pairs(body: Json, _rules: Rules) -> Violation | None:
-    elsewhere = any(body.get(each) for each in ("previous_response_id", "conversation"))
-    calls: set[str] = set()
-    answered: set[str] = set()
-    for item in _input(body):
-        kind = _type_of(item)
-        if kind == "function_call":
-            if item["call_id"] in calls:
-                return Violation(23, f"Duplicate 'call_id': {item['call_id']}", paraphrase=True)
-            calls.add(item["call_id"])
-        elif kind == "function_call_output":
-            call = item["call_id"]
-            if call in answered:
-                return Violation(15, f"Found more than one function call output with call_id {call}.", paraphrase=True)
-            if call not in calls and not elsewhere:
-                return Violation(15, f"No tool call found for function call output with call_id {call}.")
-            answered.add(call)
-    unanswered = [item["call_id"] for item in _input(body) if _type_of(item) == "function_call" and item["call_id"] not in answered]
-    return Violation(15, f"No tool output found for function call {unanswered[0]}.") if unanswered else None
-
-
-def _reasoning(body: Json, rules: Rules) -> Violation | None:
-    items = _input(body)
-    for index, item in enumerate(items):
-        kind, name = _type_of(item), item.get("id") or ""
-        required = rules.reasoning_items.get(name)
-        if required and required not in _reasoning_ids(items, index):
-            return Violation(16, f"Item '{name}' of type '{kind}' was provided without its required 'reasoning' item: '{required}'.")
-        if kind != "reasoning":
-            continue
-        secret = item.get("encrypted_content")
-        if secret and rules.known_signatures is not None and secret not in rules.known_signatures:
-            wording = f"The encrypted content {secret[:4]}...{secret[-4:]} could not be verified."
-            return Violation(17, wording, code="invalid_encrypted_content")
-        if index + 1 == len(items) or not _is_model_made(items[index + 1]) or (name and _is_plain(items[index + 1])):
-            wording = f"Item '{name}' of type 'reasoning' was provided without its required following item."
-            return Violation(16, wording, paraphrase=not name)
-        if name and not secret and body.get("store") is False:
-            wording = f"Item with id '{name}' not found. Items are not persisted when `store` is set to false. "
-            wording += "Try again with `store` set to true, or remove this item from your input."
-            return Violation(17, wording, status=404)
-    return None
-
-
-def _reasoning_ids(items: list[Json], index: int) -> set[str]:
-    """Ids of the reasoning items in the run of model items that ends before an index."""
-    found: set[str] = set()
-    for item in reversed(items[:index]):
-        if not _is_model_made(item):
-            break
-        if _type_of(item) == "reasoning":
-            found.add(str(item.get("id")))
-    return found
-
-
-def _is_plain(item: Json) -> bool:
-    """An answer as plain text: not the item that a reasoning item's id names as the next one."""
-    return _type_of(item) == "message" and isinstance(item["content"], str)
-
-
-def _is_model_made(item: Json) -> bool:
-    kind = _type_of(item)
-    if kind == "message":
-        return item["role"] == "assistant"
-    return not kind.endswith(("_output", "_response")) and kind not in ("additional_tools", "compaction_trigger")
-
-
 def _model(body: Json, rules: Rules) -> Violation | None:
     if rules.known_models is not None and body["model"] not in rules.known_models:
         return Violation(0, f"The requested model '{body['model']}' does not exist.", code="model_not_found", param="model")
@@ -438,15 +374,4 @@ def _window(body: Json, rules: Rules) -> Violation | None:
     return Violation(0, wording, code="context_length_exceeded")
 
 
-def _input(body: Json) -> list[Json]:
-    given = body.get("input")
-    return given if isinstance(given, list) else []
-
-
-def _type_of(item: Json) -> str:
-    if item.get("type") is not None:
-        return str(item["type"])
-    return "message" if "role" in item else "item_reference" if "id" in item else ""
-
-
-_CHECKS = (unicode_violation, _fields, _model, _tools, _items, _call_pairs, _reasoning, _window)
+_CHECKS = (unicode_violation, _fields, _model, _tools, _items, results_violation, reasoning_violation, _window)

@@ -22,6 +22,7 @@ TEXTS = {
     "policy.shell_no_parser": "the parser of shell commands (tree-sitter-bash) is not installed",
     "policy.shell_operator": "it has the operator {text}",
     "policy.shell_other": "it has a part that is not judged: {kind}",
+    "policy.shell_piped": "it feeds a shell with commands that are not written here, and a rule forbids some, or asks about them",
     "policy.shell_quote": "it is not complete, or not valid shell",
     "policy.shell_redirect": "it reads from or writes to a file",
     "policy.shell_substitution": "it runs a command inside another (substitution)",
@@ -30,6 +31,7 @@ TEXTS = {
     # Why a command that was read is asked about.
     "policy.command_cd": "it changes the folder in a way that is not followed",
     "policy.command_folder": "{path} is a folder",
+    "policy.command_environment": "the environment variable {name} points into the workspace, so that what lies there would run",
     "policy.command_glob": "the file pattern {text} may stand for anything",
     "policy.command_outside": "{path} is outside the workspace",
     "policy.command_path": "{name} would be found in the workspace, or in a folder that is not named in full",
@@ -37,6 +39,8 @@ TEXTS = {
     "policy.command_secret": "{path} holds secrets, or is not to be read unasked",
     "policy.command_unknown": "{name}, with these arguments, may do more than read",
     "policy.git_bare": "{path} looks like a repository of its own, whose settings git would follow",
+    "policy.git_borrowed": "the history of this repository lies somewhere else: {path}",
+    "policy.git_broken": "{path} is not a whole repository: git would follow the settings of another above it",
     "policy.git_config": "this repository's configuration sets {key}, which may make git run something",
     "policy.git_elsewhere": "the repository of this folder lies somewhere else",
     "policy.git_hook": "the repository has a hook that git runs when it looks at the files (post-index-change)",
@@ -86,4 +90,11 @@ TEXTS = {
     "policy.sandbox_reason": "not {level}: {reason}",
     "policy.sandbox_no_bubblewrap": "bubblewrap is not installed",
     "policy.sandbox_no_landlock": "Landlock has version {version} here, {needed} is needed",
+    # --- skills and commands at work
+    "policy.not_among_allowed": "{by} names only these tools as those it needs: {names}",
+    "policy.by_skill": "the skill {name}",
+    "policy.by_command": "the command /{name}",
+    "policy.other_not_toml": "{where}: it is not TOML ({reason}), so its rules are not used. Fix the file.",
+    "policy.gemini_decision": "its decision has to be allow, deny or ask_user",
+    "policy.gemini_narrower": "{key} has no equal here; write it as a rule of ours",
 }

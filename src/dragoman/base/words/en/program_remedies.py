@@ -10,6 +10,8 @@ TEXTS = {
     "loop.model_is_code": "this session used {model}, which is Python code to import; a session's file is not trusted with that: name the "
     "model yourself with -m",
     "sessions.none_here": "this folder has no session to resume yet; start a new one (`dragoman sessions list` shows all sessions)",
+    "sessions.undo_refused_force": "nothing was undone: {conflicts}{more} (/undo --force undoes it anyway; what it overwrites is kept "
+    "with the session)",
     "sessions.in_use": "session {session} is in use by {who}; end that one first, look at the session with `dragoman sessions show "
     "{session}`, or continue in a copy with `dragoman sessions fork {session}`",
     "sessions.not_writable": "{path} cannot be written ({reason}); `dragoman sessions show` reads it, `dragoman sessions fork` copies it",
@@ -28,8 +30,8 @@ TEXTS = {
     "providers.keyring_lost": "the key of {service} is no longer in the system's keyring; store it again with dragoman auth add {service}",
     "loop.calls_wait": "{calls} must be decided first, by the program that began this session; `dragoman sessions fork` copies it up to an "
     "entry before, and `/clear` starts afresh",
-    "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here: use "
-    "--approval auto-edit, and name further commands with --allow (docs/rules.md)",
+    "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here (dragoman "
+    "doctor says why): use --approval auto-edit, and name further commands with --allow (docs/rules.md)",
     "loop.budget_exceeded": "stopped: the budget {name}={limit} of a run is used up ({spent} spent); say `go on` to continue with a new "
     "one, or raise budget.{name} in config.toml",
     "loop.budget_too_small": "stopped: {spent} of the budget {name}={limit} of a run is spent, and what comes next takes at least {more}; "

@@ -14,6 +14,8 @@ TEXTS = {
     "tui.state_refused": "not allowed",
     "tui.state_cancelled": "stopped",
     "tui.said_yes": "you said yes",
+    "tui.said_no": "you said no",
+    "tui.said_no_because": "you said no: {reason}",
     "tui.said_session": "allowed for this session",
     "tui.said_folder": "allowed for this folder",
     "tui.said_edited": "you changed it",
@@ -36,6 +38,7 @@ TEXTS = {
     "tui.choice_yes_all": "all {count:edit|edits} of this answer",
     "tui.choice_session": "{what}, this session",
     "tui.choice_folder": "{what}, this folder, kept",
+    "tui.choice_folder_same": "the same, this folder, kept",
     "tui.choice_no": "no",
     "tui.choice_reason": "no, because …",
     "tui.choice_edit": "change it first",
@@ -73,6 +76,10 @@ TEXTS = {
     "tui.next_costs": "next {cost}",
     "tui.keys_idle": "? keys  ⌃D leave",
     "tui.keys_running": "⌃O detail",
+    # --- what waits
+    "tui.unsaid": "next:",
+    "tui.queued": "after this answer:",
+    "tui.take_back": "↑ takes it back",
     # --- the sign of life
     "tui.waiting": "waiting for {service} · {seconds} s",
     "tui.waiting_long": "waiting for {service} · {seconds} s without a word (usual: {usual} s)",

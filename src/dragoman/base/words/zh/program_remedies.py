@@ -8,6 +8,7 @@ TEXTS = {
     "sessions.not_an_id": "{name} 不是会话 ID；ID 形如 20261115-120102-1a2b3c4d（`dragoman sessions list` 显示它们）",
     "loop.model_is_code": "此会话使用的 {model} 是要导入的 Python 代码；会话文件不足以让人信任它：请用 -m 自己指定模型",
     "sessions.none_here": "此文件夹还没有可继续的会话；请开始一个新的（`dragoman sessions list` 显示所有会话）",
+    "sessions.undo_refused_force": "没有撤销任何内容：{conflicts}{more}（/undo --force 仍然撤销；被覆盖的内容随会话保留）",
     "sessions.in_use": "会话 {session} 正被 {who} 使用；请先结束它，用 `dragoman sessions show {session}` 查看，"
     "或用 `dragoman sessions fork {session}` 在副本中继续",
     "sessions.not_writable": "无法写入 {path}（{reason}）；`dragoman sessions show` 可读取它，`dragoman sessions fork` 可复制它",
@@ -23,8 +24,8 @@ TEXTS = {
     "providers.keyring_closed": "{service} 的密钥在系统的密钥环中，而密钥环无法使用（{reason}）；请用 dragoman auth add {service} 重新保存",
     "providers.keyring_lost": "{service} 的密钥已不在系统的密钥环中；请用 dragoman auth add {service} 重新保存",
     "loop.calls_wait": "{calls} 须先由开始此会话的程序作出决定；`dragoman sessions fork` 可复制到之前的条目，`/clear` 重新开始",
-    "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这里没有沙箱：请用 --approval auto-edit，"
-    "并用 --allow 指定更多命令（docs/rules.md）",
+    "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这里没有沙箱（dragoman doctor 会说明原因）："
+    "请用 --approval auto-edit，并用 --allow 指定更多命令（docs/rules.md）",
     "loop.budget_exceeded": "已停止：一次运行的预算 {name}={limit} 已用完（已花费 {spent}）；说 `继续` 可用新的预算继续，"
     "或在 config.toml 中提高 budget.{name}",
     "loop.budget_too_small": "已停止：一次运行的预算 {name}={limit} 已花费 {spent}，而接下来至少需要 {more}；说 `继续` 可用新的预算继续，"

@@ -14,6 +14,8 @@ TEXTS = {
     "tui.state_refused": "未获允许",
     "tui.state_cancelled": "已停止",
     "tui.said_yes": "您已同意",
+    "tui.said_no": "您已拒绝",
+    "tui.said_no_because": "您已拒绝：{reason}",
     "tui.said_session": "本次会话已允许",
     "tui.said_folder": "此文件夹已允许",
     "tui.said_edited": "您做了修改",
@@ -36,6 +38,7 @@ TEXTS = {
     "tui.choice_yes_all": "本次回答的全部 {count} 处编辑",
     "tui.choice_session": "本次会话允许{what}",
     "tui.choice_folder": "此文件夹始终允许{what}",
+    "tui.choice_folder_same": "同上，在此文件夹始终允许",
     "tui.choice_no": "否",
     "tui.choice_reason": "否，因为……",
     "tui.choice_edit": "先修改",
@@ -73,6 +76,10 @@ TEXTS = {
     "tui.next_costs": "下次 {cost}",
     "tui.keys_idle": "? 按键  ⌃D 退出",
     "tui.keys_running": "⌃O 详情",
+    # --- what waits
+    "tui.unsaid": "下一步：",
+    "tui.queued": "本次回答之后：",
+    "tui.take_back": "↑ 取回",
     # --- the sign of life
     "tui.waiting": "等待 {service} · {seconds} 秒",
     "tui.waiting_long": "等待 {service} · {seconds} 秒没有回应（通常 {usual} 秒）",

@@ -7,7 +7,6 @@ import os
 import struct
 
 MACHINE = os.uname().machine
-SUPPORTED = MACHINE in ("x86_64", "aarch64")
 
 # The kernel gives new calls the same number everywhere; older ones differ.
 _CLONE = {"x86_64": 56, "aarch64": 220}.get(MACHINE, -1)
@@ -17,7 +16,7 @@ _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 
 _SIGCHLD = 17
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, 0o2000000
 _MOVE_MOUNT_F_EMPTY_PATH = 4
@@ -98,7 +97,7 @@ def set_mount_flags(target: str | int, flags: int, *, clear: int = 0, recursive:
 
 
 def drop_capabilities() -> None:
-    """All of them, for good: a program started as root does not get them back, nor from a file."""
+    """Drop all capabilities permanently: a program started as root does not get them back, nor from file capabilities."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(_PR_SET_SECUREBITS, _ROOT_IS_NOBODY_SPECIAL, ignore=True)  # only with the right to; without new privileges none are gained anyway
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, ignore=True)
@@ -106,6 +105,6 @@ def drop_capabilities() -> None:
 
 
 def drop_spying() -> None:
-    """As root without a sandbox: what reads other processes goes, the rest stays."""
+    """As root without a sandbox: drop the capabilities that allow reading other processes, keep the rest."""
     for number in SPYING:
         prctl(PR_CAPBSET_DROP, number, ignore=True)

@@ -35,21 +35,32 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str], *, without_tcp: bool) -> None:
-    """From now on only these paths and what is beneath them. Paths that are not there are left out."""
-    abi = version()
-    everything = (1 << _RIGHTS_COUNT.get(abi, 16)) - 1
-    attributes = struct.pack("=QQQ", everything, _TCP if without_tcp and abi >= 4 else 0, _SCOPES if abi >= 6 else 0)
-    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    ruleset = syscall("landlock_create_ruleset", _CREATE_RULESET, attributes, size, 0)
-    try:
-        for paths, rights in ((readable, READING), (writable, everything)):
-            for path in paths:
-                _allow(ruleset, path, rights & everything)
+class Ruleset:
+    """Rules that do not hold yet: more can be added until the process restricts itself."""
+
+    def __init__(self, *, without_tcp: bool) -> None:
+        """Raises OSError."""
+        abi = version()
+        self._everything = (1 << _RIGHTS_COUNT.get(abi, 16)) - 1
+        attributes = struct.pack("=QQQ", self._everything, _TCP if without_tcp and abi >= 4 else 0, _SCOPES if abi >= 6 else 0)
+        size = 24 if abi >= 6 else 16 if abi >= 4 else 8
+        self._descriptor = syscall("landlock_create_ruleset", _CREATE_RULESET, attributes, size, 0)
+
+    def let_read(self, paths: Iterable[str]) -> None:
+        """These and what is beneath them. Paths that are not there are left out."""
+        for path in paths:
+            _allow(self._descriptor, path, READING)
+
+    def let_write(self, paths: Iterable[str]) -> None:
+        """Whatever can be done with these and what is beneath them."""
+        for path in paths:
+            _allow(self._descriptor, path, self._everything)
+
+    def restrict(self) -> None:
+        """From now on this process reaches nothing else, nor does what it starts."""
         prctl(PR_SET_NO_NEW_PRIVS, 1)
-        syscall("landlock_restrict_self", _RESTRICT_SELF, ruleset, 0)
-    finally:
-        os.close(ruleset)
+        syscall("landlock_restrict_self", _RESTRICT_SELF, self._descriptor, 0)
+        os.close(self._descriptor)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

@@ -1,4 +1,4 @@
-"""What the launcher is told to start, and within which boundary: bytes on the way, these classes on both sides.
+"""The order to start a command, and its boundary: sent as bytes, these classes on both sides.
 
 Both sides run the same Python, so `marshal` may carry it: it is built in, and names of files may hold any byte. The launcher is small so
 that a fork of it is cheap; that is why these are plain classes.

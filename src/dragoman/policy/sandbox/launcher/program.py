@@ -20,7 +20,7 @@ from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOCK_SEQP
 from array import array
 
 from dragoman.policy.sandbox.launcher import calls, landlock, namespaces, seccomp, terminals
-from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD, Order, read_order
+from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD, Boundary, Order, read_order
 from dragoman.policy.sandbox.launcher.supervise import Supervisor, descendants, drain, send, wake_on_child
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ DESCRIPTORS = 5
 _IDLE_S = 0.01
 _DEFAULT_AGAIN = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT)
 """What Python ignores or handles and a command should not inherit so."""
+_REHEARSED = Order(("/bin/true",), {"PATH": "/bin"}, "/", boundary=Boundary(writable=("/",), private=(("/", "/"),)))
+"""Read by each supervisor while it waits: what a forked process uses for the first time has to be copied, and that takes longest."""
 
 
 def main() -> None:
@@ -42,7 +44,7 @@ def main() -> None:
     os.closerange(orders.fileno() + 1, os.sysconf("SC_OPEN_MAX"))  # whatever the program that started us left open
     os.chdir("/")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _become(int(sys.argv[2]), int(sys.argv[3]))
+    _switch_user(int(sys.argv[2]), int(sys.argv[3]))
     calls.prctl(calls.PR_SET_DUMPABLE, 0)
     calls.prctl(calls.PR_SET_CHILD_SUBREAPER, 1)
     _prepare()
@@ -131,10 +133,10 @@ def _prepare() -> None:
     landlock.version()
     for internet in (True, False):
         for unix_sockets in (True, False):
-            seccomp.build_filter(internet=internet, unix_sockets=unix_sockets)
+            seccomp.describe_filter(seccomp.build_filter(internet=internet, unix_sockets=unix_sockets))
 
 
-def _become(uid: int, gid: int) -> None:
+def _switch_user(uid: int, gid: int) -> None:
     if os.getuid() != 0 or uid == 0:
         return
     try:
@@ -186,42 +188,60 @@ def _end(processes: list[int]) -> bool:
 def _wait_for_order(kind: str, channel: socket, uid: int, gid: int) -> None:
     """The supervisor of one call. Never returns."""
     try:
-        fault: OSError | None = None
+        readiness: _Readiness | OSError
         try:
-            if kind == "namespaces":
-                namespaces.enter(uid, gid)
-            else:
-                calls.prctl(calls.PR_SET_CHILD_SUBREAPER, 1)
+            readiness = _Readiness(kind, uid, gid)
         except OSError as error:
-            fault = error
+            readiness = error
         received = _receive(channel)  # None: the launcher has ended
         channel.close()
         if received is not None:
-            _run_call(received[1], fault)
+            _run_call(received[1], readiness)
     finally:
         os._exit(0)  # process 1: the kernel ends whatever is left in its namespace
 
 
-def _run_call(descriptors: list[int], fault: OSError | None) -> None:
+class _Readiness:
+    """What a supervisor does before its order is known, because the command then need not wait for it."""
+
+    def __init__(self, kind: str, uid: int, gid: int) -> None:
+        """Raises OSError."""
+        self.wake = wake_on_child()
+        self.rules: landlock.Ruleset | None = None
+        if kind == "namespaces":
+            namespaces.enter(uid, gid)
+            # Landlock is older than some kernels with namespaces: there the mounts are the boundary.
+            if landlock.version():
+                self.rules = landlock.Ruleset(without_tcp=False)
+                self.rules.let_read(("/",))
+                self.rules.let_write(("/dev", "/proc"))
+            namespaces.rehearse()
+        else:
+            calls.prctl(calls.PR_SET_CHILD_SUBREAPER, 1)
+        if kind == "bubblewrap":
+            os.close(_write_filter(_REHEARSED))
+        read_order(_REHEARSED.to_bytes())
+
+
+def _run_call(descriptors: list[int], readiness: _Readiness | OSError) -> None:
     control = socket(fileno=descriptors[1])
     try:
-        if fault is not None:
-            raise fault
+        if isinstance(readiness, OSError):
+            raise readiness
         order = read_order(_read_all(descriptors[0]))
         if order.kind == "namespaces":
-            _furnish(order, control)
-        supervisor = Supervisor(control)
+            _set_up_inside(order, control)
         terminal = terminals.make(order.terminal, control) if order.terminal is not None else ""
-        command = _start(order, descriptors, control, terminal)
+        command = _start(order, descriptors, control, terminal, readiness.rules)
         for each in descriptors[2:]:
             os.close(each)
         control.send(b"started %d" % command)
-        supervisor.watch(command)
+        Supervisor(control, readiness.wake).watch(command)
     except OSError as error:
         _tell_failure(control.fileno(), error)
 
 
-def _furnish(order: Order, control: socket) -> None:
+def _set_up_inside(order: Order, control: socket) -> None:
     namespaces.mount_all(order.boundary)
     if order.gate_port:
         _pass_gate(order.gate_port, control)
@@ -234,7 +254,7 @@ def _pass_gate(port: int, control: socket) -> None:
     gate.close()
 
 
-def _start(order: Order, descriptors: list[int], control: socket, terminal: str) -> int:
+def _start(order: Order, descriptors: list[int], control: socket, terminal: str, rules: landlock.Ruleset | None) -> int:
     """Restrict ourselves, and start the command within the same restrictions. Raises OSError if it cannot be started.
 
     A supervisor needs no more than its command has, and starting without another fork saves as much as everything else costs.
@@ -249,7 +269,7 @@ def _start(order: Order, descriptors: list[int], control: socket, terminal: str)
     door = _WrappedDoor(order.gate_port, control) if order.kind == "bubblewrap" and order.gate_port else None
     if door is not None:
         actions += door.actions
-    _restrict(order)
+    _restrict(order, rules)
     command = os.posix_spawn(
         order.argv[0], order.argv, order.env, file_actions=actions, setsid=True, setsigdef=_DEFAULT_AGAIN, setsigmask=()
     )
@@ -306,7 +326,8 @@ def _pipe() -> tuple[int, int]:
     return moved[0], moved[1]
 
 
-def _restrict(order: Order) -> None:
+def _restrict(order: Order, rules: landlock.Ruleset | None) -> None:
+    """`rules`: what was prepared of them before the order was known."""
     if order.kind == "plain":
         if order.drop_spying and os.getuid() == 0:
             calls.drop_spying()
@@ -314,17 +335,14 @@ def _restrict(order: Order) -> None:
     if order.kind == "bubblewrap":  # it makes its own namespaces, which Landlock would forbid, and loads the filter itself
         return
     has_network = order.kind == "namespaces"
-    if has_network:
-        always = ("/dev", "/proc")
-        readable: tuple[str, ...] = ("/",)
-    else:
+    if not has_network:
         calls.drop_capabilities()
-        always = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
-        readable = order.boundary.readable
-    places = tuple(path for path, _ in order.boundary.private) if has_network else ()
-    # Landlock is older than some kernels with namespaces: there the mounts are the boundary.
-    if not has_network or landlock.version():
-        landlock.restrict(readable, (*always, *places, *order.boundary.writable), without_tcp=not has_network)
+        rules = landlock.Ruleset(without_tcp=True)
+        rules.let_read(order.boundary.readable)
+        rules.let_write(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm"))
+    if rules is not None:
+        rules.let_write((*(path for path, _ in order.boundary.private), *order.boundary.writable))
+        rules.restrict()
     seccomp.load_filter(seccomp.build_filter(internet=has_network, unix_sockets=order.unix_sockets))
 
 

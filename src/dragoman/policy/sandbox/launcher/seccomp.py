@@ -42,6 +42,14 @@ _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
+_OPENAT2 = (437, 437)
+_GIVES_MODE = (((90, None), 1), ((91, 52), 1), ((268, 53), 2), ((452, 452), 2), ((85, None), 1), ((133, None), 1), ((259, 33), 2))
+"""chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat, and which argument is the mode."""
+_OPENS = (((2, None), 1), ((257, 56), 2))
+"""open, openat, and which argument has the flags; the mode is the next one, if a file is made."""
+_O_CREAT_OR_TMPFILE = 0x400040
+_S_ISUID = 0o4000
+
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _STREAM, _DGRAM, _SEQPACKET = 1, 2, 5
 _TYPE_MASK = 0xF
@@ -53,6 +61,7 @@ Instruction = tuple[int, int, int, int]
 
 
 _built: dict[tuple[bool, bool], bytes] = {}
+_described: dict[bytes, tuple[ctypes.Array[ctypes.c_char], ...]] = {}
 
 
 def build_filter(*, internet: bool, unix_sockets: bool) -> bytes:
@@ -81,6 +90,7 @@ def build_filter_for(machine: str, *, internet: bool, unix_sockets: bool) -> byt
     program += _when(_IOCTL[column], [_argument(1), *_deny_if(_TIOCSTI), *_deny_if(_TIOCLINUX), _allow()])
     program += _when(_SOCKET[column], _socket_rules(internet, unix_sockets))
     program += _when(_SOCKETPAIR[column], _pair_rules(unix_sockets))
+    program += _owner_rules(column)
     for numbers in _DENIED.values():
         if (number := numbers[column]) is not None:
             program += _when(number, [_deny(errno.EPERM)])
@@ -90,10 +100,16 @@ def build_filter_for(machine: str, *, internet: bool, unix_sockets: bool) -> byt
 
 def load_filter(program: bytes) -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    buffer = ctypes.create_string_buffer(program, len(program))
-    described = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
-    kept = ctypes.create_string_buffer(described, len(described))
-    prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_void_p(ctypes.addressof(kept)))
+    prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_void_p(ctypes.addressof(describe_filter(program)[0])))
+
+
+def describe_filter(program: bytes) -> tuple[ctypes.Array[ctypes.c_char], ...]:
+    """As the kernel takes it, and the program it points at; made once."""
+    if program not in _described:
+        buffer = ctypes.create_string_buffer(program, len(program))
+        described = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
+        _described[program] = (ctypes.create_string_buffer(described, len(described)), buffer)
+    return _described[program]
 
 
 def _socket_rules(internet: bool, unix_sockets: bool) -> list[Instruction]:
@@ -113,6 +129,23 @@ def _socket_rules(internet: bool, unix_sockets: bool) -> list[Instruction]:
     rules += [_argument(1), (_AND, 0, 0, _TYPE_MASK)]
     rules += [(_JUMP_EQUAL, 1, 0, _STREAM), (_JUMP_EQUAL, 0, 1, _DGRAM), _allow(), _deny(errno.EACCES)]
     return rules
+
+
+def _owner_rules(column: int) -> list[Instruction]:
+    """No program that runs as whoever owns it: it would wait in the workspace for another user of this machine."""
+    rules = _when(_OPENAT2[column], [_deny(errno.ENOSYS)])  # its mode cannot be read from here; libraries then use openat
+    for numbers, at in _GIVES_MODE:
+        if (number := numbers[column]) is not None:
+            rules += _when(number, [_argument(at), *_deny_setuid()])
+    for numbers, at in _OPENS:
+        if (number := numbers[column]) is not None:
+            made = [_argument(at + 1), *_deny_setuid()]
+            rules += _when(number, [_argument(at), (_JUMP_ANY_BIT, 0, len(made), _O_CREAT_OR_TMPFILE), *made, _allow()])
+    return rules
+
+
+def _deny_setuid() -> list[Instruction]:
+    return [(_JUMP_ANY_BIT, 0, 1, _S_ISUID), _deny(errno.EPERM), _allow()]
 
 
 def _pair_rules(unix_sockets: bool) -> list[Instruction]:

@@ -20,10 +20,11 @@ _POLL_S = 0.005
 class Supervisor:
     """The parent of the command and the adoptive parent of everything it leaves behind: process 1 of its namespace, or a subreaper."""
 
-    def __init__(self, control: socket) -> None:
+    def __init__(self, control: socket, wake: int) -> None:
+        """`wake`: what wake_on_child returned in this process."""
         self._control = control
         self._is_init = os.getpid() == 1
-        self._wake = wake_on_child()
+        self._wake = wake
 
     def watch(self, command: int) -> None:
         """Returns when nothing of the command is alive."""
@@ -83,16 +84,16 @@ class Supervisor:
                 self._reap(command)
                 if not self._has_children():
                     return
-                self._nap()
+                self._wait_a_moment()
         while True:
             self._signal_all(signal.SIGKILL)
             self._reap(command)
             if not self._has_children():
                 return
-            self._nap()
+            self._wait_a_moment()
 
-    def _nap(self) -> None:
-        """Until somebody has ended, or a moment has passed."""
+    def _wait_a_moment(self) -> None:
+        """Wait until a child has ended, or a moment has passed."""
         select.select([self._wake], (), (), _POLL_S)
         drain(self._wake)
 
