@@ -40,6 +40,17 @@ def gone_within(seconds: float, mark: str) -> bool:
     return True
 
 
+def wait_for_rest(pid: int, seconds: float = 0.3) -> None:
+    """Wait until a process has nothing to do: it sleeps, and has not run for so long."""
+    deadline, since, before = time.monotonic() + 20, time.monotonic(), list[str]()
+    while time.monotonic() - since < seconds:
+        assert time.monotonic() < deadline, "it never came to rest"
+        fields = _fields(pid)
+        if (ran := fields[11:15]) != before or fields[0] != "S":
+            since, before = time.monotonic(), ran
+        time.sleep(0.02)
+
+
 def children() -> list[int]:
     """Processes we started and that are alive, or have ended and were not collected."""
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and parent(int(entry)) == os.getpid()]

@@ -132,6 +132,7 @@ def test_a_count_in_both_forms_is_given_as_a_number(key: str) -> None:
 
 TRANSLATED = (
     "conversation",
+    "results",
     "tui",
     "hooks",
     "program_hooks",

@@ -35,7 +35,7 @@ def test_they_are_listed_and_stopped(place: Place, serve: Serve) -> None:
         assert alive(sleep)
         shown.ask("/stop bg1")
         assert "bg1 was ended" in shown.prompt()
-        assert gone_within(3, sleep)
+        assert gone_within(20, sleep)
         shown.ask("and now?")
         assert "has ended: stopped" in shown.expect("I see.")
     assert "the user stopped it" in str(service.requests[-1])
@@ -58,7 +58,7 @@ def test_one_is_read_while_the_user_types_and_ends_with_the_program(place: Place
         assert alive(sleep)
         shown.ask("/quit")
         shown.process.wait(10)
-        assert gone_within(3, sleep)
+        assert gone_within(20, sleep)
 
 
 def _appears(place: Place, name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
 from dragoman.cli.startup import CANCELLED_OUTPUT
 from dragoman.testing.script_steps import Say, ScriptedAnswer, Stall
+from processes import wait_for_rest
 from program import Done, Place, Service, calls, script
 
 Serve = Callable[..., Service]
@@ -39,7 +41,14 @@ def wait_for_request(asked: Service, count: int = 1) -> None:
         time.sleep(0.005)
 
 
+def wait_for_text(pipe: int) -> None:
+    """Until there is something to read, which is left there."""
+    assert select.select([pipe], [], [], 20)[0]
+
+
 STALLED = "text: Once upon a\nstall"
+ENDS_S = 5.0
+"""A second is promised; the rest is for a busy machine. What is ended here would go on for half a minute."""
 
 
 @pytest.mark.parametrize(
@@ -52,7 +61,7 @@ def test_a_signal_during_the_answer(place: Place, serve: Serve, number: signal.S
     wait_for_request(asked)
     done, took_s = interrupted(process, number)
     assert done.code == code
-    assert took_s < 1.5
+    assert took_s < ENDS_S
     if form == "text":
         assert done.out == "", "what was broken off is no answer"
         assert done.err == "dragoman: cancelled\n"
@@ -71,7 +80,7 @@ def test_a_signal_during_a_retry_wait(place: Place, serve: Serve) -> None:
     assert b"trying again" in process.stderr.readline()
     done, took_s = interrupted(process, signal.SIGINT)
     assert done.code == 130
-    assert took_s < 1.5
+    assert took_s < ENDS_S
 
 
 def test_a_signal_while_a_tool_runs_ends_the_tool(place: Place, serve: Serve) -> None:
@@ -88,11 +97,11 @@ def test_a_signal_while_a_tool_runs_ends_the_tool(place: Place, serve: Serve) ->
         time.sleep(0.01)
     done, took_s = interrupted(process, signal.SIGINT)
     assert done.code == 130
-    assert took_s < 1.5
+    assert took_s < ENDS_S
     [result] = done.of("tool_result")
     assert result["is_error"]
     pid = int((place.work / "pid").read_text())
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 20
     while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not os.path.exists(f"/proc/{pid}")
@@ -104,7 +113,7 @@ def test_the_second_ctrl_c_leaves_at_once(place: Place, serve: Serve) -> None:
     wait_for_request(asked)
     done, took_s = interrupted(process, signal.SIGINT, signal.SIGINT, gap_s=0.001)
     assert done.code == 130
-    assert took_s < 1.0
+    assert took_s < ENDS_S
     assert done.events[-1]["status"] == "cancelled"
 
 
@@ -134,7 +143,7 @@ def test_not_even_a_program_that_hangs_outlives_it(place: Place, serve: Serve, s
     assert process.stderr.readline() == b"stuck\n"
     done, took_s = interrupted(process, *signals, gap_s=0.05)
     assert done.code == 130
-    assert took_s < 1.5
+    assert took_s < ENDS_S
     assert done.events[-1]["status"] == "cancelled"
 
 
@@ -146,7 +155,7 @@ def test_a_signal_while_standard_input_is_read(place: Place, serve: Serve, form:
     assert b"waiting" in process.stderr.readline()
     done, took_s = interrupted(process, signal.SIGTERM)
     assert done.code == 143
-    assert took_s < 1
+    assert took_s < ENDS_S
     if form == "stream-json":
         assert done.events[-1]["status"] == "cancelled"
 
@@ -204,7 +213,9 @@ def test_a_stalled_reader_can_be_left(place: Place, serve: Serve) -> None:
     """Nobody reads, the pipe is full, the answer complete: Ctrl-C still ends it."""
     serve("text: " + " ".join(f"word {number}," for number in range(30_000)))
     process = place.start("-m", "anthropic", "-p", "hi")
-    time.sleep(1.5)
+    assert process.stdout is not None
+    wait_for_text(process.stdout.fileno())
+    wait_for_rest(process.pid)
     assert process.poll() is None
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -219,7 +230,7 @@ def test_a_cancelled_answer_tells_what_the_service_had_told(place: Place, serve:
     asked = serve("usage: fresh=1200 output=40\ntext: Once upon a\nstall")
     process = place.start("-m", "anthropic", "-p", "hi", "--output-format", form)
     wait_for_request(asked)
-    time.sleep(0.5)
+    wait_for_rest(process.pid)
     done, _ = interrupted(process, signal.SIGINT)
     stats = (done.json if form == "json" else done.events[-1])["stats"]
     assert stats["tokens"] == {"input": 1200, "fresh": 1200, "cache_read": None, "cache_write": None, "output": 1, "thought": None}
@@ -242,6 +253,6 @@ def test_a_long_answer_is_kept_whole_when_it_is_cancelled(place: Place, serve: S
             break
     done, took_s = interrupted(process, signal.SIGTERM)
     assert done.code == 143
-    assert took_s < 1.5
+    assert took_s < ENDS_S
     shown = json.loads(place.run("sessions", "show", "latest", "--output-format", "json").out)
     assert shown["steps"][-1]["text"] == text

@@ -57,6 +57,6 @@ def test_a_wrong_file_is_named_and_stops_nothing(place: Place, serve: Serve) -> 
     serve("text: ok")
     done = place.ask("hi", "--trust")
     assert (done.code, done.out) == (0, "ok\n")
-    assert f"{place.work}/.claude/settings.json:2: not valid JSON" in done.err
+    assert f"{place.work}/.claude/settings.json:2 is not used" in done.err
     assert "default.rules:3" in done.err
     assert "\x1b" not in done.err

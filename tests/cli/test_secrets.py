@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.app.debug_log import log_to_stderr, print_traceback
 from program import Place, Service, calls, script
 
 Serve = Callable[..., Service]
@@ -118,6 +120,44 @@ def test_our_own_key_reaches_no_file_and_no_output(place: Place, serve: Serve, n
     assert [path.name for path in held] == (["keys.json"] if name == "stored" else [])
     assert all(OWN not in json.dumps(request["messages"]) for request in asked.requests)
     assert sum(json.dumps(request).count("REDACTED") for request in asked.requests) > 5
+
+
+def test_a_secret_in_a_configured_header_counts_as_a_key(place: Place, serve: Serve) -> None:
+    """It comes back in an answer, in an error with --debug, and in a file."""
+    in_header, in_variable = "Wp7-headerval-99cc88dd", "Tt5-bearer-11bb22aa"
+    asked = serve(
+        script(
+            calls(("read_file", {"file_path": ".env"})),
+            f"text: {json.dumps(f'I was sent {in_header} and {in_variable}')}",
+            f"error: 400 {json.dumps(f'bad {in_header} {in_variable}')}",
+        )
+    )
+    (place.work / ".env").write_text(f"A={in_header}\nB={in_variable}\n")
+    headers = f'headers = {{ X-Corp-Auth = "{in_header}" }}\nenv_headers = {{ X-Gateway-Token = "CORP_GATE" }}\n'
+    configure(place, CORP.replace("http://127.0.0.1:9", asked.url) + headers)
+    env = {"CORP_LOGIN": OWN, "CORP_GATE": f"Bearer {in_variable}"}
+    done = place.run("-m", "corp/x", "--output-format", "stream-json", "--debug", "-p", "hi", env=env)
+    failed = place.run("-m", "corp/x", "-p", "hi", env=env)
+    assert "bad REDACTED REDACTED" in failed.err
+    for secret in (in_header, in_variable):
+        assert not any(secret in text for text in (done.out, done.err, failed.out, failed.err, *map(json.dumps, asked.requests)))
+        held = [path.name for path in _files(place) if secret.encode() in path.read_bytes()]
+        assert held == (["config.toml"] if secret == in_header else [])
+
+
+def test_a_traceback_has_no_key(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("dragoman")
+    handlers, level = list(logger.handlers), logger.level
+    log_to_stderr(lambda: [OWN])
+    try:
+        failed = RuntimeError("it failed")
+        failed.__cause__ = ValueError(f"at {OWN}")
+        print_traceback(failed)
+    finally:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+    written = capsys.readouterr().err
+    assert (OWN in written, "at REDACTED" in written) == (False, True)
 
 
 def test_everything_we_make_is_ours_alone(place: Place, serve: Serve) -> None:

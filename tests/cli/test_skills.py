@@ -246,7 +246,7 @@ def test_a_link_out_of_a_project_is_not_followed(place: Place, serve: Serve) -> 
     asked = serve("text: ok")
     done = place.ask("hi", "--trust")
     assert "poet" not in sent(asked)
-    assert "leads out of" in done.err
+    assert done.err.count("it is a link out of") == 2
     (place.home / ".claude" / "skills").mkdir(parents=True)
     (place.home / ".claude" / "skills" / "mine").symlink_to(outside)
     place.ask()

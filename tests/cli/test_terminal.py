@@ -648,7 +648,7 @@ def _cancels(shown: Any, key: bytes) -> None:
     shown.send(key)
     shown.expect("cancelled")
     shown.prompt()
-    assert time.monotonic() - pressed_s < 2.0  # one, and what a busy machine may add
+    assert time.monotonic() - pressed_s < 5.0  # one, and what a busy machine may add
     shown.ask("again")
     shown.expect("Next.")
     shown.prompt()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.app.worktrees import leave_worktree, open_worktree
+from dragoman.values.errors import InputError
 from policy.sandbox.sandboxes import sandbox_at
 from program import Place, Service, calls, script
 from terminals import terminal
@@ -58,6 +60,29 @@ def test_an_unchanged_worktree_is_removed(place: Place, serve: Serve, repository
     assert git(repository, "branch", "--format=%(refname:short)") == "main"
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert not (repository.parent / "work-worktrees").exists()
+
+
+def test_two_sessions_in_one_worktree_leave_it_to_each_other(place: Place, repository: Path) -> None:
+    first = open_worktree(str(repository), "fix")
+    second = open_worktree(str(repository), "fix")
+    assert (bool(first.base), second.base, second.branch) == (True, "", "dragoman/fix")
+    assert "another session works in" in leave_worktree(first)
+    assert (Path(second.path) / "a.txt").exists(), "nothing was changed, but somebody is in it"
+    leave_worktree(second)
+    third = open_worktree(str(repository), "alone")
+    assert "were removed" in leave_worktree(third)
+
+
+def test_a_submodule_has_no_worktree_inside_the_tree_around_it(place: Place, repository: Path) -> None:
+    library = place.home / "library"
+    library.mkdir()
+    git(library, "init", "-q", "-b", "main")
+    git(library, "commit", "-qm", "one", "--allow-empty")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "vendor/lib")
+    git(repository, "commit", "-qam", "second")
+    with pytest.raises(InputError, match="does not work in a submodule"):
+        open_worktree(str(repository / "vendor" / "lib"), "fix")
+    assert git(repository, "status", "--porcelain") == ""
 
 
 def test_a_repository_s_hooks_do_not_run_for_a_worktree(place: Place, serve: Serve, repository: Path) -> None:

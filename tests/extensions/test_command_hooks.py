@@ -15,6 +15,7 @@ from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.options import ApprovalOptions
 from dragoman.testing import ScriptedProvider
+from processes import gone_within, marked_sleep
 
 SUMMARY = "text: <snapshot><goal>short</goal></snapshot>"
 
@@ -209,13 +210,16 @@ def test_a_failed_call_is_told_as_such_and_a_result_can_be_replaced(desk: Desk) 
     assert "04:05" not in str(provider.requests[2])
 
 
-def test_keys_are_not_in_the_environment_of_hooks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_has_no_keys_in_its_environment_and_leaves_no_process(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("MY_TOKEN", "sk-9876543210")
-    desk.on("UserPromptSubmit", f"env > {desk.folder}/env")
+    left = marked_sleep()
+    desk.on("UserPromptSubmit", f"env > {desk.folder}/env; (env -i setsid nohup {left} >{desk.folder}/left 2>&1 </dev/null &)")
     agent, _ = open_agent(desk, "text: hi")
     with agent:
         agent.run_sync("hi")
+    assert (desk.folder / "left").exists()
+    assert gone_within(3, left), "what a hook leaves ends with it"
     seen = (desk.folder / "env").read_text()
     assert "sk-" not in seen
     assert "CLAUDE_PROJECT_DIR=" in seen

@@ -83,7 +83,7 @@ def test_gemini_cli_counts_milliseconds_and_has_names_of_its_own() -> None:
         ('{"hooks": {"Stop": [\n}', "/f.json:2"),
         ('{"hooks": 3}', "a table was expected"),
         ('{"hooks": {"Stop": {}}}', "must be a list"),
-        ('{"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}', "its type is prompt"),
+        ('{"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}', "this hook of the type prompt is not run"),
         ('{"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "x"}]}]}}', "its url is x"),
         ('{"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "http://x", "headers": 3}]}]}}', "`headers`"),
         ('{"allowedHttpHookUrls": ["http://y/*"], "hooks": {"Stop": [{"hooks": [{"type": "http", "url": "http://x/"}]}]}}', "http://x/"),
@@ -212,3 +212,10 @@ def test_of_several_answers_the_strictest_holds(answers: list[Answer]) -> None:
     assert joined.permission == max((each.permission for each in answers), key=order.index, default="")
     assert joined.blocks == any(each.blocks for each in answers)
     assert join_answers([joined]) == joined
+
+
+def test_an_event_without_a_list_is_named_with_its_line() -> None:
+    text = '{\n "hooks": {\n  "Stop": [],\n  "preEditHook": {"command": "x"}\n }\n}'
+    told = read_json_hooks(text, "/w/.claude/settings.json", folder("claude")).notices
+    assert len(told) == 1
+    assert "settings.json:4: this hook is not run: preEditHook must be a list" in told[0]

@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 
 from agents import make_agent
+from dragoman.app import http_hooks
 from dragoman.app.hook_conditions import holds, is_rule
+from dragoman.app.http_hooks import _refusal
+from dragoman.app.options import Options
+from dragoman.app.setup import set_up
 from dragoman.extensions.hooks.definitions import Hook, definition_of
 from dragoman.extensions.hooks.inputs import Occasion
 from dragoman.extensions.hooks.posting import fill_headers, post_input
 from dragoman.extensions.sources import Origin
 from dragoman.testing import ScriptedProvider
+from dragoman.values.calls import Allow, Deny, Intent, run_at_work
+from dragoman.values.messages import ToolCall
 from loopback_http import Handler, Server, always, answer, serving, silent
 
 
@@ -53,6 +59,28 @@ def test_anything_else_changes_nothing_and_is_said(handler: Handler, words: str)
     ended, problem, _ = posted(handler)
     assert ended is None
     assert words in problem
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "169.254.169.254", "0.0.0.0", "::ffff:127.0.0.1"])
+def test_the_name_in_a_projects_hook_does_not_lead_to_this_machine(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lookup gives another answer: what was checked is what is connected to."""
+    answers = [["127.0.0.1"], [address]]
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return answers.pop()
+
+    async def scenario() -> tuple[Any, str, int]:
+        async with serving(always(answer(b"{}"))) as server:
+            setup = set_up(Options(directory=str(tmp_path)), {"HOME": str(tmp_path)})
+            url = f"http://nice.example:{server.port}/x"
+            ended, problem = await http_hooks.post_hook(setup, None, hook(url, project="/p"), b"{}")
+            mine, _ = await http_hooks.post_hook(setup, None, hook(f"http://localhost:{server.port}/", project="/p"), b"{}")
+            assert mine is not None
+            return ended, str(problem), len(server.requests)
+
+    monkeypatch.setattr(http_hooks, "system_resolve", resolve)
+    ended, problem, count = asyncio.run(scenario())
+    assert (ended, "leads to" in problem, count, len(answers)) == (None, True, 1, 1), problem
 
 
 def test_time_and_size_have_bounds() -> None:
@@ -104,3 +132,26 @@ def test_a_condition_is_about_calls() -> None:
     assert not holds("Bash", Occasion("Stop"), None)
     assert is_rule("Bash(git push *)")
     assert not is_rule("git push && rm")
+
+
+@pytest.mark.parametrize("said", ["yes", "no", "nobody"])
+def test_in_auto_a_host_that_was_not_named_is_asked_about_once(tmp_path: Path, said: str) -> None:
+    """And nobody to ask means no."""
+    asked: list[str] = []
+
+    async def ask(call: ToolCall, view: Intent) -> Allow | Deny:
+        asked.append(view.preview)
+        return Allow() if said == "yes" else Deny("not there")
+
+    async def scenario() -> list[str]:
+        one = ask if said != "nobody" else None
+        async with make_agent(ScriptedProvider("text: ok"), ask=one, workspace=str(tmp_path)) as agent:
+            agent.approvals._has_sandbox = lambda: True  # no command is run here
+            agent.approvals.mode = "auto"
+            run_at_work.set(lambda: agent)  # type: ignore[arg-type,return-value]
+            return [await _refusal(agent, hook("http://hooks.example:8080/x", project="/p"), "hooks.example", 8080) for _ in range(2)]
+
+    refusals = asyncio.run(scenario())
+    assert asked == (["hooks.example:8080"] if said != "nobody" else [])
+    expected = {"yes": "", "no": "not there", "nobody": "network.hosts"}[said]
+    assert all(expected in each and bool(each) == bool(expected) for each in refusals), refusals

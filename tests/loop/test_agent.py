@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from agents import make_agent
 from destinations import MAIN, connection, violation_in
+from dragoman.loop import background
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import NOT_RUN, History
 from dragoman.loop.options import Limits
@@ -109,6 +111,26 @@ def test_ctrl_c_in_plain_code_ends_the_run_and_comes_through(agents: list[Agent]
     check_record(agent.history)
 
 
+def test_ctrl_c_before_the_waiting_begins_ends_the_run_too(agents: list[Agent], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the run may be far along by the time the one who asked for it gets to wait."""
+    tool = PlainTool(act=forever)
+    agents.append(agent := agent_for(ONE_CALL, tool))
+    begin = background._begin
+
+    def begin_and_be_interrupted(*args: Any) -> None:
+        begin(*args)
+        monkeypatch.undo()
+        while not tool.asked:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(background, "_begin", begin_and_be_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        agent.run_sync("a")
+    assert agent.run_sync("b").text == "Done."
+    check_record(agent.history)
+
+
 def test_an_empty_prompt_is_refused_in_plain_code_too(agents: list[Agent]) -> None:
     agents.append(agent := agent_for("text: a"))
     with pytest.raises(InputError, match="prompt is empty"):
@@ -170,7 +192,7 @@ def test_what_is_no_provider_is_refused_with_words() -> None:
     class Echo:
         name = "echo"
 
-    with pytest.raises(InputError, match=r"a Echo is neither the name of a model nor a dragoman\.Provider"):
+    with pytest.raises(InputError, match=r"an Echo is neither the name of a model nor a dragoman\.Provider"):
         make_agent(Echo())
 
 
@@ -445,7 +467,7 @@ def test_a_prompt_is_the_users() -> None:
     for role in ("model", "system", "assistant"):
         with pytest.raises(InputError, match=role):
             agent.run([user("a"), Message(role, (Text("b"),))])  # type: ignore[arg-type]
-    assert agent.run(user("a")) is not None
+    agent.run(user("a")).cancel()
 
 
 # --- another model ------------------------------------------------------------------------------------------------------------------------

@@ -117,6 +117,11 @@ PRIVATE = [
     "half.test",
     "100.64.0.1",
     "168.63.129.16",
+    "LOCALHOST.",
+    "127.0.0.1.",
+    "[0:0:0:0:0:0:0:1]",
+    "[2002:7f00:1::]",
+    "127.0.0.1%00.example.org",
 ]
 
 
@@ -125,7 +130,7 @@ def test_private_addresses_are_refused_whatever_the_name(tunnel: str, site: Path
     internet.addresses["rebound.test"] = ["127.0.0.1"]
     internet.addresses["half.test"] = ["93.184.216.34", "10.1.2.3"]
     command = "; ".join(f"curl -sS -g --noproxy '' {tunnel} 'http://{host}/'" for host in PRIVATE)
-    result = run_command(tmp_path, command, hosts=["*"])
+    result = run_command(tmp_path, command, hosts=["*", "0.0.1", "1"])
     assert result["network"]["reached"] == [], result
     assert len(result["network"]["refused"]) >= 12, result["network"]
     assert (result["stdout"] + result["stderr"]).count("403" if tunnel else "dragoman:") >= 14

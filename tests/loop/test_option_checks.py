@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman as dm
+from dragoman import mcp
 from dragoman.loop.option_checks import _FIELDS
-from dragoman.options import AnswerPolicy, CompressSettings, LoopLimits, PruneRule, PruneSettings, choose_language
+from dragoman.options import Account, AnswerPolicy, Budget, CompressSettings, LoopLimits, PruneRule, PruneSettings, choose_language
 from dragoman.policy.judge import Mode
 from dragoman.testing.scripted import ScriptedProvider
 
@@ -28,7 +32,7 @@ def a_tool() -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an approval that does not exist": (
         {"approval": "yolo"},
-        "approval.mode must be one of 'plan', 'default', 'auto-edit', 'auto', not 'yolo'",
+        "approval.mode must be one of 'plan', 'default', 'auto-edit', 'auto', or ApprovalOptions(mode, ask)",
     ),
     "a rule that is a text": ({"approval": dm.ApprovalOptions(rules=["pytest *"])}, "approval.rules[0] must be a rule"),  # type: ignore[list-item]
     "a rule for any program": (
@@ -50,22 +54,22 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "the name of a tool": ({"tools": ["read_file"]}, "tools.own[0] must be a tool"),
     "one tool instead of a list": ({"tools": a_tool}, "tools must be a list or tuple, not a FunctionTool"),
-    "a text instead of tools": ({"tools": "read_file"}, "tools.own[0] must be a tool"),
+    "a text instead of tools": ({"tools": "read_file"}, "tools must be a list or tuple, not 'read_file'"),
     "one built-in tool instead of a list": ({"tools": dm.ToolOptions(builtin="grep")}, "tools.builtin must be a list or tuple, not 'grep'"),
     "a way of calling": ({"tools": dm.ToolOptions(calling="xml")}, "tools.calling must be one of 'auto', 'native', 'text', not 'xml'"),  # type: ignore[arg-type]
     "a way of searching": ({"tools": dm.ToolOptions(web=dm.WebAccess("bing"))}, "tools.web.search must be one of"),  # type: ignore[arg-type]
     "an HTTP client": ({"tools": dm.ToolOptions(web=dm.WebAccess(client="curl"))}, "tools.web.client must be one of 'own', 'httpx'"),  # type: ignore[arg-type]
-    "settings as a dict": ({"settings": {"temperature": 1}}, "settings must be a dragoman Settings, not a dict"),
+    "settings as a dict": ({"settings": {"temperature": 1}}, "settings must be a dragoman.Settings, not a dict"),
     "a temperature below zero": ({"settings": dm.Settings(temperature=-1)}, "settings.temperature must be a number of at least 0, not -1"),
     "a share above one": ({"settings": dm.Settings(top_p=2)}, "settings.top_p must be a number from 0 to 1, not 2"),
     "no output at all": (
         {"settings": dm.Settings(max_output_tokens=0)},
         "settings.max_output_tokens must be a whole number of at least 1, not 0",
     ),
-    "thinking as a text": ({"settings": dm.Settings(thinking="high")}, "settings.thinking must be a dragoman Thinking, not 'high'"),  # type: ignore[arg-type]
+    "thinking as a text": ({"settings": dm.Settings(thinking="high")}, "settings.thinking must be a dragoman.Thinking, not 'high'"),  # type: ignore[arg-type]
     "an effort": ({"settings": dm.Settings(thinking=dm.Thinking("huge"))}, "settings.thinking.effort must be one of 'off', 'low'"),  # type: ignore[arg-type]
     "one stop text instead of several": ({"settings": dm.Settings(stop="END")}, "settings.stop must be a list or tuple, not 'END'"),  # type: ignore[arg-type]
-    "limits as a number": ({"limits": 10}, "limits must be a dragoman Limits, not 10"),
+    "limits as a number": ({"limits": 10}, "limits must be a dragoman.Limits, not 10"),
     "no turns": ({"limits": dm.Limits(max_turns=0)}, "limits.max_turns must be a whole number of at least 1, not 0"),
     "half a turn": ({"limits": dm.Limits(max_turns=1.5)}, "limits.max_turns must be a whole number of at least 1, not 1.5"),  # type: ignore[arg-type]
     "True turns": ({"limits": dm.Limits(max_turns=True)}, "limits.max_turns must be a whole number"),
@@ -95,6 +99,18 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "bytes without a store": ({"session": dm.SessionOptions(blobs=3)}, "session.blobs must be a store with put and get"),  # type: ignore[arg-type]
     "a fallback": ({"fallback": [3]}, "fallback.models[0] must be the name of a model, or a dragoman.Provider, not 3"),
     "a system prompt": ({"system": ["Be kind."]}, "system must be a text, not a list"),
+    "a budget as a number": ({"budget": 5}, "budget must be a dragoman.options.Budget, not 5"),
+    "a function that is asked": (
+        {"approval": print},
+        "approval.mode must be one of 'plan', 'default', 'auto-edit'",
+    ),
+    "a hook that cannot be called": ({"hooks": dm.hooks.Hooks(before_call=5)}, "hooks[0].before_call must be a function, not 5"),  # type: ignore[arg-type]
+    "a file of memory": (
+        {"workspace": dm.WorkspaceOptions(memory=["AGENTS.md"])},  # type: ignore[list-item]
+        "workspace.memory[0] must be a pair of texts: the path of a file and what it says, not 'AGENTS.md'",
+    ),
+    "a file for sessions": ({"session": __file__}, f"session.store: {__file__} is a file; name a folder"),
+    "a session of no store": ({"session": dm.SessionOptions(resume="latest")}, "a session is resumed from the store it is in"),
 }
 
 
@@ -103,6 +119,69 @@ def test_a_wrong_option_is_refused_with_what_is_allowed(options: dict[str, Any],
     with pytest.raises(dm.InputError) as caught:
         make(**options)
     assert str(caught.value).startswith(message)
+
+
+class Mapped:
+    def __init__(self, place: object) -> None:
+        self.place = place
+
+
+def a_closed_agent() -> dm.Agent:
+    agent = make()
+    agent.close()
+    return agent
+
+
+WRONG_CALLS: dict[str, tuple[Callable[[], object], str]] = {
+    "a class as a model": (lambda: dm.Agent(ScriptedProvider), "the class ScriptedProvider is neither the name of a model nor"),  # type: ignore[arg-type]
+    "a number as a prompt": (lambda: make().run(5), "5 cannot be said to a model: give a text"),  # type: ignore[arg-type]
+    "bytes as a prompt": (lambda: make().run([b"\x89PNG"]), "a bytes cannot be said to a model: give a text"),  # type: ignore[list-item]
+    "settings of a run as a dict": (lambda: make().run("x", settings={}), "settings must be a dragoman.Settings, not a dict"),  # type: ignore[call-overload]
+    "texts as messages": (lambda: make().set_history(["hi"]), "messages[0] must be a Message"),  # type: ignore[list-item]
+    "an agent by its name": (lambda: make().hand_over("purser"), "agent must be an Agent, not 'purser'"),  # type: ignore[arg-type]
+    "a call that does not wait": (lambda: make().resume_sync({"x": dm.Allow()}), "there is no call 'x' that waits; agent.pending has"),
+    "a run after the end": (lambda: a_closed_agent().run_sync("x"), "this agent is closed; make another one"),
+    "a change after the end": (lambda: a_closed_agent().clear(), "this agent is closed; make another one"),
+    "a type without a schema": (lambda: make(output=Mapped), "Mapped has no JSON Schema ("),
+    "a list of servers": (lambda: mcp.Servers([]), "servers must be names with their servers, such as dict("),  # type: ignore[arg-type]
+    "one name of a tool": (lambda: mcp.Servers({}, include="tide"), "include must be a list or tuple, not 'tide'"),
+    "one argument of a server": (lambda: mcp.Servers({"a": mcp.StdioServer("sh", "x")}), "a.args must be a list or tuple, not 'x'"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_CALLS.values(), ids=WRONG_CALLS)
+def test_a_wrong_call_is_refused_in_one_sentence(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(dm.InputError) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_whoever_takes_a_run_for_its_result_is_told_to_wait_for_it() -> None:
+    run = make().run("x")
+    with pytest.raises(AttributeError, match="a Run has no 'text': `await` it"):
+        _ = run.text  # type: ignore[attr-defined]
+    assert not hasattr(run, "nonsense")
+    run.cancel()
+
+
+def test_a_forgotten_await_is_told() -> None:
+    with pytest.warns(RuntimeWarning, match="a run was never begun, so the model was not asked: `await agent.run"):
+        make().run("x")
+
+
+@pytest.mark.parametrize("copy_of", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_what_cannot_be_copied_says_what_to_do(copy_of: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match=r"an Agent holds connections and a thread, .* make another one"):
+        copy_of(make())
+    with pytest.raises(TypeError, match="an Account is shared by the agents of one process"):
+        copy_of(Account(Budget(usd=1)))
+
+
+@pytest.mark.parametrize("group", _FIELDS, ids=lambda group: group.__name__)
+def test_options_can_be_copied_and_pickled(group: type) -> None:
+    options = group()
+    assert pickle.loads(pickle.dumps(options)) == copy.deepcopy(options) == options
 
 
 def test_settings_are_checked_when_they_are_changed_too() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agents import make_agent
 from dragoman.loop.options import WebAccess
-from dragoman.rules import allow, deny
+from dragoman.rules import allow, ask, deny
 from dragoman.testing import ScriptedProvider
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.calls import Allow, Deny, Intent
@@ -120,6 +120,9 @@ def test_in_other_modes_a_redirect_is_followed_unless_a_rule_refuses_the_host() 
     rule = deny("web_fetch *", reason="nothing of that")
     results, received = run_calls(fetch("/away"), approval="default", ask=Asked(Allow()), rules=[rule])
     assert ("nothing of that" in results[0], received) == (True, [])
+    for rule in (ask("web_fetch localhost"), deny("web_fetch localhost")):  # whatever the port
+        results, received = run_calls(fetch("/away"), approval="default", ask=Asked(Allow()), rules=[rule])
+        assert ("redirects to http://localhost" in results[0], received) == (True, ["/away"]), rule
 
 
 def test_a_search_asks_unless_a_rule_allows_it() -> None:

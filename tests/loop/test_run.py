@@ -131,7 +131,8 @@ def test_a_fault_of_our_own_is_told_as_such_and_does_not_hang() -> None:
 def test_it_starts_when_it_is_first_asked() -> None:
     async def go() -> None:
         agent = agent_for("text: Hello.")
-        agent.run("never asked")
+        with pytest.warns(RuntimeWarning, match="never begun"):
+            agent.run("never asked")
         assert agent.history.entries == []
         await agent.run("hi")
         assert [message.text for message in agent.history.view.messages] == ["hi", "Hello."]

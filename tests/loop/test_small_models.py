@@ -129,9 +129,10 @@ def test_a_result_leaves_room_in_a_small_window_and_a_larger_one_gets_more(tmp_p
     (tmp_path / "big.txt").write_text("".join(f"line number {number}\n" for number in range(40_000)))
     read = READ.replace("a.txt", "big.txt")
     small = msgspec.structs.replace(SMALL, context_window=8_192)
-    agent, _, text = run(f"{read}\n---\ntext: Numbers.", tmp_path, small)
+    first, _, text = run(f"{read}\n---\ntext: Numbers.", tmp_path, small)
     assert text == "Numbers."
-    [shown] = results_of(agent)
+    [shown] = results_of(first)
+    agent = make_agent(first.provider, workspace=tmp_path, history=first.history)
     assert 8_000 < len(shown) < 8_192 + agent._harness.outputs.note_chars
     assert "line number 0\n" in shown
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 import threading
 import time
@@ -24,6 +23,7 @@ from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.calls import Show
 from dragoman.values.errors import Cancelled
 from dragoman.values.events import TextDelta, ToolCallUpdated, TurnEvent, TurnStarted, UserCancelled
+from program import heeding_ctrl_c
 from scenarios.workshop import PlainTool, agent_for, check_record, events_of, forever, play
 
 CALL = 'call: look {"path": "a"}\n---\ntext: Seen.'
@@ -425,12 +425,17 @@ def test_stream_sync_can_be_cancelled_from_another_thread() -> None:
 
 
 def test_ctrl_c_ends_run_sync_with_a_whole_record() -> None:
-    with agent_for(CALL + "\n---\ntext: Good.", PlainTool("look", forever)) as agent:
-        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+    tool = PlainTool("look", forever)
+
+    def press() -> None:
+        while not tool.asked:
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with agent_for(CALL + "\n---\ntext: Good.", tool) as agent:
+        threading.Thread(target=press, daemon=True).start()
+        with heeding_ctrl_c(), pytest.raises(KeyboardInterrupt):
             agent.run_sync("hi")
-        timer.join()
         assert not agent.cancel(), "it is over when the interrupt arrives"
         check_record(agent.history)
         assert agent.run_sync("more").text

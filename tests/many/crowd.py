@@ -25,7 +25,7 @@ from dragoman.values.contracts import Transport
 from dragoman.values.events import Retrying, TextDelta
 
 HERE = Path(__file__).parent
-PATIENCE_S = 1.0
+PATIENCE_S = 3.0
 """How long a model is waited for: a stalled one is asked again after that."""
 HUNG_S = 60.0
 TURNS = 12

@@ -27,6 +27,7 @@ from dragoman.extensions.mcp.oauth_requests import Requests
 from dragoman.extensions.mcp.oauth_tokens import Grant, TokenStore
 from dragoman.http.clients import open_transport
 from dragoman.values.errors import ConfigError, Unauthorized
+from program import heed_signals
 
 
 @pytest.fixture(autouse=True)
@@ -329,13 +330,17 @@ try:
 except KeyboardInterrupt:
     print("ended", flush=True)
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "Waiting for the browser" in line:
-            break
-    os.kill(process.pid, signal.SIGINT)
-    rest, _ = process.communicate(timeout=5)
+    argv = [sys.executable, "-c", code]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=heed_signals) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if "Waiting for the browser" in line:
+                    break
+            os.kill(process.pid, signal.SIGINT)
+            rest, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert rest == "ended\n"
 
 

@@ -302,10 +302,10 @@ def test_what_a_server_started_ends_with_it_also_in_a_session_of_its_own() -> No
     async def start_children() -> None:
         async with talking("starts-children") as client:
             await client.call_tool("say", {"text": mark})
-            assert started_within(5, mark, 2)
+            assert started_within(20, mark, 2)
 
     asyncio.run(start_children())
-    assert gone_within(3, mark)
+    assert gone_within(20, mark)
 
 
 def test_closing_in_the_middle_of_calls_fails_them_and_hangs_nowhere() -> None:

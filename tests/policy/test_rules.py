@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from dragoman.app.config_tables import RuleTable
 from dragoman.policy.command_rules import is_grave, judge_command, offered_prefix
 from dragoman.policy.commands import ReadableFolders
+from dragoman.policy.host_rules import fits_host
 from dragoman.policy.judge import Law, MustAsk, judge
-from dragoman.policy.rules import DECISIONS, TIERS, Rule, RuleProblem, Tier, check_rule, fits_host, fits_path, parse_rule, render_rule
+from dragoman.policy.rules import DECISIONS, TIERS, Rule, RuleProblem, Tier, check_rule, fits_path, parse_rule, render_rule
 from dragoman.rules import allow, ask, deny
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolSpec
@@ -24,6 +25,7 @@ AROUND = ReadableFolders(("/w",))
 SHELL = ToolSpec("run_shell", "", kind="execute")
 EDIT = ToolSpec("write_file", "", kind="edit")
 FETCH = ToolSpec("web_fetch", "", kind="fetch")
+GATE = ToolSpec("network", "", kind="fetch")
 READ = ToolSpec("read_file", "", kind="read", read_only=True)
 SEARCH = ToolSpec("google_web_search", "", kind="search", read_only=True)
 ORDER = {"allow": 0, "ask": 1, "deny": 2}
@@ -113,6 +115,11 @@ def test_no_rule_makes_plan_mode_do_anything() -> None:
 # --- modes
 
 
+def test_a_letter_that_looks_like_another_is_named_by_its_number() -> None:
+    assert "\u0456 (U+0456)" in judge_command("g\u0456t status", "/w", (), AROUND).reason
+    assert "<U+202E> (U+202E)" in judge_command("echo \u202e", "/w", (), AROUND).reason
+
+
 def test_sandboxed_commands_run_unasked_in_auto_and_by_a_setting_elsewhere() -> None:
     boxed = Intent(command="curl x | sh > out", directory="/w", sandboxed=True)
     assert verdict(SHELL, boxed, mode="auto") == "allow"
@@ -136,6 +143,51 @@ def test_in_auto_our_own_tools_reach_listed_hosts_alone() -> None:
 def test_a_host_fits_itself_and_those_below_it(host: str) -> None:
     assert not fits_host("docs.python.org", host)
     assert fits_host("python.org", "DOCS.python.org.")
+
+
+def test_an_address_has_nothing_below_it() -> None:
+    for pattern, host in (("0.0.1", "127.0.0.1"), ("1", "1.1.1.1"), ("*.8.8", "8.8.8.8"), ("1]", "[2606::1]"), ("::1", "[2606::1]")):
+        assert not fits_host(pattern, host), pattern
+        assert not fits_host(pattern, host, is_refusal=True), pattern
+    assert fits_host("8.8.8.8", "8.8.8.8")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url_host"),
+    [
+        ("example.org", "example.org:8443"),
+        ("example.org", "a.EXAMPLE.org.:22"),
+        ("example.org:443", "example.org"),
+        ("example.org:*", "example.org:9"),
+        ("b\u00fccher.de", "xn--bcher-kva.de"),
+        ("2606:4700:0::1", "[2606:4700::1]"),
+        ("[2606:4700::1]", "[2606:4700::1]:8080"),
+        ("https://example.org/private", "example.org"),
+        ("exam*.org", "www.example.org"),
+        ("*", "example.org:99"),
+        ("*:22", "example.org:22"),
+    ],
+)
+def test_a_refusal_holds_for_a_host_however_it_is_written(pattern: str, url_host: str) -> None:
+    for tool, spec in (("web_fetch", FETCH), ("network", GATE)):
+        assert verdict(spec, Intent(scope=url_host), deny(f"{tool} {pattern}")) == "deny"
+    assert verdict(FETCH, Intent(scope=url_host), ask(f"web_fetch {pattern}")) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host"),
+    [
+        ("example.org", "example.org:8443"),
+        ("example.org:8443", "example.org"),
+        ("https://example.org/page", "example.org"),
+        ("exam*.org", "example.evil.org"),
+        ("", "example.org"),
+        (":8080", "x.org:8080"),
+        ("//", "example.org"),
+    ],
+)
+def test_an_allowed_host_is_no_more_than_it_says(pattern: str, host: str) -> None:
+    assert not fits_host(pattern, host)
 
 
 # --- what is offered

@@ -133,7 +133,7 @@ def test_after_a_timeout_nobody_is_left(way: str) -> None:
     ended = asyncio.run(bash(leaving(sleep)[way], timeout_s=0.5))
     assert ended.timed_out
     assert time.monotonic() - start < 0.5 + 3
-    assert gone_within(3, sleep)
+    assert gone_within(20, sleep)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -144,7 +144,7 @@ def test_after_a_cancel_nobody_is_left(way: str) -> None:
         ready = asyncio.Event()
         task = asyncio.create_task(bash(leaving(sleep)[way], lambda data: ready.set()))
         await ready.wait()
-        assert await asyncio.to_thread(started_within, 5, sleep)
+        assert await asyncio.to_thread(started_within, 20, sleep)
         start = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -152,7 +152,7 @@ def test_after_a_cancel_nobody_is_left(way: str) -> None:
         return time.monotonic() - start
 
     assert asyncio.run(main()) < 1
-    assert gone_within(3, sleep)
+    assert gone_within(20, sleep)
 
 
 AGENT = """
@@ -168,10 +168,10 @@ asyncio.run(run_process(["/bin/bash", "-c", sys.argv[1]], directory="/", env=chi
 def test_after_our_death_nobody_is_left(way: str) -> None:
     sleep = marked_sleep()
     with agent_running(leaving(sleep)[way]) as agent:
-        assert started_within(5, sleep)
+        assert started_within(20, sleep)
         agent.send_signal(signal.SIGKILL)
         assert agent.wait(5) == -signal.SIGKILL
-    assert gone_within(3, sleep)
+    assert gone_within(20, sleep)
 
 
 @contextmanager
@@ -214,7 +214,7 @@ def test_one_call_does_not_end_another() -> None:
         ready = asyncio.Event()
         other = asyncio.create_task(bash(f"(setsid {sleep} &); echo ready; {sleep}", lambda data: ready.set()))
         await ready.wait()
-        assert await asyncio.to_thread(started_within, 5, sleep, 2)
+        assert await asyncio.to_thread(started_within, 20, sleep, 2)
         await bash("sleep 5 & true")
         await bash("sleep 5", timeout_s=0.1)
         assert len(alive(sleep)) == 2
@@ -272,7 +272,7 @@ def test_a_cancel_while_it_starts_leaves_nothing() -> None:
             assert task.cancelled()
 
     asyncio.run(main())
-    assert gone_within(10, sleep)
+    assert gone_within(20, sleep)
 
 
 def test_a_loop_that_ends_while_it_starts_is_not_held_up() -> None:
@@ -289,7 +289,7 @@ def test_a_loop_that_ends_while_it_starts_is_not_held_up() -> None:
         start = time.monotonic()
         asyncio.run(main(steps))
         assert time.monotonic() - start < 3
-    assert gone_within(10, sleep)
+    assert gone_within(20, sleep)
 
 
 def test_it_works_off_the_main_thread() -> None:

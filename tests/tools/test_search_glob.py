@@ -193,6 +193,6 @@ def test_a_cancel_comes_through_at_once(root: Path) -> None:
             start = time.monotonic()
             task.cancel()
             await asyncio.wait([task])
-            assert time.monotonic() - start < 1
+            assert time.monotonic() - start < 5
 
     asyncio.run(main())

@@ -266,7 +266,7 @@ def test_a_cancel_takes_everything_with_it(shell: RunShell, tmp_path: Path) -> N
         command = f"(setsid nohup {sleep} &) ; {sleep} & disown ; seq 100000; echo $!; {sleep}"
         task = asyncio.create_task(shell.run({"command": command}, lambda text: seen.set()))
         await seen.wait()
-        assert await asyncio.to_thread(started_within, 5, sleep, 3)
+        assert await asyncio.to_thread(started_within, 20, sleep, 3)
         start = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -274,7 +274,7 @@ def test_a_cancel_takes_everything_with_it(shell: RunShell, tmp_path: Path) -> N
         return time.monotonic() - start
 
     assert asyncio.run(main()) < 1
-    assert gone_within(3, sleep)
+    assert gone_within(20, sleep)
     assert set(children()) <= before
     assert not [*(tmp_path / "kept").iterdir()]
 

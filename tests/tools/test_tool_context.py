@@ -284,8 +284,8 @@ def test_a_thread_that_looks_ends_in_time_and_one_that_does_not_is_abandoned() -
 
     looked_s, both_s = asyncio.run(go())
     release.set()
-    assert looked_s < 1
-    assert both_s < STOP_S + 2
+    assert looked_s < 5
+    assert both_s < STOP_S + 5
 
 
 def test_what_it_returned_at_the_end_is_kept() -> None:

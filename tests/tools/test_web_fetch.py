@@ -379,6 +379,21 @@ def test_wb03_a_redirect_to_what_may_not_be_fetched(target: str) -> None:
     assert connected == [PUBLIC]
 
 
+@pytest.mark.parametrize("hop", [1, 3, 5])
+@pytest.mark.parametrize("target", ["http://127.0.0.1:PORT/secret", "http://127.0.0.1./secret", "ftp://public.example/secret", "/secret"])
+def test_every_hop_is_checked_and_every_name_looked_up_anew(hop: int, target: str) -> None:
+    """The last: a name that answers with a private address once it has been believed."""
+    hops = [(f"/{number}", f"/{number + 1}") for number in range(hop - 1)]
+    names: dict[str, Any] = {"public.example": [*[(PUBLIC,)] * hop, ("10.0.0.5",)]}
+
+    async def test(web: Fetching) -> tuple[ToolOutput, list[str], list[str]]:
+        return await web.fetch(web.url("/0")), [request.target for request in web.server.requests], web.connected
+
+    output, targets, connected = fetching(redirecting(*hops, (f"/{hop - 1}", target)), test, names=names)
+    assert output.is_error
+    assert (len(targets), "/secret" in targets, connected) == (hop, False, [PUBLIC] * hop)
+
+
 def test_wb03_a_redirect_loop_ends() -> None:
     async def test(web: Fetching) -> tuple[ToolOutput, int]:
         return await web.fetch(), len(web.server.requests)

@@ -164,3 +164,11 @@ def test_how_long_a_command_took_is_not_made_up_where_it_is_not_known() -> None:
     assert plain(call_cells.folded_lines(recalled, 80)[0]).rstrip() == "● $ make"
     known = CallCell(call("run_shell", command="make"), "done", exit_code=0, seconds=0.04)
     assert plain(call_cells.folded_lines(known, 80)[0]).endswith("0.0 s  exit 0")
+
+
+def test_the_title_of_a_question_hides_nothing_and_padding_is_named() -> None:
+    made = ToolCall("1", "lift", "{}")
+    asked = question.Question(made, Intent(title="lift x\u202egnp.exe \u200b", preview=f"lift{' ' * 90}; more"))
+    shown = "\n".join(plain(row) for row in (*question.subject(asked, 80), *question.choices(asked, 80)))
+    assert shown.count("x<U+202E>gnp.exe <U+200B>") == 2
+    assert "a run of 90 blanks" in shown

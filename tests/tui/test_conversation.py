@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -107,16 +108,35 @@ def test_escape_stops_whatever_is_under_way(place: Place, state: str) -> None:
         assert not (place.work / "made").exists()
 
 
-def test_a_command_at_work_shows_its_title_and_the_end_of_its_output(place: Place) -> None:
+def test_a_command_at_work_shows_its_end_and_goes_on_in_the_background(place: Place) -> None:
     command = "for n in 1 2 3 4 5 6 7 8 9; do echo line $n; done; sleep 20"
-    with service(script(calls(("run_shell", {"command": command})))) as place.service, tmux(place, size=(24, 80)) as pane:
-        begin(pane, "go")
-        pane.expect(ASKS)
-        pane.keys("y")
-        screen = pane.expect("line 9")
-        assert "● $ for n in" in screen, "its title is not pushed out of the region"
-        assert "⋮ 9 lines" in screen
-        assert "line 2\n" not in screen
+    with service(script(calls(("run_shell", {"command": command})), "text: It goes on.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 80)) as pane:
+            begin(pane, "go")
+            pane.expect(ASKS)
+            pane.keys("y")
+            screen = pane.expect("line 9")
+            assert "● $ for n in" in screen, "its title is not pushed out of the region"
+            assert "⋮ 9 lines" in screen
+            assert " s of 120 s" in screen, "how long it may take"
+            assert "line 2\n" not in screen
+            pane.expect("b background")
+            pane.type("bet")  # the first letter of a word is none of the keys
+            pane.expect("› bet")
+            pane.keys("BSpace", "BSpace", "BSpace")
+            pane.expect("Enter tells it now")
+            assert "b background" in pane.screen()
+            pane.type("b")
+            pane.expect("It goes on.")
+            screen = pane.expect("goes on in the background as bg1")
+            pane.expect(READY)
+            pane.type("/ps")
+            pane.keys("Enter")
+            pane.expect("bg1  running")
+        told = str(serving.requests[1])
+        assert "bg1" in told
+        assert "line 9" in told
 
 
 def test_enter_steers_the_run_and_tab_queues_the_next_prompt(place: Place) -> None:
@@ -361,7 +381,19 @@ def test_sessions_are_picked_forked_and_begun_anew(place: Place) -> None:
         pane.type("/resume")
         pane.keys("Enter")
         pane.expect("Go on with")
-        pane.type("first")
+        assert "in use" not in pane.screen()
+        pane.keys("Escape")
+        logs = (place.home / "dragoman" / "data" / "sessions").rglob("*.jsonl")
+        path = next(each for each in logs if b"the first session" in each.read_bytes())
+        with path.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            pane.expect(READY)
+            pane.type("/resume")
+            pane.keys("Enter")
+            pane.expect("in use")
+            pane.type("first")
+            pane.keys("Enter")
+            pane.expect(f"another program has it open (process {os.getpid()})")
         pane.keys("Enter")
         pane.expect("Dragoman 0", count=3)
         pane.type("more")
@@ -394,11 +426,31 @@ def test_an_earlier_prompt_comes_back_with_escape_twice(place: Place) -> None:
         assert "Two." not in told
 
 
-def test_an_overloaded_service_is_one_line_that_changes(place: Place) -> None:
-    with service(script('error: 529 "Overloaded"', "text: After all.")) as place.service, tmux(place, size=(24, 100)) as pane:
-        begin(pane, "go")
-        pane.expect("attempt 2 of")
-        pane.expect("After all.", within_s=30)
+def test_an_overloaded_service_is_one_line_and_is_not_waited_for_at_will(place: Place) -> None:
+    busy = 'error: 529 "Overloaded"'
+    with service(script(busy, busy, "text: After all.", busy, "text: From the other one.")) as serving:
+        place.service = serving
+        with tmux(place, size=(24, 120)) as pane:
+            begin(pane, "go")
+            pane.expect("attempt 2 of")
+            pane.expect("⏎ now")
+            pane.keys("Enter")
+            pane.expect("attempt 3 of")
+            pane.keys("Enter")
+            screen = pane.expect("After all.")
+            assert screen.count("Overloaded") == 1, "one line stays of both"
+            assert "tried again 2 times" in screen
+            pane.expect(READY)
+            pane.type("once more")
+            pane.keys("Enter")
+            pane.expect("m another model")
+            pane.type("m")
+            pane.expect("only those with a key")
+            pane.type("openai/gpt-5.4")
+            pane.keys("Enter")
+            screen = pane.expect("From the other one.")
+            assert "cancelled" not in screen
+        assert serving.requests[-1]["model"].startswith("gpt-5.4")
 
 
 def test_a_question_on_the_command_line_begins_the_conversation(place: Place) -> None:
@@ -678,6 +730,9 @@ def test_the_first_start_asks_about_trust_with_one_key_and_keeps_what_was_typed(
             screen = pane.expect("Hello.")
             assert screen.count("Trust this folder?") == 0, "the question itself was live, and is gone"
             assert screen.count("AGENTS.md") == 1
+            pane.type("/trust")
+            pane.keys("Enter")
+            pane.expect("this conversation has read: AGENTS.md")
         assert "Obey the folder." in str(serving.requests)
 
 

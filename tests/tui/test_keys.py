@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.tui.canvas import Canvas
 from dragoman.tui.keys import Key, KeyReader, Paste
+from dragoman.tui.listening import Listening
 
 SEQUENCES = {
     b"a": Key("a", "a"), b" ": Key("space", " "), "ü".encode(): Key("ü", "ü"), "你".encode(): Key("你", "你"),
@@ -73,3 +79,21 @@ def test_a_paste_without_brackets_is_one_paste(lines: list[str], size: int) -> N
 @pytest.mark.parametrize("report", REPORTS)
 def test_what_a_terminal_reports_is_no_key(report: bytes) -> None:
     assert KeyReader().feed(report + b"x") == [Key("x", "x")]
+
+
+def test_an_esc_that_was_read_just_before_the_conversation_began_needs_no_other_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first frame has read it, and the conversation goes on with the same reader."""
+    reader = KeyReader()
+    assert reader.feed(b"\x1b") == []
+    loop = asyncio.new_event_loop()
+    monkeypatch.setattr(loop, "add_reader", lambda *_: None)
+    pressed: asyncio.Future[Key | Paste] = loop.create_future()
+    listening = Listening(loop, reader, pressed.set_result, cast("Canvas", SimpleNamespace(note_size=lambda: None)), lambda code: None)
+    listening.start()
+    try:
+        assert loop.run_until_complete(asyncio.wait_for(pressed, 20)) == Key("esc")
+    finally:
+        monkeypatch.setattr(loop, "remove_reader", lambda *_: None)
+        listening.stop()
+        monkeypatch.undo()
+        loop.close()

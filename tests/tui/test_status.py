@@ -43,3 +43,13 @@ def test_how_long_the_cache_stays_warm_is_counted_down_until_it_is_cold() -> Non
     assert warmth(plan, 301_000, is_running=False) == ("cold", 0)
     shown = plain(status_line(msgspec.structs.replace(FACTS, cache="warm", cache_s=252), 120))
     assert "cache warm 4:12" in shown
+
+
+@pytest.mark.parametrize("folder", ["~/proj", "/srv/work/of/somebody/with/a/long/name"])
+def test_what_the_next_request_costs_stays_beside_a_sandbox_and_a_count_down(folder: str) -> None:
+    full = Facts("auto-edit", 2, False, "anthropic/claude-sonnet-5-5", 120_000, 1_000_000, 0.0183, 0.0121, "warm", 252, folder, "master")
+    shown = plain(status_line(full, 119))
+    for each in ("edits run", "sandbox 2, no gate", "sonnet-5-5", "12% of 1M", "$0.0183", "cache warm 4:12", "next $0.0121", "? keys"):
+        assert each in shown
+    assert "█▎░░░░░░░░ 12%" in plain(status_line(msgspec.structs.replace(full, has_gate=True), 119)), "what there is room for"
+    assert folder in plain(status_line(full, 240))

@@ -34,7 +34,7 @@ def test_each_shows_what_it_does_and_how_much_it_has_done() -> None:
     shown.take_inner(SubagentEvent("t1", "explore", ToolCallRequested(READ)))
     shown.take_inner(SubagentEvent("t1", "explore", TurnFinished(FinishReason.TOOL_CALLS, Usage(12_000, output_tokens=400))))
     first, second, third, *_ = rows(shown)
-    assert first.startswith("● task explore: look east")
+    assert first.startswith("▸ task explore: look east"), "the one that x ends"
     assert first.endswith("1 call · 12,400 tokens")
     assert second.strip() == "read_file map.txt"
     assert third.startswith("● task explore: look west")
@@ -51,20 +51,26 @@ def test_each_shows_what_it_does_and_how_much_it_has_done() -> None:
 
 
 def test_one_of_them_is_ended_and_the_others_go_on(place: Place, with_tmux: None) -> None:
-    task = [("task", {"agent": "explore", "description": f"look {way}", "prompt": f"Go {way}."}) for way in ("east", "west")]
+    task = [("task", {"agent": "explore", "description": f"look {way}", "prompt": f"Go {way}."}) for way in ("west", "east", "south")]
     scripts = {
         "Where to?": script(calls(*task), "text: Only the east is known."),
-        "Go east.": "wait: 4\ntext: A bay.",
+        "Go east.": "wait: 6\ntext: A bay.",
         "Go west.": "wait: 30\ntext: never",
+        "Go south.": "wait: 30\ntext: never",
     }
     with service(Parts(scripts)) as place.service, tmux(place, size=(30, 100)) as pane:
         begin(pane, "Where to?")
         pane.expect("task explore: look west")
-        pane.type("/agents stop 2")
+        pane.type("/agents stop 1")
         pane.keys("Enter")
         pane.expect("stopped: task explore: look west")
+        pane.expect("▸ task explore: look east")
+        pane.keys("Down")
+        pane.expect("▸ task explore: look south")
+        pane.type("x")
         screen = pane.expect("Only the east is known.")
         assert "✗ task explore: look west" in screen
+        assert "✗ task explore: look south" in screen
         pane.type("/agents")
         pane.keys("Enter")
         pane.expect("built in")

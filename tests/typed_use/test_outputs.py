@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypedDict, assert_type
 
 import msgspec
 import pydantic
+import pytest
 
 import dragoman as dm
 
@@ -101,6 +102,7 @@ def test_a_union_and_a_schema_are_what_they_are_declared_to_be() -> None:
         assert_type(anything, dm.Agent[None, Any])
 
 
+@pytest.mark.filterwarnings("ignore:a run was never begun:RuntimeWarning")
 def test_a_run_has_an_output_of_its_own() -> None:
     agent = dm.Agent(dm.testing.ScriptedProvider(""), output=Struct)
     assert_type(agent.run("Where?"), dm.Run[Struct])

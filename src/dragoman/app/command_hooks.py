@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.app.finding_hooks import HooksOf, find_hooks, unasked_notice
+from dragoman.app.outside_programs import launch_outside
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base import jsontext
 from dragoman.base.words import say
@@ -65,7 +67,8 @@ class CommandHooks:
         self.found = found
         self._setup = setup
         self._agreement = Agreement(setup, found)
-        self.runner = HookRunner(found.hooks, run_process, lambda: environment_of(setup), self._agreement.refuse, self._holds, self._post)
+        start = partial(run_process, launch=launch_outside())
+        self.runner = HookRunner(found.hooks, start, lambda: environment_of(setup), self._agreement.refuse, self._holds, self._post)
         self._has_person = setup.options.prompt is None
         self._agent: Agent | None = None
         self._begun: set[str] = set()

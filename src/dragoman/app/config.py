@@ -36,6 +36,7 @@ EXTENSION_FILES = (
     *(os.path.join(".claude", name) for name in ("agents", "commands", "rules", "settings.json", "settings.local.json", "skills")),
     *(os.path.join(".codex", name) for name in ("agents", "config.toml", "hooks.json", "rules", "skills")),
     *(os.path.join(".gemini", name) for name in ("agents", "commands", "extensions", "settings.json", "skills")),
+    *(os.path.join(".opencode", name) for name in ("opencode.json", "opencode.jsonc")),
     *(os.path.join(".opencode", name) for name in ("agent", "agents", "command", "commands", "skill", "skills")),
 )
 """What else is read in a trusted project, relative to each of its folders from the repository's root down to where the user is."""

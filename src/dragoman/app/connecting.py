@@ -62,6 +62,8 @@ def connect_model(
     auth = NoAuth() if is_from_package(model, catalog) else authenticate(setup, catalog.find(model)[0])
     retry = setup.config.retry
     policy = RetryPolicy(retry.attempts, retry.first_delay_s, retry.max_delay_s, deadline_s=retry.deadline_s)
+    if setup.pause is not None:
+        policy = msgspec.structs.replace(policy, sleep=setup.pause)
     if setup.options.debug:
         from dragoman.app.debug_log import log_to_stderr
 

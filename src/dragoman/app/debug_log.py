@@ -7,16 +7,16 @@ import sys
 import traceback
 
 from dragoman.base.visible import escape_hidden
-from dragoman.providers.redact import Secrets, redact
+from dragoman.providers.redact import Secrets, known_secrets, redact
 
 
 class _RedactingFormatter(logging.Formatter):
     def __init__(self, secrets: Secrets) -> None:
         super().__init__("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
-        self._secrets = secrets
+        self.secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        return escape_hidden(redact(super().format(record), self._secrets))
+        return escape_hidden(redact(super().format(record), self.secrets))
 
 
 def log_to_stderr(secrets: Secrets) -> None:
@@ -32,4 +32,7 @@ def log_to_stderr(secrets: Secrets) -> None:
 
 
 def print_traceback(error: BaseException) -> None:
-    sys.stderr.write(escape_hidden(redact("".join(traceback.format_exception(error)))))
+    """Without the secrets that the log is kept free of: what an error was caused by may hold one."""
+    formatters = [handler.formatter for handler in logging.getLogger("dragoman").handlers]
+    known = [secret for each in formatters if isinstance(each, _RedactingFormatter) for secret in known_secrets(each.secrets)]
+    sys.stderr.write(escape_hidden(redact("".join(traceback.format_exception(error)), known)))

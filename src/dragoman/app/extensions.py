@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from dragoman.app.config_tables import Config, FolderTrust, SourcesTable
@@ -33,9 +33,14 @@ class Surrounded(Protocol):
 
 def folders_of(setup: Surrounded) -> tuple[ProgramFolder, ...]:
     """What lies nearest to the workspace comes first. A project's folders are among them only if it is trusted."""
+    return folders_around(setup, switched_off(setup.config.sources))
+
+
+def folders_around(setup: Surrounded, off: Collection[str]) -> tuple[ProgramFolder, ...]:
+    """The same, without those of the programs in `off`."""
     real = os.path.realpath(setup.workspace)
     projects = folders_between(setup.trust.root or real, real) if setup.trust.is_trusted else []
-    return all_folders(setup.env, setup.places.config, list(projects), switched_off(setup.config.sources))
+    return all_folders(setup.env, setup.places.config, list(projects), off)
 
 
 def switched_off(table: SourcesTable) -> frozenset[str]:

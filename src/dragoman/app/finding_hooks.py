@@ -72,7 +72,8 @@ def _wrong_conditions(hooks: Sequence[Hook]) -> list[str]:
 def _of_programs(setup: Setup) -> list[FoundHooks]:
     folders = folders_of(setup)
     off = {folder.path for folder in folders if folder.program == "codex" and _is_off_by_codex(folder)}
-    named = [(folder, path) for folder in folders for path in files_in(folder) if folder.path not in off and os.path.lexists(path)]
+    used = [folder for folder in folders if folder.path not in off]
+    named = [(folder, path) for folder in used for path in files_in(folder) if os.path.lexists(path) and not folder.leads_out(path)]
     return [_read(path, _read_codex if path.endswith(".toml") else read_json_hooks, folder) for folder, path in named]
 
 

@@ -102,7 +102,7 @@ def missing_tools(setup: Surrounded) -> list[str]:
 def _files(setup: Surrounded) -> Iterator[Mapping[str, Any]]:
     for folder in folders_of(setup):
         path = os.path.join(folder.path, FILE)
-        if folder.program != "gemini" or not os.path.isfile(path):
+        if folder.program != "gemini" or not os.path.isfile(path) or folder.leads_out(path):
             continue
         try:
             settings = located_json.decode(read_text(path, MAX_FILE_BYTES))

@@ -23,7 +23,7 @@ _DECISIONS: dict[object, Decision] = {"allow": "allow", "ask": "ask", "deny": "d
 _ALL = ("bash", "edit", "webfetch")
 
 
-def read_opencode(text: str, path: str, tier: Tier) -> ReadRules:
+def read_opencode(text: str, path: str, tier: Tier, above: str = "") -> ReadRules:
     """Never raises. A wrong file is told of by whoever reads its servers."""
     try:
         settings = located_json.decode(text)
@@ -39,7 +39,7 @@ def read_opencode(text: str, path: str, tier: Tier) -> ReadRules:
         line = located_json.lines_of(text, [(key, name), (key,)])
         where = f"{path}:{line.get((key, name)) or line.get((key,), 0)}"
         try:
-            rules += _rules(name, pattern, decision, where, tier)
+            rules += _rules(name, pattern, decision, where, tier, above)
         except RuleProblem as problem:
             problems.append(say("policy.other_rule", where=where, rule=f"{name} {pattern}"[:200], reason=problem))
     return ReadRules(tuple(rules), tuple(problems))
@@ -62,7 +62,7 @@ def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Decis
             yield "tools", str(name), "", "deny"
 
 
-def _rules(name: str, pattern: str, decision: Decision, where: str, tier: Tier) -> list[Rule]:
+def _rules(name: str, pattern: str, decision: Decision, where: str, tier: Tier, above: str) -> list[Rule]:
     """Raises RuleProblem."""
     ours = _TOOLS.get(name)
     if ours is None:  # the tools of a server are called server_tool there
@@ -71,4 +71,4 @@ def _rules(name: str, pattern: str, decision: Decision, where: str, tier: Tier) 
     if pattern in ("", "*"):
         # What holds for the rest must not outrank what is said of some.
         return [Rule(decision, "", ours, origin=where, tier=tier if not pattern or decision == "deny" else "project")]
-    return rules_of(f"{_PATTERNED[name]}({pattern})", decision, where, tier) if name in _PATTERNED else []
+    return rules_of(f"{_PATTERNED[name]}({pattern})", decision, where, tier, above) if name in _PATTERNED else []

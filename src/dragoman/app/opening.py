@@ -120,7 +120,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
 async def _add_tools(agent: Agent, setup: Setup, ask_user: AskUser | None, *, waits: bool) -> list[str]:
     """The tools beside the built-in ones, without those the user has switched off; and what the user should know."""
     _load_tools(agent, setup)
-    notices = list(_offer_skills(agent, setup))
+    notices = [*_offer_skills(agent, setup), *_command_notices(setup)]
     await _discover_tools(agent, setup)
     if _has_servers(agent, setup):
         from dragoman.app.mcp import add_servers
@@ -223,7 +223,7 @@ def _guarded(setup: Setup) -> list[str]:
 def _session(setup: Setup) -> SessionOptions:
     resume = setup.options.resume
     is_kept = setup.config.sessions.keep or resume is not None
-    store = setup.places.sessions if is_kept else None
+    store = FileStore(setup.places.sessions) if is_kept else None
     results = "" if is_kept else os.path.join(_temporary(setup), f"results-{os.urandom(8).hex()}")
     return SessionOptions(store, "" if resume is None else resume or "latest", outputs=results)
 
@@ -325,15 +325,25 @@ def _offer_skills(agent: Agent, setup: Setup) -> list[str]:
     return offer_skills(agent, setup)
 
 
+def _command_notices(setup: Setup) -> list[str]:
+    """About commands in files that cannot be used: who types one of them later is told too."""
+    if not may_have(setup, "command", "commands", "prompts"):
+        return []
+    from dragoman.app.skills import command_notices
+
+    return command_notices(setup)
+
+
 async def _discover_tools(agent: Agent, setup: Setup) -> None:
     """Add the tools that the user's own command declares, if one is configured."""
     table = setup.config.tools
     if not table.discover:
         return
+    from dragoman.app.outside_programs import launch_outside
     from dragoman.tools.discovery import discover
 
     env = child_environment(pass_variables(table.pass_env), secret_variables(catalog_of(setup)))
-    for tool in await discover(table.discover, table.call, directory=setup.workspace, env=env):
+    for tool in await discover(table.discover, table.call, directory=setup.workspace, env=env, launch=launch_outside()):
         agent.tools.register(tool)
 
 
@@ -373,14 +383,20 @@ def _disable_tool(agent: Agent, name: str) -> None:
 
 def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
     """The user's memory files, those of the folder if it is trusted, and notices about files that were not used."""
-    trust, options = setup.trust, dict[str, Sequence[str]]()
+    trust = setup.trust
+    options: dict[str, Any] = {}
     texts: tuple[tuple[str, str], ...] = ()
     notices: list[str] = []
     if may_have_memory(setup):
         from dragoman.app.other_memory import find_other_memory
 
         other = find_other_memory(setup)
-        texts, options, notices = other.texts, {"users": other.users, "names": other.names}, list(other.notices)
+        texts, notices = other.texts, list(other.notices)
+        options |= {"users": other.users, "names": other.names}
+    if any(rule.decision == "deny" for rule in setup.loaded.rules):
+        from dragoman.policy.denied_reads import deny_reads
+
+        options["is_denied"] = deny_reads(setup.loaded.rules, setup.workspace)
     secret = setup.places.secret_files
     memory = load_memory(setup.workspace, setup.places.config, trusted=trust.is_trusted, root=trust.root, secret=secret, **options)
     for problem in memory.problems:

@@ -62,7 +62,7 @@ class _Finding:
         self.notices: list[str] = []
 
     def add_names(self, folder: ProgramFolder) -> None:
-        settings = self._settings(SearchFolder("gemini", folder.tier, folder.path, folder.project), "settings.json")
+        settings = self._settings(SearchFolder("gemini", folder.tier, folder.path, folder.within), "settings.json")
         context = settings.get("context")
         given = (context if isinstance(context, dict) else {}).get("fileName", settings.get("contextFileName"))
         for name in [given] if isinstance(given, str) else given if isinstance(given, list) else []:
@@ -87,7 +87,7 @@ class _Finding:
 
     def add_instructions(self, folder: ProgramFolder) -> None:
         base = folder.project or folder.path
-        place = SearchFolder("opencode", folder.tier, base, folder.project)
+        place = SearchFolder("opencode", folder.tier, base, folder.within)
         for name in ("opencode.jsonc", "opencode.json"):
             given = self._settings(place, name).get("instructions")
             for written in given if isinstance(given, list) else ():

@@ -6,14 +6,17 @@ What they allow holds in trusted folders alone: there a command like `npm run te
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 
-from dragoman.app.config_tables import FolderTrust, OtherRulesTable
+from dragoman.app.config_tables import OtherRulesTable
+from dragoman.app.extensions import Surrounded, folders_around
 from dragoman.app.text_files import FileProblem, read_text
 from dragoman.base.words import say
 from dragoman.extensions.plugins import Plugin
+from dragoman.extensions.sources import ProgramFolder
 from dragoman.policy.claude_rules import ReadRules, read_claude
 from dragoman.policy.codex_rules import read_codex
 from dragoman.policy.gemini_rules import exclusion_rules, read_policies
@@ -21,7 +24,10 @@ from dragoman.policy.rules import Rule, RuleProblem, Tier
 
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 50
-Read = Callable[[str, str, Tier], ReadRules]
+CLAUDE_FILES = ("settings.json", "settings.local.json")
+OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
+Read = Callable[..., ReadRules]
+"""Of text, path and tier. Never raises."""
 
 
 class OtherRules(msgspec.Struct, frozen=True):
@@ -29,17 +35,17 @@ class OtherRules(msgspec.Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_other_rules(table: OtherRulesTable, env: Mapping[str, str], workspace: str, trust: FolderTrust) -> OtherRules:
+def find_other_rules(table: OtherRulesTable, setup: Surrounded) -> OtherRules:
     """Never raises: a wrong file is named, and the rest holds."""
     rules: list[Rule] = []
     notices: list[str] = []
-    for path, tier, read in _files(table, env, workspace, trust):
+    for path, tier, read in _files(table, setup):
         try:
             found = read(read_text(path, MAX_FILE_BYTES), path, tier)
         except FileProblem as problem:
             notices.append(say("config_unreadable", path=path, reason=problem))
             continue
-        rules += (rule for rule in found.rules if trust.is_trusted or rule.decision != "allow")
+        rules += (rule for rule in found.rules if setup.trust.is_trusted or rule.decision != "allow")
         notices += (say("other_rules_problem", problem=problem) for problem in found.problems)
     return OtherRules(tuple(rules), tuple(notices))
 
@@ -68,55 +74,52 @@ def _line_of(path: str, written: str) -> str:
     return next((f"{path}:{number}" for number, line in enumerate(lines, 1) if written in line), path)
 
 
-def _files(table: OtherRulesTable, env: Mapping[str, str], workspace: str, trust: FolderTrust) -> Iterator[tuple[str, Tier, Read]]:
-    home = env.get("HOME") or os.path.expanduser("~")
-    project = os.path.realpath(workspace) if trust.is_trusted else ""
-    users: dict[str, str] = {}
-    if table.claude:
-        users["claude"] = env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
-        yield from _existing([os.path.join(users["claude"], "settings.json")], "user", read_claude)
-        if project and not _same(os.path.join(project, ".claude"), users["claude"]):
-            names = ("settings.json", "settings.local.json")
-            yield from _existing([os.path.join(project, ".claude", name) for name in names], "project", read_claude)
-    if table.codex:
-        users["codex"] = env.get("CODEX_HOME") or os.path.join(home, ".codex")
-        yield from _existing(_rules_in(users["codex"]), "user", read_codex)
-        if project and not _same(os.path.join(project, ".codex"), users["codex"]):
-            yield from _existing(_rules_in(os.path.join(project, ".codex")), "project", read_codex)
-    if table.gemini:
-        users["gemini"] = os.path.join(home, ".gemini")
-        yield from _existing([os.path.join(users["gemini"], "settings.json")], "user", read_gemini)
-        yield from _existing(_rules_in(users["gemini"], "policies", ".toml"), "user", read_policies)  # those of projects are not used there
-        if project and not _same(os.path.join(project, ".gemini"), users["gemini"]):
-            yield from _existing([os.path.join(project, ".gemini", "settings.json")], "project", read_gemini)
-    if table.opencode:
-        folder = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode")
-        names = ("opencode.json", "opencode.jsonc")
-        yield from _existing([os.path.join(folder, name) for name in names], "user", read_opencode)
-        if project and not _same(project, folder):
-            yield from _existing([os.path.join(project, name) for name in names], "project", read_opencode)
+def _files(table: OtherRulesTable, setup: Surrounded) -> Iterator[tuple[str, Tier, Read]]:
+    """From the repository's root down to the workspace, as hooks and servers are. `[sources]` does not count: rules have a table."""
+    real = os.path.realpath(setup.workspace)
+    off = frozenset(name for name in OtherRulesTable.__struct_fields__ if not getattr(table, name))
+    for folder in folders_around(setup, off):
+        above = folder.project if folder.project and folder.project != real else ""
+        for path, read in _named(folder):
+            if os.path.lexists(path) and not folder.leads_out(path):
+                yield path, folder.tier, _counted_from(read, above)
 
 
-def read_opencode(text: str, path: str, tier: Tier) -> ReadRules:
-    """As above."""
+def _named(folder: ProgramFolder) -> Iterator[tuple[str, Read]]:
+    """The files in which a program keeps rules. They need not exist."""
+    if folder.program == "claude":
+        yield from ((os.path.join(folder.path, name), read_claude) for name in CLAUDE_FILES if folder.project or name == CLAUDE_FILES[0])
+    elif folder.program == "codex":
+        yield from ((path, read_codex) for path in _rules_in(folder.path))
+    elif folder.program == "gemini":
+        yield os.path.join(folder.path, "settings.json"), read_gemini
+        if not folder.project:  # gemini-cli does not use those of projects
+            yield from ((path, read_policies) for path in _rules_in(folder.path, "policies", ".toml"))
+    elif folder.program == "opencode":
+        for base in filter(None, (folder.project, folder.path)):
+            yield from ((os.path.join(base, name), read_opencode) for name in OPENCODE_FILES)
+
+
+def _counted_from(read: Read, above: str) -> Read:
+    return partial(read, above=above) if above and read in (read_claude, read_opencode) else read
+
+
+def read_opencode(text: str, path: str, tier: Tier, above: str = "") -> ReadRules:
+    """Most of these files are about other things: then nothing is loaded."""
     if '"permission"' not in text and '"tools"' not in text:
         return ReadRules()
     from dragoman.app import opencode_rules
 
-    return opencode_rules.read_opencode(text, path, tier)
+    return opencode_rules.read_opencode(text, path, tier, above)
 
 
 def read_gemini(text: str, path: str, tier: Tier) -> ReadRules:
-    """Most of these files are about other things: then nothing is loaded."""
+    """As above."""
     if not any(word in text for word in ('"tools"', "Tools", '"trust"', "toolDiscovery", "toolCall")):
         return ReadRules()
     from dragoman.app import gemini_settings
 
     return gemini_settings.read_gemini(text, path, tier)
-
-
-def _existing(paths: list[str], tier: Tier, read: Read) -> Iterator[tuple[str, Tier, Read]]:
-    yield from ((path, tier, read) for path in paths if os.path.lexists(path))
 
 
 def _rules_in(folder: str, inside: str = "rules", ending: str = ".rules") -> list[str]:
@@ -126,7 +129,3 @@ def _rules_in(folder: str, inside: str = "rules", ending: str = ".rules") -> lis
     except OSError:
         return []
     return [os.path.join(rules, name) for name in names[:MAX_FILES]]
-
-
-def _same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)

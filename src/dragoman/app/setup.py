@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -13,7 +13,7 @@ from dragoman.app.config_tables import Config, FolderTrust, LoadedConfig
 from dragoman.app.options import Options
 from dragoman.base.places import Places, find_places
 from dragoman.base.words import choose_language, say
-from dragoman.loop.memory import folders_between
+from dragoman.loop.memory import MEMORY_FILES, folders_between
 from dragoman.loop.surroundings import repository_root
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError, InputError
@@ -60,6 +60,10 @@ class Setup(msgspec.Struct, frozen=True):
     """The model, once it is final (first_use.py); until then `choose_model` chooses it at every call."""
     notices: tuple[str, ...] = ()
     """What the user should know about the folder and about how the model was chosen."""
+    pause: Callable[[float], Awaitable[None]] | None = None
+    """Waits between two attempts, where a front end may cut that short."""
+    wrong_files: tuple[str, ...] = ()
+    """Those of the notices that are about files of other programs as a whole, for lists of what they bring."""
 
     @property
     def config(self) -> Config:
@@ -98,13 +102,20 @@ def _with_other_rules(setup: Setup) -> Setup:
         os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json"),
         os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), "rules"),
         *(os.path.join(home, ".gemini", name) for name in ("settings.json", "policies")),
+        *(os.path.join(setup.env.get("CODEX_HOME") or os.path.join(home, ".codex"), name) for name in ("hooks.json", "config.toml")),
         *_opencode(setup),
     ]
-    in_project = any(name.startswith((".claude", ".codex", ".gemini")) for name in setup.trust.files)
-    if (in_project and setup.trust.is_trusted) or any(map(os.path.lexists, named)):
+    in_project = setup.trust.is_trusted and any(
+        os.path.basename(name) not in (*MEMORY_FILES, "config.toml") or ".codex" in name for name in setup.trust.files
+    )
+    if in_project or any(map(os.path.lexists, named)):
+        from dragoman.app.extensions import folders_of
+        from dragoman.app.other_files import find_wrong_files
         from dragoman.app.other_rules import find_other_rules
 
-        setup = _with_rules(setup, find_other_rules(setup.config.other_rules, setup.env, setup.workspace, setup.trust))
+        wrong = find_wrong_files(folders_of(setup))
+        setup = msgspec.structs.replace(setup, notices=(*setup.notices, *wrong), wrong_files=wrong)
+        setup = _with_rules(setup, find_other_rules(setup.config.other_rules, setup))
     if may_have(setup, "extensions"):
         from dragoman.app.other_rules import rules_of_plugins
         from dragoman.app.plugins import plugins_of

@@ -50,6 +50,13 @@ def skills_of(setup: Setup) -> FoundSkills:
     return FoundSkills(found.found, (*plugins.problems, *found.problems))
 
 
+def command_notices(setup: Setup) -> list[str]:
+    """About files of commands that cannot be used."""
+    from dragoman.extensions.commands import find_commands
+
+    return notices_of(find_commands(folders_of(setup)).problems)
+
+
 def memory_of_plugins(setup: Setup) -> list[tuple[str, str]]:
     """Path and text of the files that extensions have the model told. One that cannot be read is left out."""
     found: list[tuple[str, str]] = []

@@ -258,7 +258,7 @@ def _printed(text: str) -> str:
 
 def origin_words(origin: Origin) -> str:
     """Where a command comes from, in a few words for a list."""
-    return f"{origin.program} · {shorten_home(origin.path)}"
+    return f"{origin.program} · {shorten_home(str(origin))}"
 
 
 def completions(setup: Setup, built_in: Collection[str]) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from dragoman.base.lock import Locked, lock, lock_with_others
 from dragoman.base.words import say
 from dragoman.loop.surroundings import repository_root
 from dragoman.policy.sandbox.repositories import main_tree
@@ -26,6 +27,7 @@ _SAFE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c
 _FILTER = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)\Z", re.IGNORECASE | re.DOTALL)
 
 
+_IN_USE = "dragoman-in-use"
 _ITS_OWN = ("local", "worktree")
 _ENV = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 
@@ -41,6 +43,8 @@ class Worktree(msgspec.Struct, frozen=True):
     """The commit it was made at; empty: it was there before, and is not removed."""
     left_behind: int = 0
     """How many uncommitted changes the tree has that it was made from."""
+    held: int = -1
+    """An open file: its lock, shared by all who work in the worktree, says that somebody does."""
 
 
 def worktrees_folder(main: str) -> str:
@@ -63,13 +67,44 @@ def open_worktree(directory: str, name: str) -> Worktree:
     if not _NAME.match(name) or ".." in name:
         raise InputError(say("worktrees.bad_name", name=name[:80]))
     main = main_tree(root) or root
+    outer = repository_root(os.path.dirname(root)) if main == root and os.path.isfile(os.path.join(root, ".git")) else ""
+    if outer:  # beside a submodule is inside of the tree around it
+        raise InputError(say("worktrees.submodule", path=root, outer=outer))
     path, branch = os.path.join(worktrees_folder(main), name), f"dragoman/{name}"
     inside = os.path.relpath(real, root)
     if os.path.lexists(path):
         if main_of(path) != main:
             raise InputError(say("worktrees.not_made", path=path, reason=os.strerror(17)))
-        return Worktree(path, _git(path, "rev-parse", "--abbrev-ref", "HEAD"), main, _folder_in(path, inside))
-    return _make(root, Worktree(path, branch, main, ""), inside)
+        entered = _enter(Worktree(path, branch, main, _folder_in(path, inside)))
+        if entered is not None:
+            return entered
+    try:
+        made = _make(root, Worktree(path, branch, main, ""), inside)
+    except InputError:
+        if main_of(path) != main:
+            raise
+        made = Worktree(path, branch, main, _folder_in(path, inside))  # another session made it meanwhile
+    return _enter(made) or made
+
+
+def _enter(worktree: Worktree) -> Worktree | None:
+    """Be counted among those who work in it. None: whoever made it was just removing it."""
+    try:
+        branch = _git(worktree.path, "rev-parse", "--abbrev-ref", "HEAD")
+        held = os.open(os.path.join(_git(worktree.path, "rev-parse", "--absolute-git-dir"), _IN_USE), os.O_RDWR | os.O_CREAT, 0o600)
+    except (InputError, OSError):
+        if os.path.lexists(worktree.path):
+            raise
+        return None
+    try:
+        lock_with_others(held)
+        is_there = os.path.isdir(worktree.path)
+    except Locked:
+        is_there = False
+    if not is_there:
+        os.close(held)
+        return None
+    return msgspec.structs.replace(worktree, branch=branch, held=held)
 
 
 def _make(root: str, wanted: Worktree, inside: str) -> Worktree:
@@ -95,6 +130,11 @@ def _make(root: str, wanted: Worktree, inside: str) -> Worktree:
 def leave_worktree(worktree: Worktree) -> str:
     """Remove it if nothing was done in it. Returns what to tell the user: that, or where it is and what to do with it."""
     path, branch, quoted = worktree.path, worktree.branch, shlex.quote(worktree.path)
+    try:
+        if worktree.held >= 0:
+            lock(worktree.held, ())
+    except Locked:
+        return say("worktrees.in_use", path=path, branch=branch)
     try:
         is_dirty = bool(_git(path, "status", "--porcelain", "--ignore-submodules=dirty", env=_without_filters(path)))
         if worktree.base and not is_dirty and _is_unchanged(worktree):

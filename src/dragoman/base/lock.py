@@ -46,6 +46,24 @@ def lock(descriptor: int, patience_s: tuple[float, ...] = PATIENCE_S) -> bool:
     return False
 
 
+def lock_with_others(descriptor: int, patience_s: tuple[float, ...] = LONG_PATIENCE_S) -> None:
+    """The same for a lock that several may have at once, and that keeps out whoever wants it alone."""
+    if fcntl is None:
+        return None
+    for pause_s in (*patience_s, None):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if pause_s is None:
+                raise Locked(error.errno, error.strerror) from error
+            time.sleep(pause_s)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return None
+            raise
+    return None
+
+
 @contextmanager
 def hold(path: str) -> Iterator[None]:
     """Let nobody else change a file of ours meanwhile. The lock is on a file beside it, because this one may be replaced as a whole.
@@ -59,6 +77,18 @@ def hold(path: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def files_held_by_others() -> frozenset[int]:
+    """The inodes of files that other processes hold locks on; empty where the system does not say."""
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as locks:
+            rows = [line.split() for line in locks]
+    except OSError:
+        return frozenset()
+    ours = str(os.getpid())
+    held = [fields[5].rpartition(":")[2] for fields in rows if len(fields) >= 6 and fields[1] == "FLOCK" and fields[4] != ours]
+    return frozenset(int(inode) for inode in held if inode.isdigit())
 
 
 def holder_of(descriptor: int) -> int:

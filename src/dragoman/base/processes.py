@@ -1,8 +1,8 @@
 """Ends the processes of a call with the call, and with us.
 
 Ending is: SIGTERM to the group, a short grace period, SIGKILL. Processes that left the group (setsid, nohup, disown) still have their
-owner's cookie in their environment; on Linux they are found by it. A process that also cleared its environment is not found:
-the sandbox is the boundary, not this.
+owner's cookie in their environment; on Linux they are found by it. A process that also cleared its environment is not found
+here: where there is a launcher (policy/sandbox), it starts what could do so, and adopts it.
 """
 
 from __future__ import annotations

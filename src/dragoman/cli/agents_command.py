@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from dragoman.app.notices import one_for_each_file
 from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.app.subagents import find_subagents
@@ -28,6 +29,7 @@ def run_agents(options: Options) -> str:
         raise InputError(say("too_many_words", command="agents list", word=one_line(options.words[1], 60)))
     setup = set_up(options)
     found, notices = find_subagents(setup, setup.config.model.partition("/")[0])
+    notices = one_for_each_file((*setup.wrong_files, *notices))
     agents = all_agents(found)
     if options.output_format == "json":
         return jsontext.dumps({"agents": [_as_json(agent) for agent in agents], "notices": list(notices)}) + "\n"

@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.base.wrapping import lay_out
 from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
-from dragoman.cli.preview import break_line, longest_blank
+from dragoman.cli.preview import MAX_BLANKS, break_line, longest_blank
 from dragoman.cli.screen import Screen, Style
 from dragoman.values.calls import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
@@ -25,8 +25,6 @@ from dragoman.values.schema import problems
 MAX_DIFF_LINES = 60
 """A longer diff is shown folded, and whole on request. What is no diff is never folded."""
 _HEAD_LINES, _TAIL_LINES = 40, 15
-_MAX_BLANKS = 40
-"""A longer run of blanks is named: what follows it may be out of sight."""
 
 # Sent to the model: in English, whatever the program's language.
 SAID_NO = "the user said no"
@@ -262,7 +260,7 @@ class CallApproval:
                 self._screen.message(say("diff_folded", hidden=len(lines) - len(shown), count=len(lines)), "yellow")
             rows = break_line(line, self._screen.columns, "" if is_diff else "│ ")
             self._screen.line("\n".join(rows), _diff_style(line) if is_diff else "")
-        if not is_diff and (blanks := longest_blank(text)) > _MAX_BLANKS:
+        if not is_diff and (blanks := longest_blank(text)) > MAX_BLANKS:
             self._screen.message(say("padded", count=blanks), "yellow")
 
     def _show_reading(self) -> None:

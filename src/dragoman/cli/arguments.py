@@ -43,7 +43,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("include", ("--include",), "many", commands=("run",)),
     Option("directory", ("-C", "--directory"), "value"),
     Option("config", ("--config",), "value"),
-    Option("trust", ("--trust",), commands=("run", "config", "doctor", "hooks", "mcp")),
+    Option("trust", ("--trust",), commands=("run", "config", "doctor", "hooks", "mcp", "agents", "skills", "plugins")),
     Option("revoke", ("--revoke",), commands=("trust",)),
     Option("resume", ("--resume",), "maybe", commands=("run",)),
     Option("resume", ("-c", "--continue"), commands=("run",), otherwise="latest"),

@@ -7,11 +7,12 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
+from dragoman.base.words import chosen_language, say
 from dragoman.values.events import (
     CompressionStarted,
     ContextCompressed,
     ContextPruned,
+    ErrorRaised,
     FieldOmitted,
     LoopSuspected,
     ModelSwitched,
@@ -27,6 +28,8 @@ from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 
 TITLE_CHARS = 100
+_PASSING = frozenset(("ConnectionFailed", "TimedOut", "StreamBroken", "Overloaded", "ServerError", "RateLimited"))
+"""Failures of the network or the service: what failed now may not fail later, also where it is of no use to try again at once."""
 
 
 def title(call: ToolCall) -> str:
@@ -38,6 +41,15 @@ def outcome(event: ToolCallFinished) -> str:
     if event.error or any(isinstance(part, ToolResult) and part.is_error for part in event.parts):
         return say("call_failed", why=_first_line(event.error or event.display))
     return say("call_done", what=_first_line(event.display))
+
+
+def in_words(told: str) -> str:
+    """A line of what a tool says of its result, in the chosen language: tools say it in English."""
+    if chosen_language() == "en":
+        return told
+    from dragoman.cli.result_words import result_in_words
+
+    return result_in_words(told)
 
 
 class RunNotice(msgspec.Struct, frozen=True):
@@ -70,6 +82,11 @@ def notice_of(event: TurnEvent) -> RunNotice | None:
             return RunNotice(reason, "warning" if saved else "bad")
         case _:
             return None
+
+
+def retry_words(event: ErrorRaised) -> str:
+    """How to try again, after a failure that may be over by then."""
+    return say("retry_hint") if event.retryable or event.error_type in _PASSING else ""
 
 
 def context_change(event: ContextPruned | ContextCompressed) -> str:
@@ -106,4 +123,4 @@ def prompt_progress(event: PromptRead) -> str:
 
 def _first_line(text: str) -> str:
     lines = text.strip().splitlines()
-    return one_line(lines[0], TITLE_CHARS) if lines else ""
+    return one_line(in_words(lines[0]), TITLE_CHARS) if lines else ""

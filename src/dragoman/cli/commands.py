@@ -370,8 +370,10 @@ class SlashCommands:
         if not commands:
             self._say(say("no_background_commands"))
         for each in commands:
-            state = each.state if each.exit_code is None else f"{each.state} ({each.exit_code})"
-            age = f"{each.age_s:.0f} s" if each.age_s < 600 else f"{each.age_s / 60:.0f} min"
+            words = say(f"command_is_{each.state.replace(' ', '_')}")
+            state = words if each.exit_code is None else f"{words} ({each.exit_code})"
+            is_short = each.age_s < 600
+            age = say("age_seconds", number=f"{each.age_s:.0f}") if is_short else say("age_minutes", number=f"{each.age_s / 60:.0f}")
             self._conversation.screen.line(say("background_command", id=each.id, state=state, age=age, command=one_line(each.command)))
 
     def _stop(self, rest: str) -> None:

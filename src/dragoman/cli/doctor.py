@@ -68,7 +68,7 @@ def _findings(options: Options) -> Iterator[Finding]:
     else:
         read = [file.path for file in setup.loaded.files if file.state == "read"]
         yield Finding("config", "ok", ", ".join(read) or say("doctor_no_config"))
-        yield from (Finding("config", "warning", notice) for notice in setup.notices)
+        yield from (Finding("config", "warning", notice) for notice in _notices(setup))
     if setup is not None and setup.config.http.client == "httpx":
         yield _check_safely("http", _httpx)
     if setup is not None and catalog is not None:
@@ -207,6 +207,14 @@ def _reach(deployment: Deployment, setup: Setup) -> Finding:
 
 
 # --- the machine ----------------------------------------------------------------------------------------------------------------
+
+
+def _notices(setup: Setup) -> tuple[str, ...]:
+    """What every start says, and whatever else is wrong with the files of other programs."""
+    from dragoman.app.notices import one_for_each_file
+    from dragoman.cli.show_config import find_problems
+
+    return one_for_each_file((*setup.notices, *find_problems(setup)))
 
 
 def _check_safely(what: str, look: Callable[[], Finding]) -> Finding:

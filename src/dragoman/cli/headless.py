@@ -49,6 +49,7 @@ class Headless:
         self._agent: Agent | None = None
         self._run: Run | None = None
         self._finishing = False
+        self._told: set[str] = set()
 
     def run(self) -> int:
         try:
@@ -229,4 +230,6 @@ class Headless:
     # --- notices
 
     def _notice(self, text: str) -> None:
-        self._messages.line(say("notice", text=text))
+        if text not in self._told:  # what is wrong with a command's file is found at the start, and when it is called
+            self._told.add(text)
+            self._messages.line(say("notice", text=text))

@@ -356,6 +356,7 @@ CHINESE_HELP["agents"] = """\
       --output-format F    text（默认）或 json
       --config FILE        用 FILE 代替您的 config.toml
   -C, --directory DIR      使用 DIR 中的项目
+      --trust              这次启动信任此文件夹
       --lang en|zh, --no-color, --debug
   -h, --help               本说明
 """
@@ -371,6 +372,7 @@ CHINESE_HELP["skills"] = """\
       --output-format F    text（默认）或 json；--json 同 json
   -C, --directory DIR      DIR 的技能
       --config FILE        用 FILE 代替您的 config.toml
+      --trust              这次启动信任此文件夹
       --lang en|zh, --no-color, --debug
   -h, --help               本说明
 """
@@ -384,6 +386,7 @@ Claude Code 的插件、gemini-cli 的扩展，以及 .agents/plugins 和 .drago
       --output-format F    text（默认）或 json；--json 同 json
   -C, --directory DIR      DIR 的插件
       --config FILE        用 FILE 代替您的 config.toml
+      --trust              这次启动信任此文件夹
       --lang en|zh, --no-color, --debug
   -h, --help               本说明
 """

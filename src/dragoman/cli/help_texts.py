@@ -279,6 +279,7 @@ and those of a project you trust. docs/subagents.md says what stands in them.
       --output-format F    text (default) or json
       --config FILE        use FILE instead of your config.toml
   -C, --directory DIR      use the project in DIR
+      --trust              trust this folder for this start
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """
@@ -313,6 +314,7 @@ model is told their names and descriptions, and activates one when a task fits; 
       --output-format F    text (default) or json; --json is the same as json
   -C, --directory DIR      those of DIR
       --config FILE        use FILE instead of your config.toml
+      --trust              trust this folder for this start
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """
@@ -326,6 +328,7 @@ with a plugin.json (Agent Plugins 1.0). Of what they bring, skills and commands 
       --output-format F    text (default) or json; --json is the same as json
   -C, --directory DIR      those of DIR
       --config FILE        use FILE instead of your config.toml
+      --trust              trust this folder for this start
       --lang en|zh, --no-color, --debug
   -h, --help               this text
 """

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.app.command_hooks import CommandHooks
 from dragoman.app.finding_hooks import HooksOf, find_hooks
+from dragoman.app.notices import one_for_each_file
 from dragoman.app.opening import run_loop
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
@@ -42,10 +43,16 @@ def run_hooks(options: Options) -> str | tuple[str, int]:
 
 
 def _list(options: Options) -> str:
-    found = find_hooks(set_up(options))
+    found = _with_wrong_files(set_up(options))
     if options.output_format == "json":
         return jsontext.dumps({"hooks": [as_json(hook, found) for hook in found.hooks], "notices": list(found.notices)}) + "\n"
     return "\n".join(lines_of(found)) + "\n"
+
+
+def _with_wrong_files(setup: Setup) -> HooksOf:
+    """With notices about files that may define hooks and are broken as a whole."""
+    found = find_hooks(setup)
+    return msgspec.structs.replace(found, notices=one_for_each_file((*setup.wrong_files, *found.notices)))
 
 
 def _approve(options: Options) -> str:
@@ -194,7 +201,7 @@ def _save(setup: Setup, change: Any) -> None:
 
 def for_conversation(setup: Setup, words: Sequence[str]) -> str:
     """What `/hooks …` says. Raises InputError."""
-    found = find_hooks(setup)
+    found = _with_wrong_files(setup)
     if not words:
         return "\n".join(lines_of(found))
     if words[0] != "approve" or len(words) > 2:

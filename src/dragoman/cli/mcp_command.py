@@ -11,6 +11,7 @@ from dragoman.app.config import PROJECT_FILE
 from dragoman.app.mcp import consent_of, find, lists_of
 from dragoman.app.mcp_file import NAME, ServerEntry, add_entry, remove_entry
 from dragoman.app.mcp_rows import ServerRow, rows_of
+from dragoman.app.notices import one_for_each_file
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.base import jsontext
@@ -47,8 +48,13 @@ def _list(options: Options) -> str:
     setup = set_up(options)
     rows, found = rows_of(setup)
     if options.output_format == "json":
-        return _json({"servers": [row.to_json() for row in rows], "problems": list(found.problems)})
-    lines = [*(row.line for row in rows), *(say("notice", text=problem) for problem in (*found.problems, *setup.notices))]
+        return _json(
+            {"servers": [row.to_json() for row in rows], "problems": list(one_for_each_file((*setup.wrong_files, *found.problems)))}
+        )
+    lines = [
+        *(row.line for row in rows),
+        *(say("notice", text=problem) for problem in one_for_each_file((*found.problems, *setup.notices))),
+    ]
     return "\n".join(lines or [say("mcp_servers.none")]) + "\n"
 
 

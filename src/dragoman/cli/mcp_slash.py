@@ -7,6 +7,7 @@ import os
 from dragoman.app.mcp import AgentServers
 from dragoman.app.mcp_prompts import prompt_names
 from dragoman.app.mcp_rows import ServerRow, rows_of_agent
+from dragoman.app.notices import one_for_each_file
 from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
 from dragoman.base.text import closest, one_line
@@ -18,12 +19,13 @@ from dragoman.values.errors import InputError
 def run_slash(setup: Setup, agent: Agent, words: list[str]) -> list[str]:
     """The lines to show. Raises InputError."""
     servers: AgentServers | None = agent.beside.get("mcp")
+    problems = one_for_each_file((*setup.wrong_files, *(servers.found.problems if servers is not None else ())))
     if servers is None or not servers.found.servers:
-        return [say("mcp_servers.none"), *(servers.found.problems if servers is not None else ())]
+        return [say("mcp_servers.none"), *problems]
     match words:
         case [] | ["list"]:
             prompts = [f"  {name}  {one_line(about, 200)}" for name, about in prompt_names(servers).items()]
-            return [*(line for row in rows_of_agent(servers) for line in _lines(setup, row)), *prompts, *servers.found.problems]
+            return [*(line for row in rows_of_agent(servers) for line in _lines(setup, row)), *prompts, *problems]
         case ["approve", name]:
             return [_approve(servers, name)]
         case _:

@@ -10,6 +10,9 @@ CONTINUES = "┆ "
 """Before what continues a line: what stands there is no line of its own."""
 _LEAST_COLUMNS = 10
 
+MAX_BLANKS = 40
+"""A longer run of blanks is named: what follows it may be out of sight."""
+
 
 def break_line(line: str, columns: int, mark: str = "") -> list[str]:
     """The line in rows of at most so many columns, each with a mark; put together without marks they are the line, tabs as blanks."""

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.words import say
+from dragoman.cli.call_lines import in_words
 from dragoman.sessions.export_words import heading, note_words, outcome_words, time_of, tokens_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript
 from dragoman.values.messages import Blob, FileRef, Part
@@ -65,7 +66,7 @@ def _reply_lines(step: Reply, gone: str) -> list[str]:
 
 
 def _call_line(step: ToolCallStep) -> str:
-    words = one_line(_first_line(step.display or step.output), _LINE_CHARS)
+    words = one_line(in_words(_first_line(step.display or step.output)), _LINE_CHARS)
     match step.outcome:
         case "finished":
             outcome = say("call_done", what=words)

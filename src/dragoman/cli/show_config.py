@@ -73,6 +73,11 @@ def config_text(setup: Setup, columns: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
+def find_problems(setup: Setup) -> tuple[str, ...]:
+    """What is wrong with files that others brought, each named with its line."""
+    return (*_servers(setup)[1], *_hooks(setup)[1], *find_brought(setup).problems)
+
+
 def _hooks(setup: Setup) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Hooks, and what is wrong with some."""
     if not may_have_hooks(setup):

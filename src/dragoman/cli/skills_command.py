@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from dragoman.app.notices import one_for_each_file
 from dragoman.app.options import Options
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, set_up
@@ -54,7 +55,11 @@ def _list_skills(options: Options) -> str:
     if options.output_format != "json":
         return "\n".join(skill_lines(setup)) + "\n"
     found = skills_of(setup)
-    return _json({"skills": [_skill_json(skill) for skill in found.found], "tokens": catalogue_tokens(found.found)}, found.problems)
+    return _json(
+        {"skills": [_skill_json(skill) for skill in found.found], "tokens": catalogue_tokens(found.found)},
+        found.problems,
+        setup.wrong_files,
+    )
 
 
 def skill_lines(setup: Setup) -> list[str]:
@@ -65,7 +70,7 @@ def skill_lines(setup: Setup) -> list[str]:
         only = f" ({say('skills.by_user_only', name=skill.name)})" if not skill.for_model else ""
         lines += [f"{skill.name}{only}", f"  {one_line(skill.description, 160)}", f"  {origin_words(skill.origin)}"]
     lines += ["", say("skills.tokens", count=len(found.found), tokens=catalogue_tokens(found.found))] if lines else [say("skills.none")]
-    return [*lines, *(f"! {problem}" for problem in found.problems)]
+    return [*lines, *(f"! {problem}" for problem in one_for_each_file((*setup.wrong_files, *map(str, found.problems))))]
 
 
 def catalogue_tokens(skills: Collection[Skill]) -> int:
@@ -144,11 +149,15 @@ def _origin_json(origin: Origin) -> dict[str, Any]:
     return {"program": origin.program, "tier": origin.tier, "path": origin.path, "line": origin.line}
 
 
-def _json(value: dict[str, Any], problems: Collection[SourceProblem]) -> str:
-    told = [{"origin": _origin_json(problem.origin), "reason": str(problem.reason)} for problem in problems]
+def _json(value: dict[str, Any], problems: Collection[SourceProblem], notices: Collection[str] = ()) -> str:
+    told: list[dict[str, Any]] = [{"origin": _origin_json(problem.origin), "reason": str(problem.reason)} for problem in problems]
+    told += [{"origin": None, "reason": notice} for notice in notices]
     return jsontext.dumps({**value, "problems": told}) + "\n"
 
 
-SKILL_ACTIONS: dict[str, Action[Options]] = {"list": Action(_list_skills), "show": Action(_show_skill, "NAME")}
-PLUGIN_ACTIONS: dict[str, Action[Options]] = {"list": Action(_list_plugins)}
+SKILL_ACTIONS: dict[str, Action[Options]] = {
+    "list": Action(_list_skills, options=("trust",)),
+    "show": Action(_show_skill, "NAME", ("trust",)),
+}
+PLUGIN_ACTIONS: dict[str, Action[Options]] = {"list": Action(_list_plugins, options=("trust",))}
 ACTIONS = SKILL_ACTIONS

@@ -128,7 +128,7 @@ class TerminalReport:
             case CitationAdded(citation=citation):
                 self._sources.append(citation)
             case ErrorRaised():
-                self._screen.message(say("run_failed", message=event.message) + (say("retry_hint") if event.retryable else ""), "red")
+                self._screen.message(say("run_failed", message=event.message) + call_lines.retry_words(event), "red")
             case UserCancelled():
                 self._screen.message(say("run_cancelled"), "yellow")
             case _:
@@ -179,7 +179,7 @@ class TerminalReport:
         failed = bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts)
         lines = ((event.error or event.display) if failed else event.display).strip().splitlines() or [""]
         ending = lines[-1] if lines[-1].startswith(ODD_ENDINGS) else ""
-        words = one_line(lines[0] if lines[0] == ending else f"{lines[0]} {ending}", 300)
+        words = one_line(" ".join(map(call_lines.in_words, lines[:1] if lines[0] == ending else (lines[0], ending))), 300)
         if (work := self._inner.pop(event.call_id, None)) is not None:
             words = " · ".join(filter(None, (words, work.counts)))
         if failed:

@@ -89,7 +89,8 @@ def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()
     notices: list[str] = []
     unknown: dict[str, str] = {}
     for place in search_folders(folders, plugins, "agents", _FOLDERS):
-        for file in _markdown_files(place):
+        walk = Walk(place)
+        for file in _markdown_files(place, walk):
             try:
                 agent = _read_agent(place, file, unknown)
             except _Wrong as wrong:
@@ -97,6 +98,7 @@ def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()
                 continue
             if agent is not None:
                 found.setdefault(agent.name, agent)
+        notices += map(str, walk.problems)
     for table in defined_tables(folders, "agent"):
         try:
             agent = _agent_in(table, unknown)
@@ -106,8 +108,14 @@ def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()
         if agent is not None:
             found.setdefault(agent.name, agent)
     if unknown:
-        notices.append(say("subagents.unknown_tools", names=", ".join(f"{name} ({file})" for name, file in unknown.items())))
+        notices.append(say("subagents.unknown_tools", names=_by_file(unknown)))
     return FoundAgents(tuple(found[name] for name in sorted(found)), tuple(notices))
+
+
+def _by_file(unknown: Mapping[str, str]) -> str:
+    """Each file once, with what it is the first to name."""
+    files = dict.fromkeys(unknown.values())
+    return "; ".join(f"{', '.join(name for name, each in unknown.items() if each == file)} ({file})" for file in files)
 
 
 class _Wrong(Exception):
@@ -115,12 +123,12 @@ class _Wrong(Exception):
         self.origin, self.reason = origin, reason
 
 
-def _markdown_files(place: SearchFolder) -> Iterator[str]:
+def _markdown_files(place: SearchFolder, walk: Walk) -> Iterator[str]:
     if os.path.isfile(place.path):  # a plugin may name single files
         yield place.path
         return
     count = 0
-    for at, below, names in Walk(place) if os.path.isdir(place.path) else ():
+    for at, below, names in walk if os.path.isdir(place.path) else ():
         for name in names if len(below) <= _DEEPEST else ():
             if name.endswith(".toml" if place.program == "codex" and not place.plugin else ".md") and name.lower() != "readme.md":
                 count += 1

@@ -88,17 +88,14 @@ def _files(place: SearchFolder, problems: list[SourceProblem]) -> Iterator[tuple
         return
     if not os.path.isdir(place.path):
         return
-    if not place.holds(place.path):
-        problems.append(SourceProblem(place.origin(place.path), say("skills.leads_out", folder=place.within)))
-        return
     walk = Walk(place)
     for folder, below, files in walk:
         for file in files:
             stem, ending = os.path.splitext(file)
-            if ending in endings and stem.lower() != "readme":
+            is_hidden = any(name.startswith(".") for name in (*below, stem))  # .github, .DS_Store
+            if ending in endings and stem.lower() != "readme" and not is_hidden:
                 yield os.path.join(folder, file), (*below, stem)
-    if not walk.is_whole:
-        problems.append(SourceProblem(place.origin(place.path), say("skills.not_whole")))
+    problems += walk.problems
 
 
 def _name_of(place: SearchFolder, names: tuple[str, ...]) -> str:

@@ -25,7 +25,7 @@ class SourceProblem(msgspec.Struct, frozen=True):
     reason: str
 
     def __str__(self) -> str:
-        return str(say("skills.problem", where=str(self.origin), reason=self.reason))
+        return say("skills.problem", where=str(self.origin), reason=self.reason)
 
 
 class SearchFolder(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class SearchFolder(msgspec.Struct, frozen=True):
 
 def search_folder(folder: ProgramFolder, name: str) -> SearchFolder:
     """The folder of that name inside the folder of a program."""
-    return SearchFolder(folder.program, folder.tier, os.path.join(folder.path, name), folder.project)
+    return SearchFolder(folder.program, folder.tier, os.path.join(folder.path, name), folder.within)
 
 
 class Unreadable(Exception):
@@ -85,13 +85,23 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 class Walk:
-    """The files below a folder, folder by folder, in the order of their names. `is_whole` says afterwards whether all were seen."""
+    """The files below a folder, folder by folder, in the order of their names. `is_whole` says afterwards whether all were seen, and
+    `left_out` which folders are links out of what may be read. What lies below a folder with a file called `last` is not looked at."""
 
-    def __init__(self, folder: SearchFolder) -> None:
+    def __init__(self, folder: SearchFolder, last: str = "") -> None:
         self._folder = folder
+        self._last = last
         self._left = MAX_SEEN
         self._entered: set[str] = set()
         self.is_whole = True
+        self.left_out: list[str] = []
+
+    @property
+    def problems(self) -> list[SourceProblem]:
+        """Once it is done."""
+        folder = self._folder
+        found = [SourceProblem(folder.origin(path), say("skills.leads_out", folder=folder.within)) for path in self.left_out]
+        return found if self.is_whole else [*found, SourceProblem(folder.origin(folder.path), say("skills.not_whole"))]
 
     def __iter__(self) -> Iterator[tuple[str, tuple[str, ...], list[str]]]:
         """Each folder's path, its names below the first, and the names of its files."""
@@ -99,11 +109,16 @@ class Walk:
 
     def _visit(self, path: str, below: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], list[str]]]:
         real = os.path.realpath(path)
-        if real in self._entered or not self._folder.holds(path):  # a link in a circle, or out of the project
+        if real in self._entered:  # a link in a circle
+            return
+        if not self._folder.holds(path):
+            self.left_out.append(path)
             return
         self._entered.add(real)
         files, folders = self._list(path)
         yield path, below, files
+        if self._last in files:
+            return
         if folders and len(below) >= MAX_DEPTH:
             self.is_whole = False
             return

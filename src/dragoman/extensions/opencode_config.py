@@ -43,7 +43,7 @@ def defined_tables(folders: Iterable[ProgramFolder], *keys: str) -> Iterator[Def
         if folder.program != "opencode":
             continue
         for base in dict.fromkeys(filter(None, (folder.project, folder.path))):
-            place = SearchFolder("opencode", folder.tier, base, folder.project)
+            place = SearchFolder("opencode", folder.tier, base, folder.within)
             for name in ("opencode.jsonc", "opencode.json"):
                 yield from _tables_in(place, os.path.join(base, name), keys)
 

@@ -180,7 +180,7 @@ def _read_json(folder: ProgramFolder, path: str, problems: list[SourceProblem]) 
     """Empty where there is no such file."""
     if not os.path.lexists(path):
         return {}
-    place = SearchFolder(folder.program, folder.tier, path, folder.project)
+    place = SearchFolder(folder.program, folder.tier, path, folder.within)
     found = _read_manifest(place, path, problems)
     return found if found is not None else {}
 
@@ -299,7 +299,7 @@ def search_folders(
 ) -> list[SearchFolder]:
     """Where one kind of thing is looked for: in the folders that `names` has by program, then in plugins."""
     own = [
-        SearchFolder(folder.program, folder.tier, os.path.join(folder.path, name), folder.project)
+        SearchFolder(folder.program, folder.tier, os.path.join(folder.path, name), folder.within)
         for folder in folders
         for name in names.get(folder.program, ())
     ]

@@ -76,17 +76,10 @@ def _take_folder(place: SearchFolder, found: dict[str, Skill], problems: list[So
     """False once there are too many."""
     if not os.path.isdir(place.path):
         return True
-    if not place.holds(place.path):
-        problems.append(SourceProblem(place.origin(place.path), say("skills.leads_out", folder=place.within)))
-        return True
-    walk = Walk(place)
-    inside = ""
+    walk = Walk(place, FILE)  # what lies beside it are the skill's own files
     for path, _, files in walk:
-        if inside and path.startswith(inside):  # a skill's own files
-            continue
         if FILE not in files:
             continue
-        inside = path + os.sep
         real = os.path.realpath(path)
         if real in seen:  # the same by a link
             continue
@@ -96,8 +89,7 @@ def _take_folder(place: SearchFolder, found: dict[str, Skill], problems: list[So
         skill = _read_skill(place, path, problems)
         if skill is not None:
             found.setdefault(skill.name, skill)
-    if not walk.is_whole:
-        problems.append(SourceProblem(place.origin(place.path), say("skills.not_whole")))
+    problems += walk.problems
     return True
 
 

@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from dragoman.base.beneath import is_inside
+
 Program = Literal["dragoman", "agents", "claude", "codex", "gemini", "opencode"]
 """Whose files they are; `agents`: the folder `.agents`, which belongs to no program."""
 PROGRAMS: tuple[Program, ...] = ("dragoman", "agents", "claude", "codex", "gemini", "opencode")
@@ -28,6 +30,17 @@ class ProgramFolder(msgspec.Struct, frozen=True):
     """As `~/.claude`, or `.claude` in a project. It need not exist."""
     project: str = ""
     """The project's folder it lies in; empty for the user's own."""
+    root: str = ""
+    """The topmost trusted folder around the project: mostly its repository. Empty for the user's own."""
+
+    @property
+    def within(self) -> str:
+        """What links must not lead out of; empty: they may lead anywhere."""
+        return self.root or self.project
+
+    def leads_out(self, path: str = "") -> bool:
+        """Whether it, or a file of it, is or lies behind a link that leads out of what the user trusts."""
+        return bool(self.within) and not is_inside(os.path.realpath(path or self.path), os.path.realpath(self.within))
 
 
 class Origin(msgspec.Struct, frozen=True, order=True):
@@ -65,16 +78,20 @@ def user_folders(env: Mapping[str, str], own: str) -> tuple[ProgramFolder, ...]:
 
 
 def project_folders(projects: Sequence[str]) -> tuple[ProgramFolder, ...]:
-    """The programs' folders in trusted projects; what is nearest to the working directory is read first, and wins."""
+    """The programs' folders in trusted projects, given from the root down; what is nearest to the working directory is read first, and
+    wins."""
     return tuple(
-        ProgramFolder(program, "project", os.path.join(project, f".{program}"), project)
+        ProgramFolder(program, "project", os.path.join(project, f".{program}"), project, projects[0])
         for project in reversed(projects)
         for program in PROGRAMS
     )
 
 
 def all_folders(env: Mapping[str, str], own: str, projects: Sequence[str], switched_off: Collection[str] = ()) -> tuple[ProgramFolder, ...]:
-    """The project's folders and then the user's, without those of programs that are switched off, and none twice."""
+    """The project's folders and then the user's, without those of programs that are switched off, and none twice.
+
+    A folder that is a link out of the project is among them: `leads_out` says so, and what lies behind it is not read.
+    """
     users = user_folders(env, own)
     known = {os.path.realpath(folder.path) for folder in users}
     found = [folder for folder in project_folders(projects) if os.path.realpath(folder.path) not in known]

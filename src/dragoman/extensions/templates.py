@@ -23,6 +23,8 @@ _ARGUMENT = re.compile(
     r"\$ARGUMENTS(?:\[(?P<from_zero>\d{1,2})\])?|\$(?P<number>\d{1,2})(?!\d)|(?P<dollar>\$\$)|\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
 )
 _BRACES = re.compile(r"[!@]\{(?!\{)")
+_BRACE = re.compile(r"[{}]")
+_MAX_INSIDE = 10_000
 _ARGS = "{{args}}"
 
 
@@ -141,10 +143,11 @@ def split_markdown(template: str) -> list[Part]:
 
 def _split_toml(template: str) -> list[Part]:
     parts: list[Part] = []
+    closing = _closing_braces(template)
     at, searched, count = 0, 0, 0
     while count < MAX_PARTS and (match := _BRACES.search(template, searched)) is not None:
-        end = _closing(template, match.end())
-        if end < 0:
+        end = closing.get(match.end() - 1, -1)
+        if not 0 <= end - match.end() < _MAX_INSIDE:
             searched = match.end()
             continue
         inside = template[match.end() : end].strip()
@@ -155,11 +158,13 @@ def _split_toml(template: str) -> list[Part]:
     return [*parts, template[at:]]
 
 
-def _closing(template: str, start: int) -> int:
-    """The position of the brace that closes the one before `start`; -1 if there is none within the limit."""
-    depth = 1
-    for at in range(start, min(len(template), start + 10_000)):
-        depth += {"{": 1, "}": -1}.get(template[at], 0)
-        if depth == 0:
-            return at
-    return -1
+def _closing_braces(template: str) -> dict[int, int]:
+    """Where each brace that is closed ends. In one pass: a template may open thousands and close none."""
+    opened: list[int] = []
+    closing: dict[int, int] = {}
+    for match in _BRACE.finditer(template):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif opened:
+            closing[opened.pop()] = match.start()
+    return closing

@@ -6,10 +6,11 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import GenericAlias, MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 
 from msgspec import UNSET
 
+from dragoman.base import late_types
 from dragoman.base.words import say
 from dragoman.loop.assembly import assemble
 from dragoman.loop.conversation import BetweenRuns
@@ -48,6 +49,13 @@ if TYPE_CHECKING:
     from dragoman.loop.typed_answer import TypedAnswer, Wanted
     from dragoman.sessions.stores import Store
     from dragoman.values.hooks import Hooks
+else:
+    (ContextSettings,) = late_types("dragoman.context.settings", "ContextSettings")
+    Account, Budget = late_types("dragoman.loop.budget", "Account", "Budget")
+    (Compression,) = late_types("dragoman.loop.compression", "Compression")
+    (AgentTool,) = late_types("dragoman.loop.subagents", "AgentTool")
+    (Store,) = late_types("dragoman.sessions.stores", "Store")
+    (Hooks,) = late_types("dragoman.values.hooks", "Hooks")
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -162,7 +170,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         says how the web is searched (see `WebAccess.search`), `settings` how answers are generated, `budget` what it may spend, in the
         place of `limits.budget` and beside the budget of the agent, and `instructions` are added to the system prompt.
         """
-        check_options(budget=budget, instructions=instructions)
+        check_options(settings=settings, budget=budget, instructions=instructions)
         deps = self._harness.deps if deps is _AGENTS else deps
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
@@ -254,7 +262,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         What is not decided goes on waiting, and the run ends as pending again. The rest is as for `run`. Awaiting it raises InputError
         for an id that is unknown, a call that is over, and one that was decided before; then nothing has happened.
         """
-        check_options(budget=budget, instructions=instructions)
+        check_options(settings=settings, budget=budget, instructions=instructions)
         from dragoman.loop.resuming import ResumedRun
 
         typed = self._typed_answer(output)
@@ -376,6 +384,9 @@ class Agent(BetweenRuns, Generic[D, T]):
         if self._session.work.current is not None and not (self._background is not None and self._background.is_busy):
             self._session.work.require_none()  # what runs in a loop of the caller's own is ended there
         self._in_background().close(self.aclose)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(say("loop.not_copied"))
 
     async def __aenter__(self) -> Self:
         return self

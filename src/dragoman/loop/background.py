@@ -67,8 +67,9 @@ class Background:
             return await run
 
         with self._at_work() as thread:
-            waiting = asyncio.run_coroutine_threadsafe(outcome(), thread.loop)
+            waiting: Future[Result[T]] = Future()
             try:
+                _begin(outcome, waiting, thread.loop)
                 return waiting.result()
             finally:
                 _end(runs, waiting)
@@ -76,8 +77,9 @@ class Background:
     def value_of(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for a coroutine's result. Ctrl-C while waiting ends it before it propagates."""
         with self._at_work() as thread:
-            waiting = asyncio.run_coroutine_threadsafe(make(), thread.loop)
+            waiting: Future[T] = Future()
             try:
+                _begin(make, waiting, thread.loop)
                 return waiting.result()
             finally:
                 _end([], waiting)
@@ -98,8 +100,9 @@ class Background:
                 events.put(None)
 
         with self._at_work() as thread:
-            relaying = asyncio.run_coroutine_threadsafe(relay(), thread.loop)
+            relaying: Future[None] = Future()
             try:
+                _begin(relay, relaying, thread.loop)
                 while (event := events.get()) is not None:
                     if isinstance(event, BaseException):
                         raise event
@@ -211,6 +214,32 @@ async def _wind_down() -> None:
         await asyncio.wait(others, timeout=ENDING_S)
     # Connections of a provider that was passed to the agent are held by an async generator of this loop: they end with it.
     await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+def _begin(make: Callable[[], Coroutine[Any, Any, T]], waiting: Future[T], loop: asyncio.AbstractEventLoop) -> None:
+    """Run a coroutine in the thread, for the one who waits. The future is made by him before: wherever Ctrl-C finds him, he has it."""
+
+    def begin() -> None:
+        if waiting.cancelled():
+            waiting.set_running_or_notify_cancel()
+            return
+        try:
+            task = loop.create_task(make())
+        except Exception as error:
+            waiting.set_exception(error)
+            return
+        task.add_done_callback(tell)
+        waiting.add_done_callback(lambda _: call_in(loop, task.cancel) if waiting.cancelled() else None)
+
+    def tell(task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            waiting.cancel()
+        if not waiting.set_running_or_notify_cancel():
+            return
+        error = task.exception()
+        waiting.set_result(task.result()) if error is None else waiting.set_exception(error)
+
+    loop.call_soon_threadsafe(begin)
 
 
 def _end(runs: list[Run[Any]], waiting: Future[Any]) -> None:

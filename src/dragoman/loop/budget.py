@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import NoReturn
 
 import msgspec
 
@@ -77,6 +78,9 @@ class Account:
         # What a request took may be told by the garbage collector, when it ends an abandoned stream, in a thread that holds the lock. So it
         # is put down here without the lock, and entered by whoever holds it next.
         self._told: deque[tuple[LeastUse, Usage, float | None, int]] = deque()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(say("loop.account_not_copied"))
 
     @property
     def spent(self) -> Spending:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dragoman.base import late_types
 from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
@@ -19,6 +20,7 @@ from dragoman.values.calls import PendingCall, TakesOver
 from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, Settings
+from dragoman.values.parts import shown
 from dragoman.values.record import Entry
 
 if TYPE_CHECKING:
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
     from dragoman.loop.budget import Account
     from dragoman.loop.compression import Compression
     from dragoman.values.commands import CommandState
+else:
+    (Plan,) = late_types("dragoman.context.plan", "Plan")
+    (AtWork,) = late_types("dragoman.loop.at_work", "AtWork")
+    (Account,) = late_types("dragoman.loop.budget", "Account")
+    (Compression,) = late_types("dragoman.loop.compression", "Compression")
+    (CommandState,) = late_types("dragoman.values.commands", "CommandState")
 
 
 class BetweenRuns(TakesOver):
@@ -90,6 +98,8 @@ class BetweenRuns(TakesOver):
         After a restart, this puts things back: `captain.hand_over(agents[captain.held_by])`.
         """
         self._session.work.require_none()
+        if not isinstance(agent, BetweenRuns):
+            raise InputError(say("loop.option_wrong", name="agent", expected=say("loop.option_agent"), given=shown(agent)))
         from dragoman.loop.handing_over import hand_over_now
 
         hand_over_now(self._harness, agent)

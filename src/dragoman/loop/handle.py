@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+import warnings
 from abc import abstractmethod
 from collections.abc import Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self
 
+from dragoman.base.words import say
 from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
 from dragoman.values import tracing
@@ -49,6 +52,21 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         self._steers: list[str] = []
         """What was said during the run and is not told to the model yet."""
         self._awaited: Coroutine[Any, Any, Result[T]] | None = None
+        self._is_forgotten = True
+        """Nobody has begun it or called it off."""
+
+    def __del__(self) -> None:
+        """As a coroutine does: a forgotten `await` would pass unnoticed."""
+        if self.__dict__.get("_is_forgotten") and not sys.is_finalizing():
+            warnings.warn(say("loop.run_never_begun"), RuntimeWarning, stacklevel=2, source=self)
+
+    if not TYPE_CHECKING:  # type checkers know what a run has
+
+        def __getattr__(self, name):
+            """Only called for what a run does not have: whoever wants the answer has forgotten to wait for it."""
+            if name in Result.__struct_fields__:
+                raise AttributeError(say("loop.run_not_awaited", name=name))
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     @abstractmethod
@@ -108,6 +126,14 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
             return said
         return tuple([text for text in said if await harness.hooks.admit(text)])
 
+    def leave_running(self, call_id: str) -> bool:
+        """Let the command that a call waits for go on in the background: the call returns, and the model is given the command's id. False
+        where no such command is under way, or none can be left. From the loop's own thread, which has to go on running."""
+        harness: Any = getattr(self, "_harness", None)
+        tool = harness.registry.get("run_shell") if harness is not None else None
+        leave = getattr(tool, "leave_running", None)
+        return leave is not None and leave(call_id)
+
     # --- ending it
 
     def cancel(self) -> None:
@@ -115,6 +141,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
 
         May be called from any thread.
         """
+        self._is_forgotten = False
         self._unwanted = True  # before anything is looked at: a run that starts in another thread just now sees it
         if self._task is None:
             return
@@ -222,10 +249,12 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         return self._as_coroutine().throw(kind if value is None else value)
 
     def close(self) -> None:
+        self._is_forgotten = False
         if self._awaited is not None:
             self._awaited.close()
 
     def _as_coroutine(self) -> Coroutine[Any, Any, Result[T]]:
+        self._is_forgotten = False
         if self._awaited is None:
             self._awaited = self._wait()
         return self._awaited
@@ -242,6 +271,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         return self.result
 
     def _start(self) -> None:
+        self._is_forgotten = False
         if self._task is None:
             self._prepare_start()
             drive = self._drive() if tracing.active is None else tracing.active.drive(self)

@@ -26,6 +26,7 @@ from dragoman.policy.approvals import Approvals
 from dragoman.policy.judge import Law
 from dragoman.providers.catalog import secret_variables
 from dragoman.tools.builtin import ToolDependencies, builtin_tools
+from dragoman.tools.job import call_at_work
 from dragoman.tools.output import HidesKeys, Outputs
 from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from dragoman.loop.commands import CommandStarter
     from dragoman.loop.own_keys import OwnKeys
     from dragoman.loop.upkeep import Upkeep
+    from dragoman.policy.denied_reads import DeniedReads
+    from dragoman.policy.rules import Rule
     from dragoman.tools.background import BackgroundCommands
     from dragoman.values.hooks import HookCaller
 
@@ -106,7 +109,7 @@ class Harness:
         self.further_secrets: list[Callable[[], Iterable[str]]] = []
         """Further secrets beside the keys of models, which results must not show either."""
         self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin, hidden=self._hidden_keys)
-        self.workspace = _workspace_of(workspace, session)
+        self.workspace = _workspace_of(workspace, session, approval.rules)
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         self.memory_file = os.fspath(workspace.memory_file)
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
@@ -122,6 +125,7 @@ class Harness:
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
         self.approvals = self._approvals_of(approval)
+        self.workspace.was_judged = self._was_judged
         self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
         self.made_with = (workspace, tools, approval)
         self.depth_left = limits.max_depth
@@ -159,6 +163,10 @@ class Harness:
             describe_sandbox=lambda: self._launch().words if self._has_launcher() else str(say("policy.sandbox_level_0")),
             known_sandbox=lambda: self.commands.known_sandbox if self.commands is not None else None,
         )
+
+    def _was_judged(self, path: str) -> bool:
+        at_work = call_at_work.get()
+        return at_work is None or self.approvals.was_judged(at_work[0].id, path)
 
     def _law_of(self, options: ApprovalOptions) -> Law:
         """Looked up at each call: directories may be added while a session goes on."""
@@ -391,11 +399,18 @@ def _orientation_of(options: WorkspaceOptions, *, has_builtin: bool) -> Orientat
     return Orientation(options.memory, os.fspath(options.temporary)) if describe else None
 
 
-def _workspace_of(options: WorkspaceOptions, session: Session) -> Workspace:
-    """The folders the tools work in. Long results may be read there too; the files of stored keys and tokens may not, wherever they lie."""
+def _workspace_of(options: WorkspaceOptions, session: Session, rules: Sequence[Rule]) -> Workspace:
+    """The folders the tools work in. Long results may be read there too; what rules deny and the files of stored keys and tokens may not,
+    wherever they lie."""
     temporary = (options.temporary,) if options.temporary else ()
     include = (*options.include, *temporary)
-    return Workspace(options.root, include=include, readable=(session.outputs,), secret=find_places().secret_files)
+    denied: DeniedReads | None = None
+    if any(rule.decision == "deny" for rule in rules):
+        from dragoman.policy.denied_reads import deny_reads
+
+        denied = deny_reads(rules, os.fspath(options.root))
+    secret = find_places().secret_files
+    return Workspace(options.root, include=include, readable=(session.outputs,), secret=secret, is_denied=denied)
 
 
 def _approvals_while_there(harness: Harness) -> Callable[[], Approvals | None]:

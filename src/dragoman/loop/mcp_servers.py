@@ -11,6 +11,7 @@ thread and any event loop may share them, and `with` does for code that is not a
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from dragoman.base import late_types
 from dragoman.base.words import say
 from dragoman.extensions.mcp.configured import CALL_S, STARTUP_S, ConfiguredServer, hash_of
 from dragoman.extensions.mcp.contracts import CallResult, HttpServer, McpTool, Progress, StdioServer
@@ -33,11 +35,14 @@ from dragoman.loop.watching import call_in
 from dragoman.values.calls import AskUser, Show, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Text
+from dragoman.values.parts import shown
 
 if TYPE_CHECKING:
     from dragoman.extensions.mcp.oauth import OAuth
     from dragoman.extensions.mcp.oauth_tokens import TokenStore
     from dragoman.extensions.mcp.running import ServerAtWork
+else:
+    (TokenStore,) = late_types("dragoman.extensions.mcp.oauth_tokens", "TokenStore")
 
 ENDING_S = 10.0
 _IN_CODE = Origin("dragoman", "user", "")
@@ -64,6 +69,11 @@ class Servers:
         built-in tools, by mode, rules and whoever can be asked; otherwise they run as your own functions do. `ask_user` answers questions
         of servers; without it they are told that nobody does. `tokens`: those of `login`, for servers that want a sign-in; a header in
         `HttpServer.headers` needs none."""
+        if not isinstance(servers, Mapping):
+            raise _wrong("servers", say("loop.option_servers"), servers)
+        for option, names in (("include", include), ("exclude", exclude)):
+            if isinstance(names, str):
+                raise _wrong(option, say("loop.option_list"), names)
         self._asks = asks
         self._ask_user = ask_user
         self._tokens = tokens
@@ -116,8 +126,9 @@ class Servers:
     def close(self) -> None:
         """`aclose` for code that is not async."""
         thread, self._thread = self._thread, None
-        if thread is None:
+        if thread is None or thread.is_of_parent:  # theirs to end
             return
+        atexit.unregister(self.close)
         try:
             thread.submit(self._stop()).result(ENDING_S)
         finally:
@@ -129,6 +140,7 @@ class Servers:
         if self._thread is not None:
             raise InputError(say("loop.servers_open_already"))
         self._thread = _LoopThread()
+        atexit.register(self.close)  # of a program that forgets to
         return self._thread
 
     async def _start(self) -> None:
@@ -235,8 +247,13 @@ class _LoopThread:
         self._thread = threading.Thread(target=self._run, name="dragoman-mcp", daemon=True)
         self._thread.start()
 
+    @property
+    def is_of_parent(self) -> bool:
+        """A forked child has no such thread, and would wait for it forever."""
+        return self._pid != os.getpid()
+
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        if self._pid != os.getpid():  # a forked child has no such thread, and would wait forever
+        if self.is_of_parent:
             work.close()
             raise InputError(say("loop.servers_of_parent"))
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -273,8 +290,14 @@ def _configured(name: str, server: StdioServer | HttpServer, given: Mapping[str,
     if not isinstance(server, StdioServer | HttpServer):
         raise InputError(say("loop.server_wrong", name=name, given=type(server).__name__))
     if isinstance(server, StdioServer):
+        if isinstance(server.args, str):
+            raise _wrong(f"{name}.args", say("loop.option_list"), server.args)
         server = msgspec.structs.replace(server, cwd=server.cwd or os.getcwd(), env={**server.env, MARK: mark_of_this_process()})
     return ConfiguredServer(name, _IN_CODE, server, hash_of([name]), **given)
+
+
+def _wrong(option: str, expected: str, given: object) -> InputError:
+    return InputError(say("loop.option_wrong", name=option, expected=expected, given=shown(given)))
 
 
 async def _learn(running: ServerAtWork) -> KnownList:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -72,17 +72,19 @@ def load_memory(
     secret: Sequence[str] = (),
     users: Sequence[str] = (),
     names: Sequence[str] = (),
+    is_denied: Callable[[str, os.stat_result], bool] | None = None,
 ) -> Memory:
     """The user's own memory files, then those from the project's root down to the workspace, if the project is trusted.
 
     `root`: the highest folder that is trusted; without it, the repository. `users`: files of the user's that lie elsewhere; what lies in
     their folders as Markdown may be imported by a project too, as `@~/.claude/mine.md`. `names`: what memory files are called besides.
-    A file that is a link to or a copy of another is included once; one of `secret`, which hold keys, never. Never raises.
+    A file that is a link to or a copy of another is included once; one of `secret`, which hold keys, never, nor one that `is_denied`, by
+    its real path and status. Never raises.
     """
     workspace = os.path.realpath(workspace)
     root = root or repository_root(workspace) or workspace
     folders = tuple(dict.fromkeys(os.path.realpath(os.path.dirname(path)) for path in users))
-    reader = _Reader(workspace, frozenset(map(os.path.realpath, secret)), folders)
+    reader = _Reader(workspace, frozenset(map(os.path.realpath, secret)), folders, is_denied)
     own = _existing_files([user_folder]) if user_folder else []
     for path in (*own, *users):
         reader.take(path, os.path.realpath(os.path.dirname(path)), is_users=True)
@@ -133,7 +135,14 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Reader:
-    def __init__(self, workspace: str, secret: frozenset[str], shared: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        workspace: str,
+        secret: frozenset[str],
+        shared: Sequence[str] = (),
+        is_denied: Callable[[str, os.stat_result], bool] | None = None,
+    ) -> None:
+        self._is_denied = is_denied
         self._secret = secret
         self._shared = shared
         """Folders of the user's whose Markdown a project may import."""
@@ -166,7 +175,7 @@ class _Reader:
         real = file.real
         if real in file.above:
             raise _NotUsed("circle")
-        if real in self._secret:
+        if real in self._secret or (self._is_denied is not None and os.path.exists(real) and self._is_denied(real, os.stat(real))):
             raise _NotUsed("outside")
         if real in self._seen:
             raise _NotUsed("told")

@@ -16,6 +16,7 @@ from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError
 from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Request, ToolCall, ToolSpec
+from dragoman.values.parts import shown
 from dragoman.values.profile import Profile
 from dragoman.values.tracing import traced
 
@@ -86,8 +87,8 @@ class Models:
 
     def use(self, model: str | Provider) -> Model:
         """The model as the conversation uses it. A model nobody knows is watched, in case its server does not read its calls."""
-        if not isinstance(model, str | Provider):
-            raise InputError(say("loop.not_a_provider", kind=type(model).__name__))
+        if isinstance(model, type) or not isinstance(model, str | Provider):
+            raise InputError(say("loop.not_a_provider", kind=shown(model)))
         used = self.connect(model) if isinstance(model, str) else Model.of(model)
         used.provider.look_in(self._blobs)  # one that was given knows only its own store
         self._used.pop((used.provider.name, used.name), None)

@@ -30,6 +30,7 @@ from dragoman.values.calls import Tool
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Effort, Settings, Thinking
+from dragoman.values.parts import shown
 
 Check = Callable[[str, Any], None]
 """Raises InputError where an option, given by its name, is not what it may be."""
@@ -88,7 +89,7 @@ def duration(name: str, value: object) -> None:
 def one_of(literal: Any) -> Check:
     def check(name: str, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, str | int) or value not in get_args(literal):
-            raise _refusal(name, value, say("loop.option_choice", choices=", ".join(map(repr, get_args(literal)))))
+            raise _refusal(name, value, say("loop.option_choice", choices=_choices(literal)))
 
     return check
 
@@ -110,6 +111,16 @@ def tool(name: str, value: object) -> None:
         raise _refusal(name, value, say("loop.option_tool"))
 
 
+def mode(name: str, value: object) -> None:
+    if not isinstance(value, str) or value not in get_args(Mode):
+        raise _refusal(name, value, say("loop.option_approval", choices=_choices(Mode)))
+
+
+def memory_file(name: str, value: Any) -> None:
+    if not isinstance(value, Collection) or isinstance(value, str) or [isinstance(each, str) for each in value] != [True, True]:
+        raise _refusal(name, value, say("loop.option_pair"))
+
+
 def builtin(name: str, value: object) -> None:
     if not isinstance(value, bool):
         each(text)(name, value)
@@ -120,6 +131,9 @@ def hooks(name: str, value: object) -> None:
 
     if not isinstance(value, Hooks):
         raise _refusal(name, value, say("loop.option_hooks"))
+    for field in Hooks.__struct_fields__:
+        if field != "everywhere":
+            optional(function)(f"{name}.{field}", getattr(value, field))
 
 
 def sandbox(name: str, value: object) -> None:
@@ -132,8 +146,11 @@ def model(name: str, value: object) -> None:
         raise _refusal(name, value, say("loop.option_model"))
 
 
-def store(name: str, value: object) -> None:
-    if not _is_path(value) and not callable(getattr(value, "open_or_create", None)):
+def store(name: str, value: Any) -> None:
+    if _is_path(value):
+        if os.path.isfile(value):
+            raise InputError(say("loop.not_a_store", name=name, path=os.fspath(value)))
+    elif not callable(getattr(value, "open_or_create", None)):
         raise _refusal(name, value, say("loop.option_store"))
 
 
@@ -176,7 +193,7 @@ def a(kind: type) -> Check:
 
     def check(name: str, value: object) -> None:
         if not isinstance(value, kind):
-            raise _refusal(name, value, say("loop.option_kind", kind=kind.__name__))
+            raise _refusal(name, value, say("loop.option_kind", kind=_public_name(kind)))
         for field, check_field in _FIELDS.get(kind, {}).items():
             check_field(f"{name}.{field}", getattr(value, field))
 
@@ -208,9 +225,9 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "hide_process": flag,
     },
     WebAccess: {"search": one_of(SearchMode), "search_model": text, "searxng": text, "fetch": flag, "client": one_of(HttpClient)},
-    WorkspaceOptions: {"root": folder, "include": each(folder), "describe": optional(flag)},
+    WorkspaceOptions: {"root": folder, "include": each(folder), "describe": optional(flag), "memory": each(memory_file)},
     ApprovalOptions: {
-        "mode": one_of(Mode),
+        "mode": mode,
         "ask": optional(function),
         "ask_user": optional(function),
         "grants": optional(a(Grants)),
@@ -289,15 +306,24 @@ _OPTIONS: dict[str, Check] = {
 }
 
 
+_AT_TOP = {
+    *(ToolOptions, WebAccess, WorkspaceOptions, ApprovalOptions, SessionOptions, Settings, Thinking, Limits, ContextSettings),
+    *(Grants, History),
+}
+
+
 def _is_path(value: object) -> bool:
     return isinstance(value, str) or hasattr(value, "__fspath__")
 
 
 def _refusal(name: str, value: object, expected: str) -> InputError:
-    return InputError(say("loop.option_wrong", name=name, expected=expected, given=_shown(value)))
+    return InputError(say("loop.option_wrong", name=name, expected=expected, given=shown(value)))
 
 
-def _shown(value: object) -> str:
-    if value is None or isinstance(value, str | int | float | bool):
-        return repr(value)[:80]
-    return f"a {type(value).__name__}"
+def _choices(literal: Any) -> str:
+    return ", ".join(map(repr, get_args(literal)))
+
+
+def _public_name(kind: type) -> str:
+    """Where whoever reads the sentence finds it."""
+    return f"dragoman.{kind.__name__}" if kind in _AT_TOP else f"dragoman.options.{kind.__name__}"

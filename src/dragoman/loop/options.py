@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from dragoman.base import late_types
 from dragoman.base.words import say
 from dragoman.http.clients import HttpClient
 from dragoman.loop.history import History
@@ -20,6 +21,7 @@ from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError, RateLimited
 from dragoman.values.messages import Settings, ToolSpec
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
+from dragoman.values.parts import shown
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account, Budget
@@ -28,6 +30,13 @@ if TYPE_CHECKING:
     from dragoman.sessions.stores import Store
     from dragoman.text_tools.options import TextOptions
     from dragoman.values.hooks import Hooks
+else:
+    Account, Budget = late_types("dragoman.loop.budget", "Account", "Budget")
+    (Rule,) = late_types("dragoman.policy.rules", "Rule")
+    (Catalog,) = late_types("dragoman.providers.catalog", "Catalog")
+    (Store,) = late_types("dragoman.sessions.stores", "Store")
+    (TextOptions,) = late_types("dragoman.text_tools.options", "TextOptions")
+    (Hooks,) = late_types("dragoman.values.hooks", "Hooks")
 
 Path = str | os.PathLike[str]
 Connect = Callable[[str, BlobStore], Provider]
@@ -236,12 +245,9 @@ class Limits(msgspec.Struct, frozen=True):
 def tool_options(tools: Iterable[Tool | Callable[..., Any]] | ToolOptions) -> ToolOptions:
     if isinstance(tools, ToolOptions):
         return tools
-    try:
+    if isinstance(tools, Iterable) and not isinstance(tools, str | bytes):
         return ToolOptions(tuple(tools))
-    except TypeError:
-        raise InputError(
-            say("loop.option_wrong", name="tools", expected=say("loop.option_list"), given=f"a {type(tools).__name__}")
-        ) from None
+    raise InputError(say("loop.option_wrong", name="tools", expected=say("loop.option_list"), given=shown(tools)))
 
 
 def own_tools(options: ToolOptions) -> list[Tool]:

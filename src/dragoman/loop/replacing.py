@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dragoman.base.words import say
 from dragoman.context.repair import repair
 from dragoman.loop.harness import Harness
 from dragoman.loop.session import VERSIONS
+from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, ToolResult, user
-from dragoman.values.parts import check_roles, curated
+from dragoman.values.parts import check_roles, curated, shown
 from dragoman.values.record import Started
 
 
@@ -43,6 +45,11 @@ def clear(harness: Harness) -> None:
 def set_history(harness: Harness, messages: Iterable[Message]) -> None:
     """Raises InputError where a message has a role that no service knows; then nothing is changed."""
     given = tuple(messages)
+    for position, message in enumerate(given):
+        if not isinstance(message, Message):
+            raise InputError(
+                say("loop.option_wrong", name=f"messages[{position}]", expected=say("loop.option_message"), given=shown(message))
+            )
     check_roles(given)
     clear(harness)
     *repaired, _ = repair((*curated(given), user("What is asked next."))).messages  # a prompt follows: nothing need be added for it

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
+from dragoman.base import late_types
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
 from dragoman.values.errors import DragomanError, ProviderError
@@ -27,6 +28,8 @@ else:  # a default came with Python 3.13: type checkers know it before
     from typing import TypeVar
 
     T = TypeVar("T")
+    (Source,) = late_types("dragoman.tools.citations", "Source")
+    (PendingCall,) = late_types("dragoman.values.calls", "PendingCall")
 
 
 class Result(msgspec.Struct, Generic[T], frozen=True):

@@ -95,6 +95,7 @@ class Session:
 
     def close(self) -> None:
         """Write what is left, and remove the long results of a conversation that is not saved."""
+        self.work.is_over = True
         if self.log is not None:
             self.log.close()
         if self._has_own_outputs:
@@ -158,6 +159,8 @@ class Work:
         self.current: Worker | None = None
         self.pid = 0
         """The process that writes the session; 0: none does yet."""
+        self.is_over = False
+        """Whether the session was closed: what came now would not be kept."""
         self._untold: list[SavingChanged] = []
 
     def begin(self, worker: Worker) -> None:
@@ -184,6 +187,8 @@ class Work:
             raise InputError(say("loop.forked", pid=self.pid))
         if self.current is not None:
             raise InputError(say("loop.already_running"))
+        if self.is_over:
+            raise InputError(say("loop.closed"))
 
     def tell(self, event: SavingChanged) -> None:
         """Emit an event now, or when the next run begins."""
@@ -290,6 +295,8 @@ def open_session(options: SessionOptions, workspace: str, given: BlobStore | Non
     """
     if options.key and (options.store is None or options.resume):
         raise InputError(say("loop.key_alone"))
+    if options.resume and options.store is None:
+        raise InputError(say("loop.resume_without_store"))
     if options.store is None:
         return Session(options.history or History(), "", options.blobs or given, options.outputs), ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from dragoman.base import late_types
 from dragoman.base.words import say
 from dragoman.loop.trace_content import agent_names
 from dragoman.values import tracing
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from dragoman.loop.agent import Agent
     from dragoman.loop.tracing import Traces
+else:
+    (MeterProvider,) = late_types("opentelemetry.metrics", "MeterProvider")
+    (TracerProvider,) = late_types("opentelemetry.trace", "TracerProvider")
+    (Agent,) = late_types("dragoman.loop.agent", "Agent")
 
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _WITH_CONTENT = {"true", "1", "span_only", "span_and_event"}

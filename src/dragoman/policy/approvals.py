@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
-from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge
+from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, is_guarded, judge
 from dragoman.values.calls import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
@@ -86,6 +86,8 @@ class Approvals:
         self._trusted = trusted
         self._doubted = doubted
         self._law = law
+        self._judged: dict[str, tuple[str, ...]] = {}
+        """By a call's id: the files and the folder that it was allowed for."""
 
     @property
     def mode(self) -> Mode:
@@ -138,6 +140,7 @@ class Approvals:
         if is_doubted and isinstance(verdict, Allow):
             verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
+            self._bind(call, intent)
             self._tell_ruling(verdict, call, tool, intent)
             return verdict
         if self.ask is None:
@@ -163,7 +166,10 @@ class Approvals:
         verdict = self.judge_host(spec, host)
         if isinstance(verdict, Deny):
             return verdict.reason
-        return verdict.view.why if isinstance(verdict, MustAsk) and self.mode == "auto" else ""
+        if not isinstance(verdict, MustAsk):
+            return ""
+        is_unasked = self.mode == "auto" or (not spec.read_only and asks_by_rule(spec, verdict.view, self._law()))
+        return verdict.view.why if is_unasked else ""
 
     async def ask_host(self, call: ToolCall, view: Intent) -> Allow | Deny:
         """Ask the person whether a command in the sandbox may reach a host."""
@@ -277,8 +283,19 @@ class Approvals:
             if isinstance(again, Deny):
                 return again
             view = again.view if isinstance(again, MustAsk) else self.intend(tool, edited)
+        self._bind(call, view)
         self._remember(answer, call, view, _key_of(answer, view) or grant_key(tool.spec, view))
         return answer
+
+    def _bind(self, call: ToolCall, intent: Intent) -> None:
+        if paths := (*intent.writes, *filter(None, [intent.directory])):
+            self._judged[call.id] = paths
+
+    def was_judged(self, call_id: str, path: str) -> bool:
+        """Whether this real path is what a call was allowed for, or shown to a person: a link may have been swapped since. For a call that
+        others have allowed, whether nobody needs to be asked about the path."""
+        judged = self._judged.get(call_id)
+        return path in judged if judged is not None else not is_guarded(path) and not self._is_own(path)
 
     def _remember(self, answer: Allow, call: ToolCall, view: Intent, key: str) -> None:
         if answer.remember == "once" or view.guarded:

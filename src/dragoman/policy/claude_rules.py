@@ -32,8 +32,9 @@ class ReadRules(msgspec.Struct, frozen=True):
     """Each with file and line: what is not used, and why."""
 
 
-def read_claude(text: str, path: str, tier: Tier) -> ReadRules:
-    """The rules in a settings.json. Never raises; a project's allows are left out, for it may only tighten."""
+def read_claude(text: str, path: str, tier: Tier, above: str = "") -> ReadRules:
+    """The rules in a settings.json. Never raises; a project's allows are left out, for it may only tighten. `above`: the folder that its
+    paths are counted from, where that is not the workspace but one around it."""
     import json
 
     try:
@@ -57,7 +58,7 @@ def read_claude(text: str, path: str, tier: Tier) -> ReadRules:
         for written in listed if not (tier == "project" and decision == "allow") else ():
             where = _where(text, path, json.dumps(written), json.dumps(written, ensure_ascii=False))
             try:
-                rules += _rules_of(written, decision, where, tier, os.path.dirname(path))
+                rules += _rules_of(written, decision, where, tier, os.path.dirname(path), above)
             except RuleProblem as problem:
                 problems.append(say("policy.other_rule", where=where, rule=str(written)[:200], reason=problem))
     return ReadRules(tuple(rules), tuple(problems))
@@ -68,9 +69,9 @@ def allowing_rules(written: str, where: str) -> list[Rule]:
     return _rules_of(written, "allow", where, "user", os.sep)
 
 
-def rules_of(written: str, decision: Decision, where: str, tier: Tier) -> list[Rule]:
+def rules_of(written: str, decision: Decision, where: str, tier: Tier, above: str = "") -> list[Rule]:
     """One of their rules as ours. Raises RuleProblem."""
-    return _rules_of(written, decision, where, tier, os.sep)
+    return _rules_of(written, decision, where, tier, os.sep, above)
 
 
 def denying_rules(written: str, where: str, tier: Tier) -> list[Rule]:
@@ -78,7 +79,7 @@ def denying_rules(written: str, where: str, tier: Tier) -> list[Rule]:
     return _rules_of(written, "deny", where, tier, os.sep)
 
 
-def _rules_of(written: object, decision: Decision, where: str, tier: Tier, folder: str) -> list[Rule]:
+def _rules_of(written: object, decision: Decision, where: str, tier: Tier, folder: str, above: str = "") -> list[Rule]:
     """One of theirs as some of ours; none for a tool that we do not have. Raises RuleProblem."""
     parsed = _RULE.fullmatch(written.strip()) if isinstance(written, str) else None
     if parsed is None:
@@ -86,17 +87,17 @@ def _rules_of(written: object, decision: Decision, where: str, tier: Tier, folde
     tool, inside = parsed.group(1), (parsed.group(2) or "").strip()
     return [
         check_rule(Rule(decision, pattern, ours, origin=where, tier=tier))
-        for ours, pattern in _targets(tool, inside, decision, tier, folder)
+        for ours, pattern in _targets(tool, inside, decision, tier, folder, above)
     ]
 
 
-def _targets(tool: str, inside: str, decision: Decision, tier: Tier, folder: str) -> Iterator[tuple[str, str]]:
+def _targets(tool: str, inside: str, decision: Decision, tier: Tier, folder: str, above: str) -> Iterator[tuple[str, str]]:
     if tool == "Bash":
         patterns = _command_patterns(inside, decision) if inside not in ("", "*", ":*") else [""]
         yield from ((COMMANDS, pattern) for pattern in patterns)
     elif tool in _EDITING or tool == "Read":
         tools = _READING if tool == "Read" else (EDITS,)
-        patterns = _path_patterns(inside, decision, tier, folder) if inside not in ("", "*", "**") else [""]
+        patterns = _path_patterns(inside, decision, tier, folder, above) if inside not in ("", "*", "**") else [""]
         yield from itertools.product(tools, patterns)
     elif tool == "WebFetch":
         kind, _, host = inside.partition(":")
@@ -141,8 +142,10 @@ def _joined(words: list[str]) -> str:
 # --- paths
 
 
-def _path_patterns(inside: str, decision: Decision, tier: Tier, folder: str) -> list[str]:
-    """Path patterns as in .gitignore: a name without a slash matches at any depth, and a folder's name everything in it."""
+def _path_patterns(inside: str, decision: Decision, tier: Tier, folder: str, above: str) -> list[str]:
+    """Path patterns as in .gitignore: a name without a slash matches at any depth, and a folder's name everything in it.
+
+    What a folder above the workspace says is counted from there; where it names no beginning, from the workspace too."""
     if inside.startswith("//"):
         pattern = inside[1:]
     elif inside.startswith("/"):  # counted from where the settings are
@@ -152,6 +155,13 @@ def _path_patterns(inside: str, decision: Decision, tier: Tier, folder: str) -> 
     else:
         plain = inside.removeprefix("./")
         pattern = plain if "/" in plain.rstrip("/") or inside.startswith("./") else f"**/{plain}"
+    if above and not os.path.isabs(pattern) and not pattern.startswith("~"):
+        anchored = os.path.join(above, pattern)
+        return [*_with_inside(anchored, decision), *(_with_inside(pattern, decision) if not inside.startswith("/") else ())]
+    return _with_inside(pattern, decision)
+
+
+def _with_inside(pattern: str, decision: Decision) -> list[str]:
     if pattern.endswith("/"):
         return [f"{pattern}**"]
     if decision == "allow" or pattern.endswith("**"):

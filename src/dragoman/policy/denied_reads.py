@@ -1,7 +1,7 @@
 """Files that a rule denies reading (`deny = ["read_file secrets/**"]`, `Read(./.env)` of Claude Code), for commands as well.
 
-A rule about reading is about our own tools first. A command that only reads is asked about when it names such a file; in the sandbox those
-files are hidden, whatever the command does.
+A rule about reading is about our own tools first: whichever opens such a file or finds a line in it is refused. A command that only reads
+is asked about when it names such a file; in the sandbox those files are hidden, whatever the command does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -19,6 +20,7 @@ _MOST = 200
 """So many files outside the workspace are hidden for one pattern."""
 _MOST_NAMES = 20_000
 """So many denied files are compared with one that has several names."""
+_AGAIN_S = 5.0
 
 
 def denied_patterns(rules: Iterable[Rule]) -> tuple[str, ...]:
@@ -32,6 +34,43 @@ def is_denied(patterns: Sequence[str], root: str) -> Callable[[str], bool] | Non
     if not patterns:
         return None
     return lambda path: any(fits_target(pattern, path, root) for pattern in patterns)
+
+
+class DeniedReads:
+    """Tells of a file that a tool has opened or found, by its real path and status. One in a folder that is denied is denied too, and so is
+    another name of one (a hard link): which these are is looked for again when some seconds have passed."""
+
+    def __init__(self, patterns: Sequence[str], root: str) -> None:
+        self._patterns = tuple(patterns)
+        self._root = root
+        self._looked_s = 0.0
+        self._known: frozenset[tuple[int, int]] = frozenset()
+
+    def __call__(self, path: str, status: os.stat_result) -> bool:
+        if any(fits_target(pattern, name, self._root) for name in self._names(path) for pattern in self._patterns):
+            return True
+        return status.st_nlink > 1 and (status.st_dev, status.st_ino) in self._with_several_names()
+
+    def _names(self, path: str) -> Iterator[str]:
+        """The file, and the folders it is in, up to the workspace."""
+        yield path
+        while (parent := os.path.dirname(path)) not in (path, self._root):
+            yield parent
+            path = parent
+
+    def _with_several_names(self) -> frozenset[tuple[int, int]]:
+        now = time.monotonic()
+        if not self._looked_s or now - self._looked_s > _AGAIN_S:
+            found = islice(_denied_files(self._patterns, self._root), _MOST_NAMES)
+            self._known = frozenset((each.st_dev, each.st_ino) for each in found if each.st_nlink > 1)
+            self._looked_s = now
+        return self._known
+
+
+def deny_reads(rules: Iterable[Rule], root: str) -> DeniedReads | None:
+    """None if no rule denies reading certain files."""
+    patterns = denied_patterns(rules)
+    return DeniedReads(patterns, os.path.realpath(root)) if patterns else None
 
 
 def find_denied_elsewhere(patterns: Iterable[str]) -> list[str]:
@@ -50,14 +89,19 @@ def has_denied_name(path: str, patterns: Sequence[str], root: str) -> bool:
         status = os.stat(path)
     except (OSError, ValueError):
         return False
-    tells = is_denied(patterns, root)
-    if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode) or tells is None:
+    if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return False
+    return any(os.path.samestat(status, other) for other in islice(_denied_files(patterns, root), _MOST_NAMES))
+
+
+def _denied_files(patterns: Sequence[str], root: str) -> Iterator[os.stat_result]:
+    tells = is_denied(patterns, root)
+    if tells is None:
+        return
     from dragoman.policy.sandbox.depths import Depths
 
     inside = Depths([root], tells).denied if root else ()
-    found = islice(_files_in((*inside, *find_denied_elsewhere(patterns))), _MOST_NAMES)
-    return any(os.path.samestat(status, other) for other in found)
+    yield from _files_in((*inside, *find_denied_elsewhere(patterns)))
 
 
 def _files_in(paths: Iterable[str]) -> Iterator[os.stat_result]:

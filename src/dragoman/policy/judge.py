@@ -83,7 +83,7 @@ def _runs_by_mode(spec: ToolSpec, intent: Intent, mode: Mode, law: Law) -> bool:
     if spec.kind == "execute" and intent.sandboxed:
         return mode == "auto" or law.run_sandboxed
     if (_reaches_out(spec, mode) or spec.name == GATE) and intent.scope:
-        from dragoman.policy.rules import fits_host
+        from dragoman.policy.host_rules import fits_host
 
         return any(fits_host(host, intent.scope) for host in law.hosts)
     return False

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.words import say
+from dragoman.policy.host_rules import fits_host
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = ("allow", "ask", "deny")
@@ -38,6 +39,9 @@ MAX_CHARS = 2_000
 
 class RuleProblem(ValueError):
     """A rule cannot be used; the text says why."""
+
+    def __init__(self, *message: object) -> None:  # as ValueError has it, which hides its signature
+        super().__init__(*message)
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,6 +73,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def parse_rule(text: str, decision: Decision, *, origin: str = "", tier: Tier = "user") -> Rule:
     """The short form: `pytest *`, `edit src/**`, a tool's name. Raises RuleProblem."""
+    if not isinstance(text, str):
+        raise RuleProblem(say("policy.rule_no_text"))
     first, _, rest = text.strip().partition(" ")
     if first in TOOLS or first.startswith(SERVERS):
         return check_rule(Rule(decision, rest.strip(), first, origin=origin, tier=tier))
@@ -172,13 +178,6 @@ def fits_path(pattern: str, path: str) -> bool:
 _PATH_PARTS = {"/**": "(?:/.*)?", "**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
-def fits_host(pattern: str, host: str) -> bool:
-    """The host itself, or one below it."""
-    pattern, host = pattern.lower().strip("."), host.lower().rstrip(".")
-    pattern = pattern.removeprefix("*.")
-    return bool(pattern) and (pattern == "*" or host == pattern or host.endswith(f".{pattern}"))
-
-
 def fits_target(pattern: str, target: str, root: str) -> bool:
     """Whether a path fits: by its place in the workspace, or by its whole name if the pattern begins with `/` or `~`."""
     if pattern.startswith(("/", "~")):
@@ -193,7 +192,7 @@ def covers_example(rule: Rule, example: str) -> bool:
     if not rule.is_for_commands:
         if not rule.pattern:
             return True
-        return fits_path(rule.pattern, example) or fits_host(rule.pattern, example)
+        return fits_path(rule.pattern, example) or fits_host(rule.pattern, example, is_refusal=rule.decision != "allow")
     if not rule.pattern:
         return True
     try:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 
 MAX_WORDS = 2_000
@@ -259,4 +260,8 @@ def _reason_for(line: bytes, at: int) -> str:
         return say("policy.shell_variable")
     if here == b"&":
         return say("policy.shell_background")
-    return say("policy.shell_character", text=here.decode("ascii", "replace"))
+    if here.isascii():
+        return say("policy.shell_character", text=here.decode())
+    # A letter of another alphabet may look like one of ours: its number tells them apart.
+    sign = line[at:].decode("utf-8", "replace")[:1]
+    return say("policy.shell_character", text=f"{escape_hidden(sign, one_line=True)} (U+{ord(sign):04X})")

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from dragoman.policy.command_rules import CommandRuling
-from dragoman.policy.rules import COMMANDS, EDITS, SERVERS, Rule, decide, fits_host, fits_target, fits_word
+from dragoman.policy.host_rules import fits_host
+from dragoman.policy.rules import COMMANDS, EDITS, SERVERS, Rule, decide, fits_target, fits_word
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolSpec
 
@@ -43,7 +44,7 @@ def fits_call(rule: Rule, spec: ToolSpec, intent: Intent, root: str) -> bool:
         if rule.decision == "allow":
             return all(fits)
         return any(fits) or (rule.decision == "deny" and tool == READING and _is_denied_file(pattern, intent.reads, root))
-    return bool(intent.scope) and fits_host(pattern, intent.scope)
+    return bool(intent.scope) and fits_host(pattern, intent.scope, is_refusal=rule.decision != "allow")
 
 
 def _is_denied_file(pattern: str, paths: Sequence[str], root: str) -> bool:

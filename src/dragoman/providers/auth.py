@@ -6,7 +6,7 @@ threads. `connect.auth_for` chooses the authentication of a deployment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from dragoman.base.words import say
@@ -16,6 +16,8 @@ from dragoman.values.profile import Deployment
 
 _FRAMING = {"host", "content-length", "transfer-encoding", "connection"}
 """Headers that are the HTTP client's own."""
+_SECRET_WORDS = ("auth", "key", "token", "secret", "password", "credential", "cookie", "signature")
+"""What is in the name of a header that holds a secret."""
 
 
 class Auth(Protocol):
@@ -107,7 +109,16 @@ def with_env_headers(auth: Auth, deployment: Deployment, env: Mapping[str, str])
         if env.get(variable, "").strip()
     }
     written = _written_headers(env.get(deployment.headers_env, ""), deployment.headers_env)
-    return WithHeaders(auth, named | written, tuple(written.values())) if named or written else auth
+    secrets = (*_secret_values({**deployment.headers, **named}), *written.values())
+    return WithHeaders(auth, named | written, secrets) if named or written or secrets else auth
+
+
+def _secret_values(headers: Mapping[str, str]) -> Iterator[str]:
+    """Of headers whose names say so: the value, and what follows `Bearer` or the like in it."""
+    for name, value in headers.items():
+        if any(word in name.lower() for word in _SECRET_WORDS):
+            yield value
+            yield value.rpartition(" ")[2]
 
 
 def _written_headers(text: str, variable: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
+from dragoman.base import late_types
 from dragoman.base.words import say
 from dragoman.http.clients import HttpClient, open_transport
 from dragoman.providers.auth import Auth, KeyAuth, NoAuth, checked_header, with_env_headers
@@ -23,6 +24,9 @@ from dragoman.values.profile import Deployment, ProtocolName
 if TYPE_CHECKING:
     from dragoman.local.provider import Find
     from dragoman.providers.pace import RateLimit
+else:
+    (Find,) = late_types("dragoman.local.provider", "Find")
+    (RateLimit,) = late_types("dragoman.providers.pace", "RateLimit")
 
 log = logging.getLogger("dragoman.providers")
 logging.getLogger("dragoman").addHandler(logging.NullHandler())  # silent unless the program sets logging up

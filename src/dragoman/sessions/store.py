@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.base import late_types
 from dragoman.base.clock import now_ms
 from dragoman.base.ids import is_session_id, new_session_id
 from dragoman.base.words import say
@@ -37,6 +38,10 @@ if TYPE_CHECKING:  # starting a session needs none of these
     from dragoman.sessions.removal import Removal
     from dragoman.sessions.search_table import Hit
     from dragoman.sessions.summary import Summary
+else:
+    (Removal,) = late_types("dragoman.sessions.removal", "Removal")
+    (Hit,) = late_types("dragoman.sessions.search_table", "Hit")
+    (Summary,) = late_types("dragoman.sessions.summary", "Summary")
 
 Folder = str | os.PathLike[str]
 

@@ -15,6 +15,9 @@ from dragoman.base.words import say
 class NetworkBlocked(RuntimeError):
     """A test tried to leave this machine. Not an OSError: code that handles connection faults must not swallow it."""
 
+    def __init__(self, *message: object) -> None:  # as RuntimeError has it, which hides its signature
+        super().__init__(*message)
+
 
 @contextmanager
 def no_network() -> Iterator[None]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from typing import Any, TypeVar
 
+from dragoman.tools.job import call_in_loop
 from dragoman.tools.output import CappedText, Measure, Outputs
 from dragoman.tools.process import Exit, run_process
 from dragoman.tools.streams import COLUMNS, ROWS
@@ -26,12 +27,14 @@ from dragoman.values.commands import CommandState, Launch, StateOfCommand
 MAX_RUNNING = 8
 _MAX_ENDED = 32
 """How many that have ended are remembered, so that they can be read."""
-_BYTES_PER_S = 16e6
+BYTES_PER_S = 16e6
 """How fast their output is read: a flood in the background must not slow everything else."""
 _TERMINAL_BYTES_PER_S = 1e6
 _SETTLE_S = 0.1
 """After the first output, how long more is waited for."""
 _CLOSING_S = 4.0
+_ELSEWHERE_S = 0.3
+"""How long the end of a command that runs in another loop is waited for."""
 _T = TypeVar("_T")
 
 
@@ -169,7 +172,7 @@ class BackgroundCommands:
                 timeout_s=timeout_s,
                 launch=launch,
                 streams="tty" if tty else "merged",
-                bytes_per_s=_TERMINAL_BYTES_PER_S if tty else _BYTES_PER_S,
+                bytes_per_s=_TERMINAL_BYTES_PER_S if tty else BYTES_PER_S,
             )
 
         try:
@@ -183,6 +186,27 @@ class BackgroundCommands:
             del self._commands[started.id]
             raise started.fault
         return started
+
+    async def adopt(self, running: asyncio.Task[Exit], command: str, *, tty: bool, printed: bytes) -> BackgroundCommand:
+        """One that runs in the loop of whoever calls this, and goes on there: it is read and stopped as all others are. `printed` is what
+        it has printed and nobody has read."""
+        adopted, owner = self._add(command, tty=tty), asyncio.get_running_loop()
+
+        async def follow(self: BackgroundCommand) -> Exit:
+            self.take_output(printed)
+            ended = asyncio.run_coroutine_threadsafe(_outcome(running), owner)
+            try:
+                return await asyncio.wrap_future(ended)
+            except asyncio.CancelledError:
+                await _cancel_elsewhere(running, owner)
+                raise
+
+        await self.do(adopted.start(follow))
+        return adopted
+
+    def pass_output(self, command: BackgroundCommand, data: bytes) -> None:
+        """Output of one that was adopted. From any thread."""
+        self._running_loop().call_soon_threadsafe(command.take_output, data)
 
     async def do(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Do it in the thread of the commands, and wait for it."""
@@ -246,6 +270,28 @@ class BackgroundCommands:
                 self._thread.start()
                 self._dropping = weakref.finalize(self, _end_loop, self._loop)
             return self._loop
+
+
+async def _outcome(running: asyncio.Task[Exit]) -> Exit:
+    await asyncio.wait([running])  # that nobody waits any more does not end it
+    return running.result()
+
+
+async def _cancel_elsewhere(running: asyncio.Task[Exit], owner: asyncio.AbstractEventLoop) -> None:
+    """End what runs in another loop, and wait for it a moment: that loop may be busy with waiting for us."""
+    ended = asyncio.Event()
+    here = asyncio.get_running_loop()
+
+    def cancel() -> None:
+        running.add_done_callback(lambda _: call_in_loop(here, ended.set))
+        running.cancel()
+
+    call_in_loop(owner, cancel)
+    try:
+        async with asyncio.timeout(_ELSEWHERE_S):
+            await ended.wait()
+    except TimeoutError:
+        pass
 
 
 def _end_loop(loop: asyncio.AbstractEventLoop) -> None:

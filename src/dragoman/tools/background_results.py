@@ -18,8 +18,8 @@ OWN_NETWORK = "Nothing outside reaches its ports, other commands neither: to try
 FULL_SCREEN = "The program draws a full screen, which is not shown."
 
 
-def describe_start(command: BackgroundCommand, outputs: Outputs, *, is_sandboxed: bool) -> ToolOutput:
-    return _describe(command, outputs, OWN_NETWORK if is_sandboxed and command.is_running else "")
+def describe_start(command: BackgroundCommand, outputs: Outputs, *, is_sandboxed: bool, note: str = "") -> ToolOutput:
+    return _describe(command, outputs, OWN_NETWORK if is_sandboxed and command.is_running else "", note)
 
 
 async def read_command(commands: BackgroundCommands, outputs: Outputs, id: str, *, wait_s: float, stop: bool) -> ToolOutput:
@@ -41,7 +41,7 @@ def title_of(command: str) -> str:
     return f"{shown[: _TITLE_CHARS - 1]}…" if len(shown) > _TITLE_CHARS or others else shown
 
 
-def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "") -> ToolOutput:
+def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "", note: str = "") -> ToolOutput:
     now = command.describe()  # before its output is taken: then none comes after its end
     output = command.take(max(0, outputs.max_chars - _FRAME_CHARS - outputs.note_chars), jsontext.quoted_chars)
     told: dict[str, object] = {"id": now.id, "status": now.state, "output": output.text}
@@ -55,6 +55,8 @@ def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "") ->
         remark = ended.remark if ended is not None else ""
     if remark:
         told["sandbox"] = remark
+    if note:
+        told["note"] = note
     if command.draws_full_screen:
         told["screen"] = FULL_SCREEN
     text = output.text

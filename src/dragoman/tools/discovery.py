@@ -9,6 +9,7 @@ Both come from the user's config and run without a shell, each in its own proces
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from dragoman.tools.child_environment import child_environment
 from dragoman.tools.process import run_process
 from dragoman.tools.registry import Registry
 from dragoman.values.calls import Intent, Show, Tool, ToolOutput
+from dragoman.values.commands import Launch
 from dragoman.values.errors import ConfigError, InputError
 from dragoman.values.messages import Text, ToolKind, ToolSpec
 
@@ -42,16 +44,17 @@ async def discover(
     env: Mapping[str, str] | None = None,
     timeout_s: float = DISCOVERY_TIMEOUT_S,
     call_timeout_s: float = CALL_TIMEOUT_S,
+    launch: Launch | None = None,
 ) -> list[Tool]:
     """The tools `command` declares, each of which runs `call_command NAME`. Raises ConfigError if it fails or prints no valid declarations.
 
     A declaration is `{name, description, parameters | parametersJsonSchema, read_only}`; Gemini's `{"function_declarations": […]}`
-    is understood too. env: the complete environment of the commands; None: ours without secrets.
+    is understood too. env: the complete environment of the commands; None: ours without secrets. launch: starts and ends them.
     """
     if not command or not call_command:
         raise ConfigError(say("tools.discovery_two_commands"))
     try:
-        result = await _run(command, b"", timeout_s, MAX_DECLARATION_BYTES, directory, env)
+        result = await _run(command, b"", timeout_s, MAX_DECLARATION_BYTES, directory, env, launch)
     except OSError as error:
         raise ConfigError(say("tools.discovery_not_run", command=command[0], reason=error.strerror or error)) from error
     if result.problem or result.exit_code != 0:
@@ -59,7 +62,7 @@ async def discover(
         raise ConfigError(say("tools.discovery_failed", command=command[0], reason=why, detail=_first_line(result.stderr)))
     if result.is_cut:
         raise ConfigError(say("tools.discovery_too_long", command=command[0], most=MAX_DECLARATION_BYTES))
-    call = _CallSettings(tuple(call_command), directory, env, call_timeout_s)
+    call = _CallSettings(tuple(call_command), directory, env, call_timeout_s, launch)
     return [DiscoveredTool(spec, call) for spec in _specs(result.stdout, command[0])]
 
 
@@ -78,7 +81,9 @@ class DiscoveredTool:
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         call, name = self._call, self.spec.name
         try:
-            result = await _run((*call.command, name), jsontext.encode(args), call.timeout_s, MAX_OUTPUT_BYTES, call.directory, call.env)
+            result = await _run(
+                (*call.command, name), jsontext.encode(args), call.timeout_s, MAX_OUTPUT_BYTES, call.directory, call.env, call.launch
+            )
         except OSError as error:
             return results.error_output(f"{name} failed: {call.command[0]} cannot be run: {error.strerror or error}", "not_runnable")
         if not result.problem and result.exit_code == 0:
@@ -101,6 +106,7 @@ class _CallSettings(msgspec.Struct, frozen=True):
     directory: str | os.PathLike[str] | None
     env: Mapping[str, str] | None
     timeout_s: float
+    launch: Launch | None = None
 
 
 # --- declarations ----------------------------------------------------------------------------------------------------------------
@@ -212,20 +218,30 @@ async def _run(
     max_bytes: int,
     directory: str | os.PathLike[str] | None,
     env: Mapping[str, str] | None,
+    launch: Launch | None = None,
 ) -> _CommandResult:
     """Run a command until it ends or times out. Raises OSError."""
     out, err = _BoundedBuffer(max_bytes), _BoundedBuffer(max_bytes)
+    environment = child_environment() if env is None else env
     ended = await run_process(
-        command,
+        command if launch is None else (_on_path(command[0], environment), *command[1:]),
         directory=os.fspath(directory or os.getcwd()),
-        env=child_environment() if env is None else env,
+        env=environment,
         take_stdout=out.take,
         take_stderr=err.take,
         timeout_s=timeout_s,
         stdin=stdin,
+        launch=launch,
     )
     problem = f"it was ended, because it took longer than {timeout_s:g} s" if ended.timed_out else ""
     return _CommandResult(ended.code, bytes(out.data), bytes(err.data), out.is_cut or err.is_cut, problem)
+
+
+def _on_path(name: str, env: Mapping[str, str]) -> str:
+    """Where a program is: the launcher does not look for it."""
+    if "/" in name:
+        return name
+    return shutil.which(name, path=env.get("PATH", os.defpath)) or name
 
 
 def _decode(data: bytes) -> str:

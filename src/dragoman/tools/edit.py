@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any
 
 import msgspec
@@ -156,8 +157,11 @@ def _intend(workspace: Workspace, tool: str, args: Mapping[str, Any], plan: Plan
 async def _run(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any], plan: Plan, *, is_whole: bool = False) -> ToolOutput:
     """`is_whole`: the arguments contain the file's whole content."""
 
+    context = copy_context()  # of the call at work, which threads do not have
+
     def change(stop: Stop) -> ToolOutput:
         planned = plan(args, stop)
+        context.run(workspace.require_judged, planned.path)
         output = _apply_change(workspace, seen, planned, stop)
         return msgspec.structs.replace(output, wrote=(planned.path,)) if is_whole else output
 

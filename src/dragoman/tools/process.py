@@ -43,6 +43,31 @@ class Exit(msgspec.Struct, frozen=True):
     hosts: HostsUsed = NO_HOSTS
 
 
+class Control:
+    """A command at work, for whoever lets it go on after its time."""
+
+    def __init__(self) -> None:
+        self._command: _Command | None = None
+        self._limit: asyncio.Timeout | None = None
+
+    def take(self, command: _Command, limit: asyncio.Timeout) -> None:
+        self._command, self._limit = command, limit
+
+    @property
+    def is_running(self) -> bool:
+        return self._command is not None and not self._command.over.is_set()
+
+    @property
+    def has_limit(self) -> bool:
+        return self._limit is not None and self._limit.when() is not None
+
+    def lift_limit(self, bytes_per_s: float) -> None:
+        """It may run as long as it wants, and its output is read no faster than that. In the loop that runs it."""
+        if self._command is not None and self._limit is not None and self.is_running:
+            self._command.bytes_per_s = bytes_per_s
+            self._limit.reschedule(None)
+
+
 async def run_process(
     argv: Sequence[str],
     *,
@@ -56,6 +81,7 @@ async def run_process(
     launch: Launch | None = None,
     streams: Literal["apart", "merged", "tty"] = "apart",
     bytes_per_s: float | None = None,
+    control: Control | None = None,
 ) -> Exit:
     """Run a command, pass on its output as it arrives, and leave none of its processes behind.
 
@@ -76,7 +102,9 @@ async def run_process(
         if watcher is not None:
             watcher.watch(command.pid)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s) as limit:
+                if control is not None:
+                    control.take(command, limit)
                 await command.over.wait()
         except TimeoutError:
             timed_out = True

@@ -243,7 +243,7 @@ class _Search:
 
     def __init__(self, workspace: Workspace, start: str, include: PathPattern | None) -> None:
         self._program = find_ripgrep(workspace.root)
-        self._is_secret = workspace.is_secret
+        self._may_read = workspace.may_read
         self._start = start
         self._include = include
         self._base = os.path.join(start if os.path.isdir(start) else os.path.dirname(start), "")
@@ -264,7 +264,7 @@ class _Search:
         return found, status
 
     def _is_wanted(self, path: str) -> bool:
-        return self._is_included(path) and not self._is_secret(path)
+        return self._is_included(path) and self._may_read(path)
 
     def _is_included(self, path: str) -> bool:
         if self._include is None:

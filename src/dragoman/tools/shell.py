@@ -11,6 +11,7 @@ from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.child_environment import child_environment, find_program
 from dragoman.tools.description import load_description
+from dragoman.tools.job import call_at_work
 from dragoman.tools.output import CappedText, Outputs, Spool
 from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput
@@ -18,7 +19,8 @@ from dragoman.values.messages import Text, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands
-    from dragoman.tools.process import Exit
+    from dragoman.tools.left_running import Leavable
+    from dragoman.tools.process import Exit, Take
     from dragoman.tools.terminal_text import TerminalText
     from dragoman.values.commands import Launch
 
@@ -60,7 +62,22 @@ class RunShell:
         self._secret = secret
         self._launch = launch
         self._background = background
+        self._leavable: dict[str, Leavable] = {}
+        """The commands that calls wait for, by the id of the call."""
         self.spec = self._make_spec()
+
+    def leave_running(self, call_id: str) -> bool:
+        """Let the command of a call go on in the background: the call returns now. False where that cannot be."""
+        leavable = self._leavable.get(call_id)
+        return leavable is not None and leavable.leave()
+
+    def time_limit_s(self, args: Mapping[str, Any]) -> float:
+        """How long a call with these arguments may take; 0: as long as it wants."""
+        try:
+            told = float(args.get("timeout_s") or 0)
+        except (TypeError, ValueError):
+            return 0.0
+        return 0.0 if args.get("background") else min(told or self._timeout_s, MAX_TIMEOUT_S)
 
     def leave_out_background(self) -> None:
         """Offer no background commands any more: there is no tool to read them with."""
@@ -117,6 +134,7 @@ class RunShell:
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:
             argv, directory, timeout_s = self._prepare(args)
+            self._workspace.require_judged(directory)
         except ToolRefusal as refused:
             return refused.output()
         try:
@@ -128,35 +146,72 @@ class RunShell:
 
     async def _run(self, argv: list[str], directory: str, timeout_s: float, show: Show, *, tty: bool) -> ToolOutput:
         """Raises OSError."""
-        from dragoman.tools.process import run_process  # neither is needed before a command is run
+        from dragoman.tools.left_running import Leavable  # none of them is needed before a command is run
         from dragoman.tools.shell_screen import ShellScreen
 
         stdout, stderr = self._outputs.spool("stdout"), self._outputs.spool("stderr")
         screen = ShellScreen(show)
         terminal = _new_terminal() if tty else None
+        call, leavable = call_at_work.get(), None
+        if call is not None and self._background is not None:
+            leavable = self._leavable[call[0].id] = Leavable(self._background)
         try:
-            ended = await run_process(
+            ended = await self._wait_for(
                 argv,
-                directory=directory,
-                env=self._environment(tty=tty),
-                take_stdout=lambda data: screen.add(stdout.feed(data if terminal is None else terminal.feed(data).encode())),
-                take_stderr=lambda data: screen.add(stderr.feed(data)),
-                timeout_s=timeout_s,
-                launch=self._launch() if self._launch is not None else None,
-                streams="tty" if tty else "apart",
+                directory,
+                timeout_s,
+                lambda data: screen.add(stdout.feed(data if terminal is None else terminal.feed(data).encode())),
+                lambda data: screen.add(stderr.feed(data)),
+                leavable,
+                tty=tty,
             )
             if terminal is not None:
                 screen.add(stdout.feed((terminal.feed(b"", is_end=True) + terminal.take()).encode()))
+            if ended is None and leavable is not None:
+                return await self._hand_over(leavable, argv[-1], stdout, stderr, tty=tty)
         except BaseException:
             stdout.discard()
             stderr.discard()
             raise
         finally:
             screen.close()
+            if call is not None:
+                self._leavable.pop(call[0].id, None)
+        assert ended is not None
         remark = ended.remark
         if not remark and self._launch is not None and ended.code:
             remark = self._launch().explain(screen.end)
         return _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s), remark)
+
+    async def _wait_for(
+        self, argv: list[str], directory: str, timeout_s: float, out: Take, err: Take, leavable: Leavable | None, *, tty: bool
+    ) -> Exit | None:
+        """Run it to its end; None: it was left running. Raises OSError."""
+        from dragoman.tools.process import run_process
+
+        running = run_process(
+            argv,
+            directory=directory,
+            env=self._environment(tty=tty),
+            take_stdout=out if leavable is None else leavable.taking(out),
+            take_stderr=err if leavable is None else leavable.taking(err),
+            timeout_s=timeout_s,
+            launch=self._launch() if self._launch is not None else None,
+            streams="tty" if tty else "apart",
+            control=leavable.control if leavable is not None else None,
+        )
+        return await (running if leavable is None else leavable.wait(running))
+
+    async def _hand_over(self, leavable: Leavable, command: str, stdout: Spool, stderr: Spool, *, tty: bool) -> ToolOutput:
+        """The call is over, and the command is not."""
+        from dragoman.tools.background_results import describe_start
+        from dragoman.tools.left_running import NOTE
+
+        out, err = _cap_both(stdout, stderr, self._outputs)
+        printed = out.text + err.text
+        adopted = await leavable.hand_over(command, printed.replace("\n", "\r\n") if tty else printed, tty=tty)
+        is_sandboxed = self._launch is not None and self._launch().is_sandbox
+        return describe_start(adopted, self._outputs, is_sandboxed=is_sandboxed, note=NOTE)
 
     async def _start(self, args: Mapping[str, Any], argv: list[str], directory: str) -> ToolOutput:
         """Raises OSError."""

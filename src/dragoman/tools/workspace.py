@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from dragoman.base.atomic import FileChanged, WouldChangeOwner
@@ -47,15 +47,19 @@ class Workspace:
         include: Sequence[str | os.PathLike[str]] = (),
         readable: Sequence[str | os.PathLike[str]] = (),
         secret: Sequence[str | os.PathLike[str]] = (),
+        is_denied: Callable[[str, os.stat_result], bool] | None = None,
     ) -> None:
         """`include`: further directories to read and write. `readable`: read-only directories. `secret`: files that hold keys, which no
-        tool reads or writes."""
+        tool reads or writes. `is_denied`: whether the user's rules keep a file from being read, by its real path and status."""
         self.root = os.path.realpath(root)
         writable = [self.root, *(os.path.realpath(path) for path in include)]
         # Outermost first: links are not followed below it, so the fewer components are trusted the better.
         self._writable: tuple[str, ...] = tuple(sorted(set(writable), key=len))
         self._readable: tuple[str, ...] = tuple(sorted({*writable, *(os.path.realpath(path) for path in readable)}, key=len))
         self._secret: frozenset[str] = frozenset(os.path.realpath(path) for path in secret)
+        self._is_denied = is_denied
+        self.was_judged: Callable[[str], bool] = lambda path: True
+        """Whether the call at work was allowed for this real path."""
 
     def add(self, path: str | os.PathLike[str]) -> str:
         """Add a directory to read and write. Returns its real path."""
@@ -125,9 +129,20 @@ class Workspace:
                 self.require_regular(path, status)
                 if self.is_secret(path, status):
                     raise secret_refusal(self.display_path(path))
+                if self._is_denied is not None and self._is_denied(path, status):
+                    raise PathRefusal(f"{truncate_path(self.display_path(path))} may not be read: a rule of the user's denies it", "denied")
                 yield descriptor, status
             finally:
                 os.close(descriptor)
+
+    def may_read(self, path: str) -> bool:
+        """Whether what is in the file at a resolved path may be shown: it holds no keys, and no rule denies it."""
+        if self.is_secret(path):
+            return False
+        try:
+            return self._is_denied is None or not self._is_denied(path, os.stat(path))
+        except OSError:  # it was removed meanwhile
+            return False
 
     def is_secret(self, path: str, status: os.stat_result | None = None) -> bool:
         """Whether a resolved path is a file with keys, or such a file by another name (a hard link). `status` is its status, if known."""
@@ -140,6 +155,12 @@ class Workspace:
             except OSError:
                 continue  # one of them is not there
         return False
+
+    def require_judged(self, path: str) -> None:
+        """Raises PathRefusal if a call was allowed for another path than the one that it has come to."""
+        if not self.was_judged(path):
+            message = f"{truncate_path(self.display_path(path))} is not what was allowed: a link was put in the way meanwhile; try again"
+            raise PathRefusal(message, "symlink")
 
     def require_regular(self, path: str, status: os.stat_result) -> None:
         """Raises PathRefusal for anything but a regular file."""

@@ -9,12 +9,14 @@ from typing import Protocol
 
 from dragoman.base.words import say
 from dragoman.tui.asking import LiveDialog
+from dragoman.tui.bindings import AT_WORK
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.listening import Listening
 from dragoman.tui.prompt import PromptInput
 from dragoman.tui.talk import LiveTalk
 from dragoman.tui.turns import Turns
 from dragoman.tui.vim import VimKeys
+from dragoman.tui.work_keys import WorkKeys
 
 EXIT_INTERRUPTED = 130
 AGAIN_S = 2.0
@@ -48,6 +50,7 @@ class KeyActions:
         turns: Turns,
         listening: Callable[[], Listening],
         table: dict[str, str],
+        work: WorkKeys,
         vim: VimKeys | None = None,
     ) -> None:
         self._conversation = conversation
@@ -57,6 +60,7 @@ class KeyActions:
         self._turns = turns
         self._listening = listening
         self._table = table
+        self._work = work
         self._vim = vim
         self._interrupted_s = self._escaped_s = 0.0
         self.hint = ""
@@ -94,6 +98,8 @@ class KeyActions:
             return composer.set(text)
         if key.name == "alt-enter" and not self._turns.is_busy:
             return composer.newline()
+        if self._work.press(key.name):
+            return None
         action = self._table.get(key.name, "keys" if key.name == "?" and composer.is_empty else "")
         if not action or (action == "leave" and not composer.is_empty):
             prompt.press(key, columns)
@@ -131,6 +137,8 @@ class KeyActions:
                 self._canvas.redraw()
             case "mode":
                 self._next_mode()
+            case _ if action in AT_WORK:
+                self._work.act(AT_WORK[action])
             case _ if action in _COMMANDS and not is_busy:
                 self._conversation.run_command(_COMMANDS[action])
 

@@ -19,7 +19,9 @@ KEYS = {
     "f1": "keys",
 }
 """Keys of the conversation. The composer has those of readline besides."""
-ACTIONS = (*dict.fromkeys(KEYS.values()), "models", "sessions", "context", "back", "none")
+AT_WORK = {"background": "b", "stop_one": "x", "next_one": "down", "other_model": "m", "retry_now": "enter"}
+"""What is done about what is under way, and the key for it that is only one while nothing is written (work_keys.py)."""
+ACTIONS = (*dict.fromkeys(KEYS.values()), "models", "sessions", "context", "back", *AT_WORK, "none")
 
 
 def bind_keys(changes: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

@@ -12,6 +12,7 @@ from dragoman.base import jsontext
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.approval import REFUSED, SAID_NO
+from dragoman.cli.call_lines import in_words
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, line, visible
@@ -27,11 +28,13 @@ FOLDED_DIFF_ROWS = 12
 READS = frozenset({"read_file", "read_many_files", "list_directory", "glob", "grep", "search"})
 EDITS = frozenset({"edit", "write_file"})
 _NOT_RUN = "not run: "
+_NEW_FILE = "\n--- /dev/null\n"
 _TITLE_CHARS = 300
 _STATE_COLUMNS = 30
 """What the state of a call beside others needs at least: `⠼ 12 s of 120 s · 214 lines`."""
 _TAIL_CHARS = 20_000
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-Z\\-~])")
+_GOES_ON = re.compile(r"(bg[0-9]+): running\b")
 _STATE_SIGNS = {"failed": ("✗ ", "bad"), "refused": ("✗ ", "warn"), "cancelled": ("✗ ", "warn"), "waiting": ("○ ", "dim")}
 
 State = Literal["waiting", "running", "done", "failed", "refused", "cancelled"]
@@ -58,6 +61,8 @@ class CallCell(msgspec.Struct, frozen=True):
     """What the user said when they were asked about it."""
     inner: str = ""
     """Of a subagent: how much it has done."""
+    is_marked: bool = False
+    """The one of several that a key is meant for."""
 
 
 def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
@@ -136,7 +141,8 @@ def folded_lines(cell: CallCell, columns: int) -> list[Line]:
     """One or two lines; of an edit what it changed."""
     changes = diff.find_diff(cell.display) if cell.call.name in EDITS and cell.state == "done" else None
     if changes is not None:
-        title = (*_title(cell, columns), Span(f" {changes.size}", "dim"))
+        created = f" {say('results.created')}" if _NEW_FILE in cell.display else ""
+        title = (*_title(cell, columns), Span(f" {changes.size}{created}", "dim"))
         return [beside(title, _answer(cell), columns), *diff.lay_out(diff.only_changes(changes), columns, FOLDED_DIFF_ROWS)]
     right = _ending(cell, columns)
     title = _title(cell, columns)
@@ -209,6 +215,8 @@ def _tail(cell: CallCell, columns: int) -> list[Line]:
 
 
 def _sign(cell: CallCell) -> Span:
+    if cell.is_marked:
+        return Span("▸ ", "accent")
     text, style = _STATE_SIGNS.get(cell.state, ("● ", "tool"))
     if cell.exit_code:
         style = "warn"
@@ -280,15 +288,17 @@ def _after_dot(last: str, cell: CallCell) -> Line:
 
 def _last_line(cell: CallCell) -> str:
     """The line that says most: of a command its last, of everything else its first."""
+    if cell.call.name == "run_shell" and (goes_on := _GOES_ON.match(cell.display)):
+        return say("tui.in_background", id=goes_on[1])
     if cell.call.name == "run_shell" and cell.state == "done":
         lines = [row.strip() for row in clean_output(cell.output or cell.display).split("\n") if row.strip()]
         lines = [row for row in lines if not re.fullmatch(r"\(exit code \d+\)", row)]
-        return visible(one_line(lines[-1], _TITLE_CHARS)) if lines else ""
+        return visible(one_line(in_words(lines[-1]), _TITLE_CHARS)) if lines else ""
     lines = cell.display.strip().splitlines()
     if cell.call.name == "todo" and cell.state == "done":
         done, now = sum(row.startswith("[x]") for row in lines), next((row[3:] for row in lines if row.startswith("[>]")), "")
         return visible(" · ".join(filter(None, (say("conversation.todo_done", done=done, count=len(lines)), now.strip()))))
-    return visible(one_line(lines[0], _TITLE_CHARS)) if lines else ""
+    return visible(one_line(in_words(lines[0]), _TITLE_CHARS)) if lines else ""
 
 
 def _count(output: str) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.base import jsontext
 from dragoman.tui import call_cells
 from dragoman.tui.call_cells import Answer, CallCell
 from dragoman.tui.line import Line
@@ -52,6 +54,9 @@ class RunningCalls:
         self._since_s: dict[str, float] = {}
         self._inner: dict[str, InnerWork] = {}
         """Of the calls that are subagents."""
+        self._marked = ""
+        self.find_tool: Callable[[str], object | None] | None = None
+        """The tool of that name, which may know how long its calls may take."""
         self._looked: list[CallCell] = []
         """Calls that only looked at something and are done: those that follow each other stand on one line."""
         self.folded: list[Folded] = []
@@ -71,13 +76,37 @@ class RunningCalls:
         """The title of the first call that waits."""
         return next((call_in_words(cell.call) for cell in self._open.values() if cell.state == "waiting"), "")
 
+    @property
+    def command_id(self) -> str:
+        """The call of the command at work that can go on in the background; empty: none."""
+        running = [call_id for call_id, cell in self._open.items() if cell.state == "running" and cell.call.name == "run_shell"]
+        return running[-1] if running else ""
+
+    @property
+    def marked_id(self) -> str:
+        """The call at work that a key ends: the one chosen, else the one that puts something out, else the first."""
+        running = self._running_ids()
+        if self._marked in running:
+            return self._marked
+        writing = [each for each in running if self._open[each].output.strip()]
+        return writing[-1] if writing else running[0] if running else ""
+
+    def mark_next(self) -> None:
+        running, marked = self._running_ids(), self.marked_id
+        if marked:
+            self._marked = running[(running.index(marked) + 1) % len(running)]
+
+    def _running_ids(self) -> list[str]:
+        return [call_id for call_id, cell in self._open.items() if cell.state == "running"]
+
     def clear(self) -> None:
         self._open.clear()
         self._since_s.clear()
         self._inner.clear()
 
     def add(self, call: ToolCall) -> None:
-        self._open[call.id] = CallCell(call)
+        limit = getattr(self.find_tool(call.name), "time_limit_s", None) if self.find_tool is not None else None
+        self._open[call.id] = CallCell(call, limit_s=limit(jsontext.decode_object(call.arguments) or {}) if limit is not None else 0.0)
 
     def update(self, event: ToolCallUpdated) -> None:
         cell = self._open.get(event.call_id)
@@ -165,9 +194,11 @@ class RunningCalls:
         told = sum(bool(cell.progress) for cell in self._open.values())
         has_room = len(self._open) + told < most
         tail = max(most - len(self._open) - told - 1, 0)
+        marked = self.marked_id if self.running > 1 else ""
         cells = [
             msgspec.structs.replace(
                 cell,
+                is_marked=call_id == marked,
                 seconds=self._seconds(call_id),
                 output=_last_lines(cell.output, tail),
                 progress=cell.progress if has_room or len(self._open) == 1 else "",

@@ -35,6 +35,8 @@ class Canvas:
         self._drawn_s = 0.0
         self._held_until_s = 0.0
         self._size = self.terminal.size
+        if self._size != first.size:
+            self._live.mark_moved()
         self.is_lent = False
         self.overlay: Overlay | None = None
         self._is_preparing = False
@@ -111,7 +113,7 @@ class Canvas:
             self._timer.cancel()
             self._timer = None
         if not self.is_lent:
-            self._draw_now()
+            self._draw_now(is_urgent=True)
 
     def _go_on(self) -> None:
         """A slow terminal has taken everything: what waited for it can be drawn."""
@@ -131,7 +133,7 @@ class Canvas:
         self._drawn_s = self._loop.time()
         self._draw_now()
 
-    def _draw_now(self) -> None:
+    def _draw_now(self, *, is_urgent: bool = False) -> None:
         size = self._size = self.terminal.size
         if self.before_frame is not None:
             self._is_preparing = True  # what it commits is part of this frame, and asks for no other
@@ -139,9 +141,12 @@ class Canvas:
             self._is_preparing = False
         if self.overlay is not None:
             return self.terminal.write_frame(self._painter.frame(self.overlay, self.theme, size))
+        frame = self._compose(size)
+        if not is_urgent and self.terminal.size != size:  # meanwhile: this frame would arrive on rows that have moved
+            return self.note_size()
         committed = [self.theme.paint(row) for line in self._pending for row in wrap_code(line, size[0] - 1)]
         self._pending.clear()
-        self.terminal.write_frame(self._live.frame(self._compose(size), committed, size))
+        self.terminal.write_frame(self._live.frame(frame, committed, size))
 
     # --- the other screen
 

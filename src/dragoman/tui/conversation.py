@@ -7,6 +7,8 @@ import os
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.app.connecting import connect_model
 from dragoman.app.console import Messages
 from dragoman.app.opening import close_agent, end_tasks, new_loop, open_agent, tidy_sessions
@@ -25,7 +27,6 @@ from dragoman.tui.calls import Folded
 from dragoman.tui.canvas import Canvas
 from dragoman.tui.commands import UNLISTED, LiveCommands
 from dragoman.tui.completion import FileIndex
-from dragoman.tui.composer import may_name_image
 from dragoman.tui.diff import find_diff
 from dragoman.tui.facts import StatusFacts
 from dragoman.tui.file_commands import FileCommandIndex
@@ -38,7 +39,7 @@ from dragoman.tui.listening import Listening
 from dragoman.tui.live import Frame
 from dragoman.tui.notice import LONG_S, notice_bytes
 from dragoman.tui.overlay import Viewer
-from dragoman.tui.prompt import PromptInput
+from dragoman.tui.prompt import PromptInput, image_word
 from dragoman.tui.report import RunView
 from dragoman.tui.sending import Sending
 from dragoman.tui.status import status_line, waiting_lines
@@ -46,6 +47,7 @@ from dragoman.tui.theme import choose_theme
 from dragoman.tui.todo_panel import items_of, panel_lines
 from dragoman.tui.turns import Turns
 from dragoman.tui.vim import VimKeys
+from dragoman.tui.work_keys import RetryWait, WorkKeys
 from dragoman.values.calls import Intent, Tool
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
@@ -76,13 +78,14 @@ class LiveConversation:
         self._view.on_steered = lambda text: self._sending.show(text, within=True)
         self.canvas.before_frame = self._view.catch_up
         self._view.attempts = setup.config.retry.attempts
+        self._view.calls.find_tool = lambda name: self.agent.tools.get(name)
         self.store = FileStore(setup.places.sessions)
         self._in_files = FileCommandIndex()
         files = FileIndex(setup.workspace)
         files.on_listed = self._refresh_menu
         history = PromptHistory(setup.places.prompt_history if setup.config.sessions.keep else "")
         self._prompt = PromptInput(first.composer, history, files, self._command_help)
-        self._prompt.as_image = self._image_word
+        self._prompt.as_image = lambda pasted: image_word(pasted, setup.workspace)
         table, self._unknown_actions = bind_keys(setup.config.ui.keys)
         self._dialog = LiveDialog(
             self.canvas,
@@ -102,9 +105,11 @@ class LiveConversation:
         self._turns = Turns(self.loop, self.canvas, self._view, self._count, self._go_on)
         self._sending = Sending(self, self._prompt, self._turns)
         self._notices: tuple[str, ...] = ()
+        self._pause = RetryWait()
         self.loop.run_until_complete(self._open_agent(setup))
         self._vim = VimKeys(first.composer) if setup.config.ui.vim else None
-        self._keys = KeyActions(self, self._prompt, self._dialog, self._turns, lambda: self._listening, table, self._vim)
+        work = WorkKeys(self, first.composer, self._turns, self._view, self._pause)
+        self._keys = KeyActions(self, self._prompt, self._dialog, self._turns, lambda: self._listening, table, work, self._vim)
         self._listening = Listening(self.loop, first.reader, self._keys.press, self.canvas, self.leave)
         self._left: asyncio.Future[int] | None = None
 
@@ -145,6 +150,7 @@ class LiveConversation:
         return self._turns.is_busy
 
     async def _open_agent(self, setup: Setup) -> None:
+        setup = msgspec.structs.replace(setup, pause=self._pause.sleep)
         opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, waits=False)
         self.agent, self._notices = opened.agent, opened.notices
         if (servers := self.agent.beside.get("mcp")) is not None:
@@ -258,13 +264,6 @@ class LiveConversation:
             self.canvas.open(Viewer(texts))
         else:
             self._keys.hint = say("conversation.nothing_changed")
-
-    def _image_word(self, pasted: str) -> str:
-        if not may_name_image(pasted):
-            return ""
-        from dragoman.tui.images import as_word
-
-        return as_word(pasted, self.setup.workspace)
 
     def _refresh_menu(self) -> None:
         self._prompt.refresh()

@@ -42,7 +42,8 @@ class FirstFrame:
         """Keys that only the conversation can answer, in order: from the first of them on, everything waits."""
         self._stopping = (-1, -1)
         self._is_stopped = _thread.allocate_lock()
-        self._size = self.terminal.size
+        self.size = self.terminal.size
+        """For which the last frame was drawn."""
 
     def open(self) -> None:
         self.terminal.open()
@@ -75,9 +76,9 @@ class FirstFrame:
 
     def draw(self) -> None:
         size = self.terminal.size
-        if size != self._size:
+        if size != self.size:
             self.live.mark_moved()
-            self._size = size
+            self.size = size
         frame = lay_out(
             self.composer,
             self.theme,

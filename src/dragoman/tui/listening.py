@@ -45,6 +45,7 @@ class Listening:
         loop.add_signal_handler(signal.SIGINT, self._press, Key("ctrl-c"))
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             loop.add_signal_handler(number, self._leave, 128 + number)
+        self._wait_for_rest()  # an Esc that was read before us, just now, is still to be told from the beginning of another key
 
     def stop(self) -> None:
         self._loop.remove_reader(0)
@@ -66,6 +67,9 @@ class Listening:
             return self._leave(EXIT_HUNG_UP)
         for event in self._reader.feed(data):
             self._press(event)
+        self._wait_for_rest()
+
+    def _wait_for_rest(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

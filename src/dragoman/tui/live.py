@@ -7,6 +7,12 @@ After a change of size a terminal has moved everything by rules of its own. What
 was in, and how wide each row of the region is: where the terminal wraps rows that have become too wide (`reflows`), that gives the number
 of rows above the cursor. Where it is not known whether it does, fewer are assumed: that may leave a row of the region standing, but no
 committed line is ever written over.
+
+A frame may also be under way when the size changes: it was made for rows as they stood before. So a frame goes down by line feeds only:
+tmux takes rows away under the cursor when the window becomes lower, and a cursor that is moved down then stays where it is, while a line
+feed makes the row again, so that the way back up ends where it began. Where rows were wrapped the way up is too short: that leaves a row
+of the region standing. And with lines that are committed then, the region is written again down to the caret: so it is wrapped as a whole,
+and the number of rows between those lines and the cursor is what it would have been.
 """
 
 from __future__ import annotations
@@ -57,6 +63,9 @@ class LiveRegion:
             self._begin_again(out, size[0])
         if committed:
             self._commit(out, committed, len(frame.rows), size[1])
+            if self._reflows:
+                end = frame.caret[0] + 1
+                self._shown[:end] = [ScreenRow("", each.columns) for each in self._shown[:end]]
         self._draw(out, frame.rows)
         self._move(out, frame.caret)
         if frame.is_caret_shown != self._is_cursor_shown:
@@ -121,6 +130,8 @@ class LiveRegion:
         for number, line in enumerate(lines):
             if number >= len(self._shown):
                 out.append(f"{line}\r\n")
+            elif self._reflows:
+                out.append(f"\x1b[K{line}\r\n")  # cleared before: a row that was wrapped is none any more
             elif self._shown[number].text == line:
                 out.append("\r\n")
             else:
@@ -147,7 +158,7 @@ class LiveRegion:
             else:
                 self._move(out, (number, 0))
             wipe = "" if is_new or (before[number].columns <= row.columns and row.columns) else "\x1b[K"
-            out.append(row.text + wipe)
+            out.append(f"\x1b[K{row.text}" if self._reflows and not is_new else row.text + wipe)
             self._at = (number, row.columns)
         for number in range(len(rows), len(before)):
             if before[number].columns:
@@ -160,7 +171,8 @@ class LiveRegion:
         if to_row < row:
             out.append(f"\x1b[{row - to_row}A" if row - to_row > 1 else "\x1b[A")
         elif to_row > row:
-            out.append(f"\x1b[{to_row - row}B" if to_row - row > 1 else "\x1b[B")
+            out.append(("\r" if column else "") + "\n" * (to_row - row))
+            column = 0
         if to_column != column:
             if to_column == 0:
                 out.append("\r")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.app.setup import catalog_of
@@ -24,8 +25,9 @@ MILLION = 1_000_000
 # --- models
 
 
-def pick_model(conversation: LiveTalk) -> None:
-    """Those that can be used first; each with its window, its price, and what the change itself costs."""
+def pick_model(conversation: LiveTalk, take: Callable[[str], None] | None = None) -> None:
+    """Those that can be used first; each with its window, its price, and what the change itself costs.
+    `take`: what is done with the one that is taken, if it is more than a change."""
     from dragoman.cli.models import can_be_used, price_words, tokens_in_short
 
     catalog = catalog_of(conversation.setup)
@@ -54,7 +56,7 @@ def pick_model(conversation: LiveTalk) -> None:
     picker = Picker(
         _models_title(plan),
         items,
-        conversation.change_model,
+        take or conversation.change_model,
         keys=say("conversation.models_keys"),
         actions={"tab": change_scope},
         yielding=4,

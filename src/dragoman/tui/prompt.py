@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from dragoman.base.words import say
 from dragoman.tui.completion import FileIndex, Menu, menu_for
-from dragoman.tui.composer import Composer
+from dragoman.tui.composer import Composer, may_name_image
 from dragoman.tui.history import PromptHistory
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import Line, Span, line, visible
@@ -158,3 +158,12 @@ class PromptInput:
             head = (Span(say("conversation.search", text=""), "accent"), Span(visible(self._searched)))
             return [head, line(visible(found), "" if self._found else "dim")]
         return self.menu.lines(columns, min(most, MENU_ROWS)) if self.menu is not None else []
+
+
+def image_word(pasted: str, workspace: str) -> str:
+    """The word that stands for an image whose file was pasted; empty: it is none."""
+    if not may_name_image(pasted):
+        return ""
+    from dragoman.tui.images import as_word
+
+    return as_word(pasted, workspace)

@@ -13,6 +13,7 @@ import msgspec
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
+from dragoman.cli.preview import MAX_BLANKS, longest_blank
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import INDENT, Line, Span, columns_of, line, visible
@@ -83,6 +84,8 @@ def subject(question: Question, columns: int, most_rows: int = 0) -> list[Line]:
         rows = [*_heading(question, changes.name, changes.size, columns), *diff.lay_out(changes, columns, most_rows)]
     else:
         rows = [*_heading(question, _object(question), "", columns), *_preview(question, columns)]
+        if (blanks := longest_blank(question.intent.preview or question.call.arguments)) > MAX_BLANKS:
+            rows += wrap(line(say("padded", count=blanks), "warn"), columns, INDENT)
     if intent.asker:
         rows += wrap(line(visible(one_line(say("subagents.asks", agent=intent.asker))), "accent"), columns, INDENT)
     if question.harm:
@@ -135,7 +138,7 @@ def _changes(question: Question) -> diff.FileDiff | None:
 
 def _heading(question: Question, name: str, size: str, columns: int) -> list[Line]:
     key = {"edit": "tui.asks_edit", "command": "tui.asks_command", "other": "tui.asks_other"}[question.kind]
-    title = say(key, what=visible(escape_hidden(one_line(name, _TITLE_CHARS), one_line=True)))
+    title = say(key, what=_titled(name))
     spans = [Span("▸ ", "accent"), Span(title.strip(), "title")]
     if size:
         spans.append(Span(f"  {size}", "dim"))
@@ -155,6 +158,11 @@ def _preview(question: Question, columns: int) -> list[Line]:
     return rows
 
 
+def _titled(name: str) -> str:
+    """Escaped before anything else is done with it: what is hidden is shown, not left out."""
+    return visible(one_line(escape_hidden(name, one_line=True), _TITLE_CHARS))
+
+
 def _object(question: Question) -> str:
     title = question.intent.title or question.call.name
     return "" if question.kind == "command" else title
@@ -165,9 +173,9 @@ def _words(question: Question) -> str:
         return say("tui.ask_command")
     if question.kind == "edit":
         changes = _changes(question)
-        shown = visible(one_line(changes.name if changes else question.intent.title, _TITLE_CHARS))
+        shown = _titled(changes.name if changes else question.intent.title)
         return say("tui.ask_edit", name=shown)
-    return say("tui.ask_other", name=visible(one_line(question.intent.title or question.call.name, _TITLE_CHARS)))
+    return say("tui.ask_other", name=_titled(question.intent.title or question.call.name))
 
 
 def _covers(question: Question) -> str:
@@ -176,7 +184,7 @@ def _covers(question: Question) -> str:
     if question.kind == "command":
         return say("tui.covers_command")
     scope = f"{question.call.name} {question.intent.scope}".rstrip()
-    return say("tui.covers_tool", name=visible(escape_hidden(one_line(scope, _TITLE_CHARS), one_line=True)))
+    return say("tui.covers_tool", name=_titled(scope))
 
 
 def answered(key: str, columns: int) -> Line:

@@ -17,7 +17,7 @@ from dragoman.tui.calls import RunningCalls
 from dragoman.tui.cells import Ended
 from dragoman.tui.line import EMPTY, Line
 from dragoman.tui.markdown import MarkdownStream
-from dragoman.tui.status import SIGNS, Activity, sign_of_life
+from dragoman.tui.status import SIGNS, Activity, keys_at_work, sign_of_life
 from dragoman.values.events import (
     CitationAdded,
     CompressionStarted,
@@ -27,6 +27,7 @@ from dragoman.values.events import (
     OutputUpdated,
     PromptAccepted,
     PromptRead,
+    RequestDelayed,
     ResponseStarted,
     Retrying,
     StreamInvalid,
@@ -68,6 +69,10 @@ class RunView:
         self._thought_s = 0.0
         self._sources: list[Citation] = []
         self._retry: tuple[Retrying, float] | None = None
+        self._retried: Retrying | None = None
+        """The last of attempts that failed and left nothing on the screen: told in one line when it goes on."""
+        self.goes_on_elsewhere = False
+        """The run is stopped so that another model goes on: nothing is told of the stop."""
         self._read: PromptRead | None = None
         self._is_compressing = False
         self._began_s = self._asked_s = self._first_word_s = 0.0
@@ -77,7 +82,7 @@ class RunView:
         self.on_steered: Callable[[str], None] | None = None
         """Called when something that was said during the run is on the record."""
         self.last_answer = ""
-        self._moment: tuple[int, str, int] = (0, "", 0)
+        self._moment: tuple[int, str, int, int, int] = (0, "", 0, 0, 0)
         self._life: Line = EMPTY
         self.attempts = 1
         """How often a request is tried."""
@@ -87,7 +92,7 @@ class RunView:
     # --- a run
 
     def begin(self) -> None:
-        self.is_running = True
+        self.is_running, self.goes_on_elsewhere = True, False
         self._began_s = self._asked_s = time.monotonic()
         self._written_chars = 0
         self.calls.clear()
@@ -135,10 +140,15 @@ class RunView:
         if not self.is_running:
             return EMPTY
         beat, doing = self._beat(), self._activity()
-        moment = (beat, doing.doing, columns)
+        moment = (beat, doing.doing, columns, doing.number, doing.count)
         if moment != self._moment:
-            self._moment, self._life = moment, sign_of_life(doing, columns, beat)
+            self._moment, self._life = moment, sign_of_life(doing, columns, beat, keys_at_work(doing, columns, bool(self.calls.command_id)))
         return self._life
+
+    @property
+    def is_retrying(self) -> bool:
+        """Whether it waits before it asks again."""
+        return self.is_running and self._retry is not None and time.monotonic() < self._retry[1]
 
     def _beat(self) -> int:
         return int(time.monotonic() / TICK_S)
@@ -146,7 +156,7 @@ class RunView:
     def _activity(self) -> Activity:
         now = time.monotonic()
         seconds = now - self._began_s
-        if self._retry is not None:
+        if self._retry is not None and now < self._retry[1]:
             event, until_s = self._retry
             return Activity(
                 "retrying", seconds, about=event.reason, number=event.attempt + 1, count=self.attempts, wait_s=max(until_s - now, 0)
@@ -204,14 +214,20 @@ class RunView:
                 self._finish_parts(looks=False)
                 self._show_sources()
             case Retrying():
-                self._discard(say("answer_discarded"))
-                self._retry = (event, time.monotonic() + event.wait_s)
+                self._take_retry(event)
             case StreamInvalid():
                 self._discard(say("answer_void"))
             case CitationAdded(citation=citation):
                 self._sources.append(citation)
             case ToolCallConfirmation() | ContextOverflowed() | ResponseStarted() | OutputUpdated():
                 pass
+            case RequestDelayed():
+                if self._retry is None:  # the line that counts down says it
+                    self._tell(event)
+            case ErrorRaised() | UserCancelled():
+                self._retried = None  # how it ends says it
+                self._finish_parts()
+                self._tell(event)
             case _:
                 self._finish_parts()
                 self._tell(event)
@@ -220,10 +236,10 @@ class RunView:
         """What is one line."""
         match event:
             case ErrorRaised():
-                hint = say("retry_hint") if event.retryable else ""
-                self._commit(cells.error(one_line(event.message + hint), self._columns()))
+                self._commit(cells.error(one_line(event.message + call_lines.retry_words(event)), self._columns()))
             case UserCancelled():
-                self.notice(say("run_cancelled"), "warn")
+                if not self.goes_on_elsewhere:
+                    self.notice(say("run_cancelled"), "warn")
             case ModelSwitched():
                 self._discard(say("answer_void"))
             case CompressionStarted():
@@ -264,9 +280,10 @@ class RunView:
         """A thought, an answer or a wait that was under way is over: what is left of it is committed. `looks`: also what was looked at."""
         if looks and (lines := self.calls.take_looks(self._columns())):
             self._commit(lines)
-        if self._retry is not None:
-            event, self._retry = self._retry[0], None
-            self.notice(say("tried_again", reason=event.reason, attempt=event.attempt + 1), "warn")
+        self._retry = None
+        if self._retried is not None:
+            event, self._retried = self._retried, None
+            self.notice(say("tui.tried_again", reason=event.reason, count=event.attempt), "warn")
         if self._thought:
             thought, self._thought = self._thought, ""
             self.calls.keep(say("conversation.thought_title"), thought)
@@ -277,6 +294,17 @@ class RunView:
             self._answer = None
             self.last_answer = "".join(self._answer_text)
             self._answer_text.clear()
+
+    def _take_retry(self, event: Retrying) -> None:
+        """However often it is tried, one line stays of it; only where a part of an answer stands above, it is said at once."""
+        had_text, self._retried = self._answer is not None, None
+        self._finish_parts()
+        self._sources.clear()
+        if had_text:
+            self.notice(say("tui.discarded", reason=event.reason), "warn")
+        else:
+            self._retried = event
+        self._retry = (event, time.monotonic() + event.wait_s)
 
     def _discard(self, note: str) -> None:
         had_text = self._answer is not None

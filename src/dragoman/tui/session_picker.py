@@ -6,20 +6,22 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from dragoman.base.clock import now_ms
+from dragoman.base.lock import files_held_by_others
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.session_list import age
 from dragoman.cli.sessions_slash import open_named
+from dragoman.sessions.lock import hold_lock
 from dragoman.sessions.projects import session_id_of
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import Picker, PickerItem
-from dragoman.values.errors import DragomanError
+from dragoman.values.errors import DragomanError, InUse
 from dragoman.values.record import Titled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dragoman.sessions.importers.whereabouts import ForeignSession
     from dragoman.sessions.summary import Summary
@@ -77,10 +79,10 @@ class SessionPicker:
         found = self._store.list(None if self._scope == "all" else self._workspace)
         here = self._conversation.agent.session_id
         counted: dict[int, str] = {}  # thousands of sessions have few different counts
+        rows = [each for each in found if each.session_id != here and not each.parent]
+        used = _in_use(rows)
         return [
-            _own_item(each, now, counted, is_everywhere=self._scope == "all")
-            for each in found
-            if each.session_id != here and not each.parent
+            _own_item(each, now, counted, is_everywhere=self._scope == "all", use=_use_words(each, used) if used else None) for each in rows
         ]
 
     # --- what keys do
@@ -92,9 +94,21 @@ class SessionPicker:
 
     def _take(self, key: str) -> bool:
         if self._scope != "others":
-            open_named(self._conversation, key)
-            return False
+            return self._try(lambda: self._go_on_with(key))
         return self._try(lambda: import_and_open(self._conversation, key))
+
+    def _go_on_with(self, key: str) -> bool:
+        """Unless another program has it open: then the list stays, and says what can be done."""
+        try:
+            with hold_lock(self._path_of(key)):
+                pass
+        except InUse as error:
+            self._picker.hint = (
+                say("conversation.session_in_use", pid=error.pid) if error.pid else say("conversation.session_in_use_unknown")
+            )
+            return True
+        open_named(self._conversation, key)
+        return False
 
     def _fork(self, key: str) -> bool:
         return self._try(lambda: open_named(self._conversation, session_id_of(self._store.fork(self._path_of(key)))))
@@ -229,7 +243,27 @@ def _imported_entries(path: str) -> tuple[Entry, ...]:
     return import_session(path).entries
 
 
-def _own_item(found: Summary, now: int, counted: dict[int, str], *, is_everywhere: bool, note: str = "") -> PickerItem:
+def _in_use(found: Sequence[Summary]) -> frozenset[str]:
+    """The ids of those that another program has open, where the system tells."""
+    held = files_held_by_others()
+    return frozenset(each.session_id for each in found if _inode_of(each.path) in held) if held else frozenset()
+
+
+def _inode_of(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return -1
+
+
+def _use_words(found: Summary, used: frozenset[str]) -> str:
+    return say("conversation.in_use") if found.session_id in used else ""
+
+
+def _own_item(
+    found: Summary, now: int, counted: dict[int, str], *, is_everywhere: bool, note: str = "", use: str | None = None
+) -> PickerItem:
+    """`use`: the words for its last column, which is there where one of the list is in use."""
     if found.messages not in counted:
         counted[found.messages] = say("conversation.messages", count=found.messages)
     prompt = one_line(found.first_prompt, 200)
@@ -237,7 +271,14 @@ def _own_item(found: Summary, now: int, counted: dict[int, str], *, is_everywher
     where = (shorten_home(found.workspace),) if is_everywhere else ()
     return PickerItem(
         found.session_id,
-        (title, age(now - found.updated_ms), counted[found.messages], found.model.rpartition("/")[2], *where),
+        (
+            title,
+            age(now - found.updated_ms),
+            counted[found.messages],
+            found.model.rpartition("/")[2],
+            *where,
+            *(() if use is None else (use,)),
+        ),
         f"{found.session_id} {found.first_prompt} {found.imported_from}",
         note or prompt,
     )

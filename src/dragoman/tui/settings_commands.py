@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.app.opening import read_memory
 from dragoman.base.places import shorten_home
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
@@ -63,9 +64,15 @@ def show_sandbox(conversation: LiveTalk) -> None:
 
 
 def show_trust(conversation: LiveTalk, rest: str) -> None:
-    """`/trust`: trust this folder from the next start on; `/trust revoke` takes it back."""
+    """`/trust`: trust this folder from the next start on, or say that it is; `/trust revoke` takes it back."""
     from dragoman.cli.trust_command import run_trust
 
+    trust = conversation.setup.trust
+    if rest != "revoke" and trust.is_trusted and trust.by in ("saved", "answer"):
+        names = ", ".join(escape_hidden(name, one_line=True) for name in trust.files) or say("trust_no_files")
+        folder = escape_hidden(shorten_home(trust.folder), one_line=True)
+        conversation.screen.message(say("conversation.trust_already", folder=folder, names=names))
+        return
     options = msgspec.structs.replace(conversation.setup.options, words=(), revoke=rest == "revoke", output_format="text")
     for each in run_trust(options).splitlines():
         conversation.screen.line(each)

@@ -20,6 +20,7 @@ NARROW = 60
 """Below so many columns less is."""
 BAR_COLUMNS = 10
 SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧"
+_FOLDER = 6
 SLOW = 3
 """A service that takes so many times longer than usual is said to be slow."""
 
@@ -57,23 +58,40 @@ class _Part(msgspec.Struct, frozen=True):
 
 def status_line(facts: Facts, columns: int) -> Line:
     """`ask first ⇧⇥   sonnet-5-5   ctx █ 12% of 1M   $0.0061   cache warm   ? keys`"""
-    is_wide = columns >= WIDE
-    model = facts.model if is_wide else facts.model.rpartition("/")[2].removeprefix("claude-")
+    keys = line(say("tui.keys_running") if facts.is_running else say("tui.keys_idle"), "status")
+    between = 3 if NARROW <= columns < WIDE else 2
+    if columns < WIDE:
+        parts = _parts(facts, bar_columns=1, is_wide=False)
+        if columns < NARROW:
+            parts[0] = _Part(parts[0].line[:1], 1)
+        return spread(_joined(parts, columns, between), keys, columns)
+    room = columns - columns_of(keys) - 2
+    for is_short, bar_columns in ((False, BAR_COLUMNS), (False, 1), (True, BAR_COLUMNS), (True, 1)):
+        # a longer bar and the name of the service say less than what the next request costs
+        parts = _parts(facts, bar_columns=bar_columns, is_wide=True, is_model_short=is_short)
+        if _fits(parts, room, between):
+            return spread(_joined(parts, room, between), keys, columns)
+    return spread(_joined(parts, columns, between), keys, columns)
+
+
+def _parts(facts: Facts, *, bar_columns: int, is_wide: bool, is_model_short: bool = False) -> list[_Part]:
+    model = facts.model if is_wide and not is_model_short else facts.model.rpartition("/")[2].removeprefix("claude-")
     parts = [
         _Part((Span(say(f"tui.mode_{facts.mode.replace('-', '_')}"), "accent"), Span(" ⇧⇥", "status")), 1),
         _Part(_sandbox(facts), 2),
         _Part(line(visible(one_line(model, 60)), "status"), 0),
-        _Part(_context(facts, is_wide), 2),
+        _Part(_context(facts, bar_columns), 2),
         _Part(line(dollars(facts.cost_usd), "status") if facts.cost_usd is not None else EMPTY, 3),
         _Part(_cache(facts, is_wide), 4),
         _Part(line(say("tui.next_costs", cost=dollars(facts.next_usd)), "status") if is_wide and facts.next_usd is not None else EMPTY, 5),
-        _Part(line(visible(one_line(" ".join(filter(None, (facts.folder, facts.branch))), 60)), "status") if is_wide else EMPTY, 6),
+        _Part(line(visible(one_line(" ".join(filter(None, (facts.folder, facts.branch))), 60)), "status") if is_wide else EMPTY, _FOLDER),
     ]
-    if columns < NARROW:
-        parts[0] = _Part(parts[0].line[:1], 1)
-    keys = line(say("tui.keys_running") if facts.is_running else say("tui.keys_idle"), "status")
-    left = _joined([part for part in parts if part.line], columns, 3 if NARROW <= columns < WIDE else 2)
-    return spread(left, keys, columns)
+    return [part for part in parts if part.line]
+
+
+def _fits(parts: Sequence[_Part], columns: int, between: int) -> bool:
+    """Whether there is room for all but the folder."""
+    return sum(columns_of(part.line) + between for part in parts if part.rank != _FOLDER) - between <= columns
 
 
 def _sandbox(facts: Facts) -> Line:
@@ -97,15 +115,14 @@ def _joined(parts: Sequence[_Part], columns: int, between: int) -> Line:
     return tuple(spans)
 
 
-def _context(facts: Facts, is_wide: bool) -> Line:
+def _context(facts: Facts, columns: int) -> Line:
     if not facts.window_tokens:
         return EMPTY
     share = facts.used_tokens / facts.window_tokens
     percent = f"{100 * share:.1f}" if share < 0.01 else f"{100 * share:.0f}"
     style = "bad" if share >= 0.9 else "warn" if share >= 0.7 else "status"
-    columns = BAR_COLUMNS if is_wide else 1
     filled = bar(share, columns)
-    drawn = filled + ("░" * (columns - len(filled)) if is_wide else "")
+    drawn = filled + ("░" * (columns - len(filled)) if columns > 1 else "")
     return (
         Span(f"{say('tui.context')} ", "status"),
         Span(f"{drawn} ", style),
@@ -163,6 +180,23 @@ def sign_of_life(activity: Activity, columns: int, beat: int = 0, keys: str = ""
     if not keys:
         keys = say("tui.esc_stops_all") if activity.doing == "running" and activity.count > 1 else say("tui.esc_stops")
     return (spread if columns < NARROW else beside)(left, line(keys, "dim"), columns)
+
+
+def keys_at_work(activity: Activity, columns: int, has_command: bool) -> str:
+    """What can be done about it, where that is more than stopping."""
+    length = "wide" if columns >= WIDE else "short"
+    if activity.doing == "retrying" and activity.wait_s > 0:
+        return say(f"tui.keys_retrying_{length}")
+    if activity.doing != "running":
+        return ""
+    several = activity.count > 1
+    parts = [
+        say("tui.esc_stops_all" if several else "tui.esc_stops"),
+        say(f"tui.key_stops_one_{length}") if several else "",
+        say("tui.key_next_one") if activity.number > 1 and columns >= WIDE else "",
+        say("tui.key_background") if has_command else "",
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def _doing(activity: Activity, is_wide: bool) -> str:

@@ -136,6 +136,15 @@ class Turns:
         """End one call of the run; the others go on."""
         return self._run is not None and self._run.cancel_call(call_id)
 
+    def leave_running(self, call_id: str) -> bool:
+        """The command of that call goes on in the background."""
+        return self._run is not None and self._run.leave_running(call_id)
+
+    async def finished(self) -> None:
+        """Returns when what is under way is over, and what follows from that is done."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
     async def end(self) -> None:
         """Stop what is under way and wait for it: a run answers its open calls."""
         if self._ticker is not None:

@@ -195,6 +195,9 @@ class Later(Exception):
     intent: Intent | None = None
     """What the person was to be shown. Set by the policy."""
 
+    def __init__(self, *message: object) -> None:  # as Exception has it, which hides its signature
+        super().__init__(*message)
+
 
 class PendingCall(msgspec.Struct, frozen=True):
     """A call that waits, in `result.pending` and `agent.pending`."""

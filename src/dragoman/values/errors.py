@@ -48,6 +48,9 @@ from dragoman.base.words import Sentence, say
 class DragomanError(Exception):
     exit_code: ClassVar[int] = 1
 
+    def __init__(self, *message: object) -> None:  # as Exception has it, which hides its signature
+        super().__init__(*message)
+
     @property
     def sentence(self) -> str:
         """The whole message, as in `str(error)`: a Sentence, unless the error was raised with other text."""

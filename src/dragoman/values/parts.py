@@ -114,13 +114,25 @@ def to_parts(content: Content | Iterable[Content]) -> tuple[Part, ...]:
             return parts
         case Text() | Thought() | ToolCall() | ToolResult() | Blob() | FileRef() | Citation():
             return (content,)
-        case _:
+        case _ if isinstance(content, Iterable) and not isinstance(content, bytes | bytearray):
             return tuple(part for item in content for part in to_parts(item))
+        case _:
+            raise InputError(say("values.not_content", given=shown(content)))
+
+
+def shown(value: object) -> str:
+    """A value that was given by mistake, in a few characters."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return repr(value)[:80]
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 def prompt_message(content: Content | Iterable[Content]) -> Message:
     """What a person says, as one message. Raises InputError for a message in it that is not the user's: its role would be lost."""
-    items = (content,) if isinstance(content, str | Message | Part) else tuple(content)
+    items = (content,) if isinstance(content, str | Message | Part | bytes) or not isinstance(content, Iterable) else tuple(content)
     messages = [item for item in items if isinstance(item, Message)]
     check_roles(messages)
     if any(message.role != "user" for message in messages):

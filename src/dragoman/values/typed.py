@@ -56,7 +56,12 @@ def typed(hint: type[T] | Any) -> Typed[T]:
             return _from_union(members)
         if "pydantic" in sys.modules:
             return _from_pydantic(hint)
-        raise InputError(say("values.no_schema", type=name_of(hint), reason=error)) from error
+        raise InputError(say("values.no_schema", type=name_of(hint), reason=_first_line(error))) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Of msgspec's reasons the others tell what its own users could do."""
+    return str(error).partition("\n")[0].partition(" requires either:")[0]
 
 
 def name_of(hint: Any) -> str:
@@ -123,7 +128,7 @@ def _from_pydantic(hint: Any) -> Typed[Any]:
         adapter: Any = TypeAdapter(hint)
         schema = adapter.json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        raise InputError(say("values.no_schema", type=name_of(hint), reason=error)) from error
+        raise InputError(say("values.no_schema", type=name_of(hint), reason=_first_line(error))) from error
 
     def convert(value: Any) -> Any:
         try:

@@ -163,6 +163,22 @@ def _(world: World) -> bool:
     return True
 
 
+@attack("change the times of a file outside")
+def _(world: World) -> bool:
+    os.utime(f"{world['outside']}/victim.txt", (1, 1))
+    return True
+
+
+@attack("change the owner, group or attributes of a file outside")
+def _(world: World) -> bool:
+    victim = f"{world['outside']}/victim.txt"
+    try:
+        os.setxattr(victim, "user.note", b"x")
+    except OSError:  # some file systems have no attributes
+        os.chown(victim, -1, os.getgid())
+    return True
+
+
 @attack("leave a file in `/dev/shm`")
 def _(world: World) -> bool:
     return write(world["in_shm"])

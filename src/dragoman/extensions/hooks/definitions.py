@@ -32,7 +32,7 @@ FILES: dict[Program, tuple[str, ...]] = {
 }
 """Where programs define hooks, in their folders. Ours are in the configuration."""
 LineOf = Callable[[str, int, int | None], int]
-"""The line of an event's n-th group, or of a hook in it by its number; 0: not known."""
+"""The line of an event's n-th group (-1: of the event), or of a hook in it by its number; 0: not known."""
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -125,7 +125,8 @@ def _lines_in(text: str, table: Any) -> LineOf:
     """Looked up in one go, where there is something to look up."""
     events = table if isinstance(table, dict) else {}
     groups = [(event, at, group) for event, each in events.items() if isinstance(each, list) for at, group in enumerate(each)]
-    paths = [("hooks", event, str(at)) for event, at, _ in groups]
+    paths: list[tuple[str, ...]] = [("hooks", str(event)) for event, each in events.items() if not isinstance(each, list)]
+    paths += [("hooks", event, str(at)) for event, at, _ in groups]
     paths += [
         ("hooks", event, str(at), "hooks", str(number))
         for event, at, group in groups
@@ -133,7 +134,12 @@ def _lines_in(text: str, table: Any) -> LineOf:
         for number in range(len(rows))
     ]
     lines = located_json.lines_of(text, paths)
-    return lambda event, at, number: lines.get(("hooks", event, str(at), *(() if number is None else ("hooks", str(number)))), 0)
+
+    def line_of(event: str, at: int, number: int | None) -> int:
+        inside = ("hooks", str(number)) if number is not None else ()
+        return lines.get(("hooks", event, *((str(at),) if at >= 0 else ()), *inside), 0)
+
+    return line_of
 
 
 def read_plugin_hooks(text: str, path: str, plugin: Plugin) -> FoundHooks:
@@ -181,7 +187,8 @@ def read_hooks(
     for name, groups in table.items():
         if not isinstance(groups, Sequence) or isinstance(groups, str):
             if not isinstance(groups, bool):  # older files of gemini-cli have a switch among the events
-                reading.refuse(place, say("hooks.not_a_list", event=str(name)[:60]))
+                at = msgspec.structs.replace(place, line=line_of(str(name), -1, None))
+                reading.refuse(at, say("hooks.not_a_list", event=str(name)[:60]))
             continue
         for at, group in enumerate(groups):
             reading.add_group(str(name), group, partial(line_of, str(name), at))
@@ -202,6 +209,10 @@ class Bounds(msgspec.Struct, frozen=True):
 
 class WrongHook(ValueError):
     """The text says why it is not run."""
+
+
+class OtherKind(ValueError):
+    """A hook of a type that there is not here: of which one the text says."""
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
@@ -263,6 +274,8 @@ class _Reading:
         try:
             what = self._command(row) if row.get("type", "command") == "command" else self._address(row)
             condition = _text(row, "if") if "if" in row else ""
+        except OtherKind as error:
+            return self._wrong.append(say("hooks.other_kind", place=str(at), kind=error))
         except WrongHook as error:
             return self.refuse(at, str(error))
         timeout_s = self._timeout(row, events)
@@ -287,9 +300,9 @@ class _Reading:
         return {"command": _text(row, "command"), "args": tuple(args) if args is not None else None}
 
     def _address(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises WrongHook."""
+        """Raises WrongHook or OtherKind."""
         if row["type"] != "http":
-            raise WrongHook(say("hooks.not_a_command", kind=str(row["type"])[:40]))
+            raise OtherKind(str(row["type"])[:40])
         url, headers = _text(row, "url"), row.get("headers") or {}
         if not url.startswith(("http://", "https://")) or not url.isascii() or any(sign.isspace() for sign in url):
             raise WrongHook(say("hooks.bad_url", url=url[:100]))

@@ -148,7 +148,7 @@ class _Finding:
         """What settings of Claude Code say of servers: names, commands and addresses that are not used. None of them is a yes."""
         names = ("settings.json", "settings.local.json") if folder.project else ("settings.json",)
         for path in (os.path.join(folder.path, name) for name in names):
-            decoded = self._json(path)
+            decoded = self._json(path) if not folder.leads_out(path) else None
             if decoded is None:
                 continue
             self.switched_off |= set(_names(decoded[1].get("disabledMcpjsonServers")))
@@ -163,6 +163,8 @@ class _Finding:
 
     def add_folder(self, folder: ProgramFolder) -> None:
         for path in candidates(folder):
+            if folder.leads_out(path):
+                continue
             origin = Origin(folder.program, folder.tier, path)
             if folder.program == "codex":
                 self._add_codex(path, origin)

@@ -13,6 +13,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from dragoman.base.processes import COOKIE, Watcher, end_processes
@@ -256,14 +257,21 @@ class _Watched:
 
     async def end(self) -> None:
         """Children that outlived the program are ended as well."""
-        await asyncio.to_thread(end_processes, self._process.pid, self._cookie)
+        await _in_thread(partial(end_processes, self._process.pid, self._cookie))
         if self._watcher is not None:
             watcher, self._watcher = self._watcher, None
-            await asyncio.to_thread(watcher.dismiss)
+            await _in_thread(watcher.dismiss)
 
     def _wait(self) -> None:
         self._process.wait()
         _call_in(self._loop, self._exited.set)
+
+
+async def _in_thread(work: Callable[[], object]) -> None:
+    try:
+        await asyncio.to_thread(work)
+    except RuntimeError:  # the program is ending: no thread can be started any more, and nobody else waits for this loop
+        work()
 
 
 class _ByAsyncio:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import socket
@@ -84,6 +85,13 @@ class Launcher:
         with self._lock:
             self._forget()
 
+    def leave(self) -> None:
+        """Like `close`, but without waiting until it has ended: for the end of the program."""
+        with self._lock:
+            if self._orders is not None:
+                self._orders.close()
+                self._orders = None
+
     def abandon(self) -> None:
         """Drop it without ending it: it belongs to another process."""
         self._lock = threading.Lock()
@@ -160,6 +168,13 @@ def _leave_to_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+@atexit.register
+def _leave_all() -> None:
+    """At the end of the program. Launchers would notice anyway, but Python tells of sockets that were not closed."""
+    for launcher in list(_shared.values()):
+        launcher.leave()
 
 
 def _reap(pid: int) -> None:

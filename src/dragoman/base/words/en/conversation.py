@@ -140,6 +140,10 @@ TEXTS = {
     "conversation.efforts": "thinking: {now}; there are {known}",
     "conversation.resume_usage": "go on with one of them: /resume ID",
     "conversation.memory_none": "there are no memory files; what the model is told to remember is kept in {path}",
+    "conversation.trust_already": "{folder} is trusted, and this conversation has read: {names}; /trust revoke takes it back",
+    "conversation.in_use": "in use",
+    "conversation.session_in_use": "another program has it open (process {pid}): leave it there, or ^F goes on in a copy",
+    "conversation.session_in_use_unknown": "another program has it open: leave it there, or ^F goes on in a copy",
     "conversation.trust_next_start": "it holds from the next start on",
     "conversation.image_unreadable": "{name} was not sent: {reason}",
     "conversation.not_an_image": "{name} was not sent: it is no PNG, JPEG, GIF or WebP",
@@ -157,7 +161,10 @@ Ctrl-O           open what is folded
 Shift-Tab        what runs without asking
 Esc              stop the run; twice: back to an earlier prompt
 Ctrl-C           stop, clear, leave
-Ctrl-Z, Ctrl-D   suspend, leave""",
+Ctrl-Z, Ctrl-D   suspend, leave
+b, Ctrl-B        with nothing written: the command at work goes on in the background
+x, Down          end this one of several calls at work; choose the next
+Enter, m         while it waits to try again: now; with another model""",
     "conversation.help_diff": "what the edits of this conversation changed",
     "conversation.nothing_changed": "no edit has changed a file yet",
     "conversation.help_theme": "colours: auto, dark, light, 16, mono",

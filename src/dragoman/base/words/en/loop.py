@@ -2,13 +2,22 @@
 
 TEXTS = {
     # --- agents and sessions
-    "loop.not_a_provider": "a {kind} is neither the name of a model nor a dragoman.Provider; inherit from that class",
+    "loop.not_a_provider": "{kind} is neither the name of a model nor a dragoman.Provider; name a model such as "
+    "'anthropic/claude-sonnet-5-5', or inherit from that class and give an object of it",
     "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",
     "loop.model_is_code": "this session used {model}, which is Python code to import; a log is not trusted with that: name the model "
     "yourself, as in Agent({model!r}, …)",
+    "loop.resume_without_store": "a session is resumed from the store it is in: SessionOptions(store, resume=…)",
     "loop.key_alone": "a session is opened by its key in a store, and not together with `resume`: SessionOptions(store, key=…)",
     "loop.not_a_history": "this is not a history as History.to_json writes it: {reason}",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
+    "loop.closed": "this agent is closed; make another one (one with the same session goes on with the conversation)",
+    "loop.run_not_awaited": "a Run has no {name!r}: `await` it and take it from the Result, or use `agent.run_sync(…)`",
+    "loop.run_never_begun": "a run was never begun, so the model was not asked: `await agent.run(…)`, or use `agent.run_sync(…)`",
+    "loop.not_copied": "an Agent holds connections and a thread, so it cannot be copied or pickled: make another one; "
+    "one with the same session goes on with the conversation",
+    "loop.account_not_copied": "an Account is shared by the agents of one process and cannot be copied or pickled: give "
+    "another process a Budget of its own",
     "loop.background_ended": "background command {id} ({command}) has ended: {how}",
     "loop.background_stopped": "stopped",
     "loop.background_timed_out": "its time was up",
@@ -40,8 +49,13 @@ TEXTS = {
     "loop.option_above": "a number above {least:g}",
     "loop.option_between": "a number from {least:g} to {most:g}",
     "loop.option_choice": "one of {choices}",
-    "loop.option_kind": "a dragoman {kind}",
+    "loop.option_kind": "a {kind}",
     "loop.option_list": "a list or tuple",
+    "loop.option_pair": "a pair of texts: the path of a file and what it says",
+    "loop.option_approval": "one of {choices}, or ApprovalOptions(mode, ask) with a function to ask",
+    "loop.option_agent": "an Agent",
+    "loop.option_message": "a Message, such as dragoman.user(…) or dragoman.assistant(…)",
+    "loop.option_servers": "names with their servers, such as dict(harbour=StdioServer(…))",
     "loop.option_folder": "the path of a folder",
     "loop.option_hooks": "dragoman.hooks.Hooks or a list of them",
     "loop.option_rule": "a rule: dragoman.rules.allow(…), ask(…) or deny(…)",
@@ -50,6 +64,7 @@ TEXTS = {
     "loop.option_model": "the name of a model, or a dragoman.Provider",
     "loop.option_store": "a folder for sessions, a store (dragoman.stores), a History or SessionOptions",
     "loop.option_blobs": "a store with put and get",
+    "loop.not_a_store": "{name}: {path} is a file; name a folder for sessions, or give SqliteStore(…) for one file of them",
     "loop.no_folder": "{name}: there is no folder {path}; make it, or name another",
     # --- MCP servers
     "loop.server_wrong": "the server {name} must be a dragoman.mcp.StdioServer or HttpServer, not {given}",
@@ -68,7 +83,7 @@ TEXTS = {
     "loop.waits_for_decision": "{name} ({id}) waits for a decision, not for its result: give it with decisions=",
     "loop.decided_already": "{name} ({id}) was decided before; agent.resume without a decision about it runs it when its turn comes",
     "loop.call_over": "the call {id} is over: it waits no longer",
-    "loop.call_unknown": "there is no call {id} that waits",
+    "loop.call_unknown": "there is no call {id} that waits; agent.pending has those that do",
     "loop.empty_prompt": "the prompt is empty; say what you want",
     "loop.nothing_to_continue": "there is nothing to continue; give a prompt",
     "loop.wrong_tool_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",

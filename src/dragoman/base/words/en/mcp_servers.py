@@ -21,6 +21,9 @@ TEXTS = {
     "mcp_servers.no_files_for_projects": "a project's file may not have {path} read into it",
     "mcp_servers.file_unreadable": "{path} cannot be read ({reason})",
     # Servers of projects need a yes.
+    "mcp_servers.several_wrong": "{path}: {count:MCP server is|MCP servers are} not used: {names}",
+    "mcp_servers.several_unasked": "{path}: {count:MCP server is|MCP servers are} not used before you agree: {names}. "
+    "See dragoman mcp, then dragoman mcp approve NAME.",
     "mcp_servers.not_approved_unasked": "the MCP server {name} ({where}) is not used: say yes to it with dragoman mcp approve {name}",
     "mcp_servers.not_approved_changed": "the MCP server {name} ({where}) is not used, because its command, environment or address has "
     "changed, or a file of the project that it runs: look at it with dragoman mcp get {name}, and say yes with dragoman mcp approve {name}",

@@ -48,6 +48,7 @@ TEXTS = {
     "policy.git_unreadable": "the repository's configuration cannot be read: {reason}",
     # Rules.
     "policy.rule_any_program": "{pattern} would allow any program: name the program",
+    "policy.rule_no_text": "a rule is a text: a command such as `pytest *`, or a tool's name",
     "policy.rule_empty": "the rule is empty: write a command such as `pytest *`, or a tool's name",
     "policy.rule_granted": "allowed at a question",
     "policy.rule_match": "its own example under `match` is not covered: {example}",

@@ -44,6 +44,8 @@ TEXTS = {
     # --- configuration
     "config_in": "{where}: {problem}",
     "file_not_used": "{place} is not used: {reason}. Fix the file, or remove it.",
+    "link_leads_out": "{link} is not used{inside}: it is a link to {target}, outside {folder}. "
+    "Copy what is there into the project, or put it into your own folder of that program.",
     "config_unreadable": "{path} cannot be read: {reason}",
     "not_for_projects": "{key} cannot be set by a project; set it in your own config.toml (dragoman config shows where that is)",
     "not_a_projects_model": "a project may not name the model {name!r}, only those of services that dragoman models lists; use -m, or your "

@@ -7,7 +7,7 @@ TEXTS = {
     "providers.offline": "this service is only described here; connect to it to send something",
     # --- the catalog of models
     "providers.unknown_deployment": "no deployment is called {name!r}{hint}",
-    "providers.unknown_model": "no model is called {model!r}; models are named deployment/model{hint}",
+    "providers.unknown_model": "no model is called {model!r}; models are named deployment/model, such as anthropic/claude-sonnet-5-5{hint}",
     "providers.did_you_mean": "; did you mean {names}?",
     "providers.ambiguous_model": "{model!r} is served by several deployments; choose one: {choices}",
     "providers.no_default_model": "{deployment} has no default model; name one, as {deployment}/MODEL",

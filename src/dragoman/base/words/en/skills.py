@@ -8,7 +8,7 @@ TEXTS = {
     # --- files
     "skills.problem": "{where}: {reason}",
     "skills.more_problems": "{count:more file was|more files were} not used as written",
-    "skills.leads_out": "it leads out of {folder}, so it is not read",
+    "skills.leads_out": "it is a link out of {folder}, so it is not read; copy what it leads to",
     "skills.not_regular": "it is not a regular file",
     "skills.too_long": "it is longer than {most} bytes: shorten it",
     "skills.not_text": "it is not text",

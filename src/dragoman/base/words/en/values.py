@@ -4,6 +4,7 @@ TEXTS = {
     "values.no_counting": "{name} does not count tokens",
     "values.no_embeddings": "{name} makes no embeddings",
     "values.wrong_role": "Role must be user or assistant, but got {role!r} in message {position}. {instead}.",
+    "values.not_content": "{given} cannot be said to a model: give a text, a part such as dragoman.Blob, a message, or a list of these",
     "values.prompt_of_assistant": "a prompt is what the user says, but a message in it has the role assistant; put earlier messages into a "
     "History and give it to the agent (session=)",
     "values.no_schema": "{type} has no JSON Schema ({reason}): use a msgspec Struct, a dataclass, a TypedDict, a pydantic model or a "

@@ -6,6 +6,8 @@ TEXTS = {
     "worktrees.no_commit": "--worktree needs a commit to start from, and this repository has none yet; commit something first",
     "worktrees.bad_name": "{name!r} cannot be the name of a worktree: letters, digits, '-', '_' and '.', at most 60",
     "worktrees.not_made": "the worktree {path} was not made: {reason}",
+    "worktrees.submodule": "--worktree does not work in a submodule ({path}): start it in {outer}",
+    "worktrees.in_use": "another session works in the worktree {path} too, so it stays, on the branch {branch}",
     "worktrees.made": "working in the new worktree {path}, on the branch {branch}",
     "worktrees.entered": "working in the worktree {path}, on the branch {branch}",
     "worktrees.left_behind": "{count:uncommitted change stays|uncommitted changes stay} in the main tree: a worktree starts at a commit",

@@ -103,7 +103,10 @@ Ctrl-O           打开折叠的内容
 Shift-Tab        哪些操作无需询问
 Esc              停止运行；两次：回到较早的提示
 Ctrl-C           停止、清除、离开
-Ctrl-Z, Ctrl-D   挂起、离开""",
+Ctrl-Z, Ctrl-D   挂起、离开
+b, Ctrl-B        未输入内容时：正在运行的命令转入后台
+x, Down          停止多个调用中的这一个；选择下一个
+Enter, m         等待重试时：立即重试；换一个模型""",
     "conversation.help_diff": "此对话中的编辑更改了什么",
     "conversation.nothing_changed": "还没有编辑更改过文件",
     "conversation.help_theme": "配色：auto、dark、light、16、mono",
@@ -159,6 +162,10 @@ Ctrl-Z, Ctrl-D   挂起、离开""",
     "conversation.efforts": "思考：{now}；可选 {known}",
     "conversation.resume_usage": "继续其中一个：/resume ID",
     "conversation.memory_none": "没有记忆文件；让模型记住的内容保存在 {path}",
+    "conversation.trust_already": "{folder} 已受信任，此对话已读取：{names}；/trust revoke 可撤销",
+    "conversation.in_use": "使用中",
+    "conversation.session_in_use": "另一个程序（进程 {pid}）正打开它：请先在那里退出，或按 ^F 在副本中继续",
+    "conversation.session_in_use_unknown": "另一个程序正打开它：请先在那里退出，或按 ^F 在副本中继续",
     "conversation.trust_next_start": "从下次启动起生效",
     "conversation.image_unreadable": "{name} 未发送：{reason}",
     "conversation.not_an_image": "{name} 未发送：它不是 PNG、JPEG、GIF 或 WebP",

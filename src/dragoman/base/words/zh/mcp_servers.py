@@ -19,6 +19,9 @@ TEXTS = {
     "mcp_servers.own_key": "变量 {name} 保存着模型的密钥：项目的文件不能得到它",
     "mcp_servers.no_files_for_projects": "项目的文件不能读入 {path}",
     "mcp_servers.file_unreadable": "无法读取 {path}（{reason}）",
+    "mcp_servers.several_wrong": "{path}：有 {count} 个 MCP 服务器未使用：{names}",
+    "mcp_servers.several_unasked": "{path} 的 {count} 个 MCP 服务器在您同意之前不会使用：{names}。"
+    "请查看 dragoman mcp，然后运行 dragoman mcp approve NAME。",
     "mcp_servers.not_approved_unasked": "MCP 服务器 {name}（{where}）未被使用：用 dragoman mcp approve {name} 表示同意",
     "mcp_servers.not_approved_changed": "MCP 服务器 {name}（{where}）未被使用，因为它的命令、环境或地址，或它所运行的项目文件已改变："
     "用 dragoman mcp get {name} 查看，用 dragoman mcp approve {name} 表示同意",

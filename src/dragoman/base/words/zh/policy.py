@@ -46,6 +46,7 @@ TEXTS = {
     "policy.git_submodule": "仓库有子模块，git 会遵循其自身的设置",
     "policy.git_unreadable": "无法读取仓库的配置：{reason}",
     # Rules.
+    "policy.rule_no_text": "规则应为文本：命令（如 `pytest *`）或工具名称",
     "policy.rule_any_program": "{pattern} 会允许任何程序：请写出程序名",
     "policy.rule_empty": "规则是空的：请写一个命令，如 `pytest *`，或工具的名称",
     "policy.rule_granted": "在询问时被允许",

@@ -144,5 +144,7 @@ TEXTS = {
     "refused_rule": "dragoman：规则拒绝了这些调用（{count}：{names}）；dragoman approvals 列出规则",
     "refused_granted": "dragoman：未经询问即已运行，因为您为此文件夹保存过批准（{count}：{names}）；dragoman approvals 可列出并撤销",
     "cannot_write": "dragoman：无法写入标准输出：{reason}",
+    "link_leads_out": "未使用 {link}{inside}：它是指向 {folder} 之外的 {target} 的链接。"
+    "请将其内容复制到项目中，或放入您自己的该程序文件夹。",
     "file_not_used": "未使用 {place}：{reason}。请修正该文件，或将其删除。",
 }

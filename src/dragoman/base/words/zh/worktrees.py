@@ -6,6 +6,8 @@ TEXTS = {
     "worktrees.no_commit": "--worktree 需要从一个提交开始，而此仓库还没有提交；请先提交",
     "worktrees.bad_name": "{name!r} 不能用作 worktree 的名称：只能是字母、数字、'-'、'_' 和 '.'，最多 60 个字符",
     "worktrees.not_made": "没有建立 worktree {path}：{reason}",
+    "worktrees.submodule": "--worktree 不能在子模块（{path}）中使用：请在 {outer} 中启动",
+    "worktrees.in_use": "另一个会话也在 worktree {path} 中工作，因此它保留在分支 {branch} 上",
     "worktrees.made": "在新的 worktree {path} 中工作，分支为 {branch}",
     "worktrees.entered": "在 worktree {path} 中工作，分支为 {branch}",
     "worktrees.left_behind": "主工作区有 {count} 处未提交的改动，不会带过去：worktree 从最后一次提交开始",

@@ -33,6 +33,12 @@ _DENIED = {
     "settimeofday": (164, 170), "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
     "sethostname": (170, 161), "setdomainname": (171, 162), "move_pages": (279, 239),
 }  # fmt: skip
+_OWNERS_AND_ATTRIBUTES = {
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
+}  # fmt: skip
+"""Where nothing else keeps files outside from being changed so. Few commands need it, and those go on without."""
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET = (41, 198)
@@ -73,7 +79,8 @@ def build_filter(*, internet: bool, unix_sockets: bool) -> bytes:
 
 
 def build_filter_for(machine: str, *, internet: bool, unix_sockets: bool) -> bytes:
-    """`internet`: TCP and UDP sockets, which are harmless in a network namespace of one's own. Raises OSError for another machine."""
+    """`internet`: TCP and UDP sockets, which are harmless in a network namespace of one's own. Without one there are no mounts either, and
+    Landlock has no rule for a file's owner and attributes: no such call is allowed. Raises OSError for another machine."""
     column = {"x86_64": 0, "aarch64": 1}.get(machine)
     if column is None:
         raise OSError(errno.ENOSYS, f"no seccomp filter for {machine}")
@@ -94,6 +101,9 @@ def build_filter_for(machine: str, *, internet: bool, unix_sockets: bool) -> byt
     for numbers in _DENIED.values():
         if (number := numbers[column]) is not None:
             program += _when(number, [_deny(errno.EPERM)])
+    for name, numbers in (_OWNERS_AND_ATTRIBUTES if not internet else {}).items():
+        if (number := numbers[column]) is not None:
+            program += _when(number, [_deny(errno.EPERM if "chown" in name else errno.EOPNOTSUPP)])
     program.append(_allow())
     return b"".join(struct.pack("=HBBI", *each) for each in program)
 
