@@ -10,8 +10,6 @@ from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD,
 _FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 """Fixed: a program of that name on PATH may be anybody's."""
 _KEPT_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers")
-_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/acpi", "/proc/scsi", "/proc/fs", "/proc/driver", "/proc/dynamic_debug")
-"""What the kernel is told by whoever writes there."""
 
 _AS_CHILD = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 """bubblewrap's own process 1 is not under the filter, and a command could write its memory. So a shell under the filter is process 1; the
@@ -41,9 +39,8 @@ def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, 
         "/proc",
         *_empty("/run"),
     ]
-    # Root outside may write these without any capability; bubblewrap covers only what it may write itself, which is less.
-    for path in _SETTINGS if os.getuid() == 0 else ():
-        words += ["--ro-bind-try", path, path]
+    if os.getuid() == 0:  # root outside may write the kernel's settings without any capability
+        words += ["--remount-ro", "/proc"]
     for path in _KEPT_IN_RUN:
         words += ["--ro-bind-try", path, path]
     for place, source in boundary.private:
