@@ -29,11 +29,21 @@ def lock(descriptor: int, patience_s: tuple[float, ...] = PATIENCE_S) -> bool:
 
     Returns False if the file system does not support locks: then no other process is kept out.
     """
+    return _flock(descriptor, patience_s, with_others=False)
+
+
+def lock_with_others(descriptor: int, patience_s: tuple[float, ...] = LONG_PATIENCE_S) -> None:
+    """The same for a lock that several may have at once, and that keeps out whoever wants it alone."""
+    _flock(descriptor, patience_s, with_others=True)
+
+
+def _flock(descriptor: int, patience_s: tuple[float, ...], *, with_others: bool) -> bool:
     if fcntl is None:
         return False
+    kind = fcntl.LOCK_SH if with_others else fcntl.LOCK_EX
     for pause_s in (*patience_s, None):
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             return True
         except BlockingIOError as error:
             if pause_s is None:
@@ -44,24 +54,6 @@ def lock(descriptor: int, patience_s: tuple[float, ...] = PATIENCE_S) -> bool:
                 return False
             raise
     return False
-
-
-def lock_with_others(descriptor: int, patience_s: tuple[float, ...] = LONG_PATIENCE_S) -> None:
-    """The same for a lock that several may have at once, and that keeps out whoever wants it alone."""
-    if fcntl is None:
-        return None
-    for pause_s in (*patience_s, None):
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if pause_s is None:
-                raise Locked(error.errno, error.strerror) from error
-            time.sleep(pause_s)
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                return None
-            raise
-    return None
 
 
 @contextmanager
