@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,13 @@ class Service:
     def requests(self) -> list[Any]:
         """The bodies it was sent, in order."""
         return [exchange.body for exchange in self.server.requests]
+
+    def expect(self, count: int, within_s: float = 20.0) -> None:
+        """Wait until it has been sent so many requests."""
+        until = time.monotonic() + within_s
+        while len(self.server.requests) < count:
+            assert time.monotonic() < until, f"{len(self.server.requests)} requests came, not {count}"
+            time.sleep(0.01)
 
     @property
     def env(self) -> dict[str, str]:

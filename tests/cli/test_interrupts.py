@@ -34,13 +34,6 @@ def interrupted(process: subprocess.Popen[bytes], *signals: signal.Signals, gap_
     return Done(process.returncode, out, err), time.monotonic() - began
 
 
-def wait_for_request(asked: Service, count: int = 1) -> None:
-    deadline = time.monotonic() + 20
-    while len(asked.server.requests) < count:
-        assert time.monotonic() < deadline, "the program never asked"
-        time.sleep(0.005)
-
-
 def wait_for_text(pipe: int) -> None:
     """Until there is something to read, which is left there."""
     assert select.select([pipe], [], [], 20)[0]
@@ -58,7 +51,7 @@ ENDS_S = 5.0
 def test_a_signal_during_the_answer(place: Place, serve: Serve, number: signal.Signals, code: int, form: str) -> None:
     asked = serve(STALLED)
     process = place.start("-m", "anthropic", "-p", "hi", "--output-format", form)
-    wait_for_request(asked)
+    asked.expect(1)
     done, took_s = interrupted(process, number)
     assert done.code == code
     assert took_s < ENDS_S
@@ -110,7 +103,7 @@ def test_a_signal_while_a_tool_runs_ends_the_tool(place: Place, serve: Serve) ->
 def test_the_second_ctrl_c_leaves_at_once(place: Place, serve: Serve) -> None:
     asked = serve(STALLED)
     process = place.start("-m", "anthropic", "-p", "hi", "--output-format", "stream-json")
-    wait_for_request(asked)
+    asked.expect(1)
     done, took_s = interrupted(process, signal.SIGINT, signal.SIGINT, gap_s=0.001)
     assert done.code == 130
     assert took_s < ENDS_S
@@ -204,7 +197,7 @@ def test_a_signal_that_was_ignored_stays_ignored(place: Place, serve: Serve) -> 
     """nohup, and jobs in the background of a script."""
     asked = serve("text: Hello\nwait: 0.5\ntext: , world")
     process = place.start("-m", "anthropic", "-p", "hi", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    wait_for_request(asked)
+    asked.expect(1)
     done, _ = interrupted(process, signal.SIGHUP)
     assert (done.code, done.out) == (0, "Hello, world\n")
 
@@ -229,7 +222,7 @@ def test_a_cancelled_answer_tells_what_the_service_had_told(place: Place, serve:
     """The input came with the first event: 0 tokens and $0.0000 would be a lie."""
     asked = serve("usage: fresh=1200 output=40\ntext: Once upon a\nstall")
     process = place.start("-m", "anthropic", "-p", "hi", "--output-format", form)
-    wait_for_request(asked)
+    asked.expect(1)
     wait_for_rest(process.pid)
     done, _ = interrupted(process, signal.SIGINT)
     stats = (done.json if form == "json" else done.events[-1])["stats"]

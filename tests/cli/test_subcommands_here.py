@@ -85,6 +85,7 @@ def test_the_plain_conversation_has_them_too_and_what_is_kept_outlives_a_summary
         assert "0 results were let go" in said("/prune")
         shown.ask("/compress")
         shown.expect("is asked to summarise")
+        service.expect(5)
         shown.send("\x03")
         shown.expect("stopped")
         shown.prompt()

@@ -167,12 +167,61 @@ def test_many_starts_from_many_threads(level: object, tmp_path: Path) -> None:
     assert not wrong
 
 
+def own_launchers() -> list[int]:
+    return [pid for pid in alive("dragoman.policy.sandbox.launcher") if parent(pid) == os.getpid()]
+
+
 def test_after_the_launcher_was_killed_there_is_another(tmp_path: Path) -> None:
     with sandbox_at("off", tmp_path) as sandbox:
         asyncio.run(bash(sandbox, "true", tmp_path))
-        [launcher] = [pid for pid in alive("dragoman.policy.sandbox.launcher") if parent(pid) == os.getpid()]
+        [launcher] = own_launchers()
         os.kill(launcher, signal.SIGKILL)
-        while launcher in alive("dragoman.policy.sandbox.launcher"):
+        while launcher in own_launchers():
             time.sleep(0.01)
         ended, said = asyncio.run(bash(sandbox, "echo again", tmp_path))
     assert (ended.code, said) == (0, "again\n")
+
+
+def test_an_order_that_a_killed_launcher_never_read_goes_to_the_next(tmp_path: Path) -> None:
+    with sandbox_at("off", tmp_path) as sandbox:
+        asyncio.run(bash(sandbox, "true", tmp_path))
+        [launcher] = own_launchers()
+        os.kill(launcher, signal.SIGSTOP)
+        killer = threading.Timer(0.5, os.kill, (launcher, signal.SIGKILL))
+        killer.start()
+        ended, said = asyncio.run(bash(sandbox, "echo again", tmp_path))
+        killer.join()
+    assert (ended.code, said) == (0, "again\n")
+
+
+def test_commands_of_many_threads_run_once_while_launchers_are_killed(tmp_path: Path) -> None:
+    threads, turns = 4, 20
+    wrong: list[str] = []
+
+    def work(sandbox: Sandbox, number: int) -> None:
+        async def main() -> None:
+            for turn in range(turns):
+                ended, said = await bash(sandbox, f"echo {number} {turn} | tee -a ran", tmp_path, timeout_s=60)
+                if (ended.code, said) != (0, f"{number} {turn}\n"):
+                    wrong.append(f"{number} {turn}: {ended} {said}")
+
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            wrong.append(repr(error))
+
+    with sandbox_at("off", tmp_path) as sandbox:
+        running = [threading.Thread(target=work, args=(sandbox, number), daemon=True) for number in range(threads)]
+        for thread in running:
+            thread.start()
+        for _ in range(5):
+            for launcher in own_launchers():
+                os.kill(launcher, signal.SIGKILL)
+            time.sleep(0.1)
+        for thread in running:
+            thread.join(60)
+        assert not [thread for thread in running if thread.is_alive()], "none hangs"
+    assert not wrong
+    assert sorted((tmp_path / "ran").read_text().splitlines()) == sorted(
+        f"{each} {turn}" for each in range(threads) for turn in range(turns)
+    )

@@ -34,6 +34,17 @@ class Launcher:
 
     async def start(self, order: Order, streams: tuple[int, int, int]) -> Running:
         """Start a command with these descriptors as its standard streams. Raises OSError if it cannot be started."""
+        running = await self._give(order, streams)
+        if not running.was_heard:  # the launcher was killed before anybody took the order, so nothing of it has run
+            running.close()
+            running = await self._give(order, streams)
+        if running.fault is not None:
+            running.close()
+            raise running.fault
+        return running
+
+    async def _give(self, order: Order, streams: tuple[int, int, int]) -> Running:
+        """Send the order, and wait until its command has started or failed to."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
@@ -76,7 +87,7 @@ class Launcher:
                         return "", heard
             except OSError as error:
                 return str(error), heard
-            said = heard[-1].decode("utf-8", "replace") if heard else ""
+            said = heard[-1].decode("utf-8", "replace") if heard and heard[-1] != b"taken" else ""
             word, _, rest = said.partition(" ")
             return rest.partition(" ")[2] if word == "failed" else said or "no answer", heard
 
@@ -107,22 +118,24 @@ class Launcher:
         try:
             while data:
                 data = data[os.write(paper, data) :]
-            kind, descriptors = order.kind.encode(), [paper, control.fileno(), *streams]
-            try:
-                socket.send_fds(self._running_launcher(), [kind], descriptors)
-            except (BrokenPipeError, ConnectionResetError):  # somebody killed it: one more is started
-                socket.send_fds(self._running_launcher(again=True), [kind], descriptors)
+            with self._lock:  # so that nobody ends a launcher to which another is just sending
+                self._send_to_launcher(order.kind.encode(), [paper, control.fileno(), *streams])
         finally:
             os.close(paper)
 
-    def _running_launcher(self, again: bool = False) -> socket.socket:
-        with self._lock:
-            if self._orders is not None and self._owner == os.getpid() and not again:
-                return self._orders
+    def _send_to_launcher(self, kind: bytes, descriptors: list[int]) -> None:
+        try:
+            socket.send_fds(self._running_launcher(), [kind], descriptors)
+        except (BrokenPipeError, ConnectionResetError):  # somebody killed it: one more is started
+            self._forget()
+            socket.send_fds(self._running_launcher(), [kind], descriptors)
+
+    def _running_launcher(self) -> socket.socket:
+        if self._orders is None or self._owner != os.getpid():
             self._forget()
             self._orders = self._start_launcher()
             self._owner = os.getpid()
-            return self._orders
+        return self._orders
 
     def _start_launcher(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -201,8 +214,11 @@ class Running:
         """A listener inside its network namespace, where one was ordered. Whoever takes it closes it."""
         self.terminal_fd: int | None = None
         """The terminal's own end, where one was ordered. Whoever takes it closes it."""
+        self.was_heard = False
+        """Whether anybody took the order. If not and it has ended, nothing of it has run."""
+        self.fault: OSError | None = None
+        """Why it could not be started."""
         self._control = control
-        self._fault: OSError | None = None
         self._has_started = asyncio.Event()
         self._exited = asyncio.Event()
         self._gone = asyncio.Event()
@@ -211,9 +227,8 @@ class Running:
         self._loop.add_reader(control.fileno(), self._read)
 
     async def wait_started(self) -> None:
+        """Wait until it has started, or has failed to: then there is a `fault`."""
         await self._has_started.wait()
-        if self._fault is not None:
-            raise self._fault
 
     async def wait(self) -> int:
         """Wait until the command itself has ended; what it started may still run."""
@@ -270,6 +285,7 @@ class Running:
             self._hear(message, descriptors)
 
     def _hear(self, message: bytes, descriptors: list[int]) -> None:
+        self.was_heard = True
         word, _, rest = message.partition(b" ")
         match word:
             case b"gate":
@@ -284,7 +300,7 @@ class Running:
                 self._exited.set()
             case b"failed":
                 number, _, text = rest.decode("utf-8", "replace").partition(" ")
-                self._fault = OSError(int(number), text)
+                self.fault = OSError(int(number), text)
                 self._has_started.set()
             case _:
                 pass
@@ -293,7 +309,7 @@ class Running:
         """Note that nothing of it is alive any more, or that its supervisor was killed: then the launcher ends the rest."""
         self._loop.remove_reader(self._control.fileno())
         if not self._has_started.is_set():
-            self._fault = OSError(32, "the launcher of commands ended")
+            self.fault = OSError(32, "the launcher of commands ended")
         if self.returncode is None:
             self.returncode = -9
         self._has_started.set()

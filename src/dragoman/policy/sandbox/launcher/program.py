@@ -1,8 +1,9 @@
 """The launcher itself. One for a program: it waits for orders, forks, restricts the child, and execs.
 
 An order is a packet on its socket with five descriptors: the order as a file, the call's own socket, and the command's standard streams.
-Everything about the command goes over the call's own socket: `failed`, `started`, `exited`, and the end of the socket when nothing of the
-command is alive. When the launcher's own socket closes, whoever started it is gone: then it ends all it has started.
+Everything about the command goes over the call's own socket: `taken` before anything is done, `failed`, `started`, `exited`, and the end of
+the socket when nothing of the command is alive. When the launcher's own socket closes, whoever started it is gone: then it ends all it has
+started.
 
 Everything is loaded before the first order: as another user we might not be allowed to read it. A fork costs as much as there is memory to
 copy, so little is loaded: `_socket` and `_signal` instead of the large modules around them.
@@ -226,6 +227,7 @@ class _Readiness:
 def _run_call(descriptors: list[int], readiness: _Readiness | OSError) -> None:
     control = socket(fileno=descriptors[1])
     try:
+        control.send(b"taken")  # an order of which nothing was heard is given again
         if isinstance(readiness, OSError):
             raise readiness
         order = read_order(_read_all(descriptors[0]))
