@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dragoman.base.jsontext import valid_unicode
-from dragoman.base.visible import SHAPING, is_hidden
+from dragoman.base.visible import SHAPING, holds_hidden, is_hidden
 
 _MAX_NAME_CHARS = 255
 """Longer names are not compared: no file or tool has them, and comparing takes time."""
@@ -29,7 +29,7 @@ def one_line(text: str, limit: int = 2_000) -> str:
     """For a line in a terminal or a list, from untrusted text: white space collapsed, valid Unicode, truncated, and without characters
     that are invisible, reorder the line or act on the terminal."""
     line = " ".join(valid_unicode(text).split())
-    if not (line.isascii() and line.isprintable()):
+    if not (line.isascii() and line.isprintable()) and holds_hidden(line):
         seen = "".join(char for char in line if char in SHAPING or not is_hidden(char))
         line = " ".join(seen.split()).lstrip(" " + "".join(SHAPING))  # they have no effect without a letter before them
     return clip(line, limit)

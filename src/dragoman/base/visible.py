@@ -6,6 +6,7 @@ else than what runs; a page with them tells a model what a human reader never se
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 SHAPING = frozenset("\u200c\u200d\ufe0e\ufe0f")
@@ -30,6 +31,16 @@ def _hidden() -> frozenset[int]:
 @cache
 def _without_hidden() -> dict[int, None]:
     return dict.fromkeys(_hidden().difference(map(ord, SHAPING), map(ord, "\t\n\r")))
+
+
+@cache
+def _hidden_pattern() -> re.Pattern[str]:
+    return re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _RANGES)}]")
+
+
+def holds_hidden(text: str) -> bool:
+    """Whether any of its characters is hidden. Much quicker than a look at each."""
+    return _hidden_pattern().search(text) is not None
 
 
 def is_hidden(char: str) -> bool:

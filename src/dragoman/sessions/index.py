@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,6 +31,7 @@ _AT_ONCE = 50
 
 _T = TypeVar("_T")
 _summary_decoder = msgspec.json.Decoder(Summary)
+_summaries_decoder = msgspec.json.Decoder(list[Summary])
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -47,9 +48,15 @@ class _File(msgspec.Struct, frozen=True):
 class _Row(msgspec.Struct):
     id: int
     file: tuple[int, int, int]
-    scanned: LogScan
+    summary: Summary
+    offset: int
+    tail: bytes
     searched: int
     """Up to which byte its texts were indexed for searching."""
+
+    @property
+    def scanned(self) -> LogScan:
+        return LogScan(self.summary, self.offset, self.tail)
 
 
 class Index:
@@ -74,7 +81,7 @@ class Index:
         def work(table: Connection) -> list[Hit]:
             rows = _refresh_rows(table, files, project)
             _read_texts(table, files, rows)
-            return find_hits(table, {row.id: row.scanned.summary for row in rows.values()}, words, limit)
+            return find_hits(table, {row.id: row.summary for row in rows.values()}, words, limit)
 
         return self._with_table(work)
 
@@ -159,9 +166,9 @@ class Index:
 
 def _newest_first(rows: Iterable[_Row]) -> list[Summary]:
     """A file without a single entry is not a session. Where no entry has a time, that of the file counts."""
-    kept = [row for row in rows if row.scanned.summary.entries]
-    kept.sort(key=lambda row: (row.scanned.summary.updated_ms or row.file[2] // 1_000_000, row.scanned.summary.session_id), reverse=True)
-    return [row.scanned.summary for row in kept]
+    kept = [row for row in rows if row.summary.entries]
+    kept.sort(key=lambda row: (row.summary.updated_ms or row.file[2] // 1_000_000, row.summary.session_id), reverse=True)
+    return [row.summary for row in kept]
 
 
 # --- the table ----------------------------------------------------------------------------------------------------------
@@ -205,15 +212,33 @@ def _rows(table: Connection, project: str | None) -> dict[str, _Row]:
     where, values = ("", ())
     if project is not None:  # a range and not LIKE: a folder may have any name
         where, values = " WHERE place >= ? AND place < ?", (f"{project}/", f"{project}0")
-    rows: dict[str, _Row] = {}
-    asked = f"SELECT place, id, inode, size, mtime_ns, searched, offset, tail, summary FROM sessions{where}"
-    for place, id, inode, size, mtime_ns, searched, offset, tail, summary in table.execute(asked, values):
-        try:
-            scanned = LogScan(_summary_decoder.decode(summary), offset, tail)
-        except (msgspec.DecodeError, TypeError, UnicodeError):
-            continue  # rewritten as if it were missing
-        rows[place] = _Row(id, (inode, size, mtime_ns), scanned, searched)
-    return rows
+    found = table.execute(
+        f"SELECT place, id, inode, size, mtime_ns, searched, offset, tail, summary FROM sessions{where}", values
+    ).fetchall()
+    return {
+        place: _Row(id, (inode, size, mtime_ns), summary, offset, tail, searched)
+        for (place, id, inode, size, mtime_ns, searched, offset, tail, _), summary in zip(
+            found, _read_summaries([row[-1] for row in found]), strict=True
+        )
+        if summary is not None
+    }
+
+
+def _read_summaries(written: list[bytes]) -> Sequence[Summary | None]:
+    """All in one go; if that fails, one by one. None for one that cannot be read: it is written again as if it were missing."""
+    read: list[Summary] = []
+    try:
+        read = _summaries_decoder.decode(b"[%s]" % b",".join(written))
+    except (msgspec.DecodeError, TypeError, UnicodeError):
+        pass
+    return read if len(read) == len(written) else [_read_summary(each) for each in written]
+
+
+def _read_summary(written: bytes) -> Summary | None:
+    try:
+        return _summary_decoder.decode(written)
+    except (msgspec.DecodeError, TypeError, UnicodeError):
+        return None
 
 
 def _scan(file: _File, row: _Row | None) -> tuple[LogScan, bool] | None:
@@ -261,7 +286,7 @@ def _forget(table: Connection, places: list[str]) -> None:
 
 def _read_texts(table: Connection, files: dict[str, _File], rows: dict[str, _Row]) -> None:
     """Bring the indexed texts up to date with the rows. Only a search needs them, so only a search reads them."""
-    unread = [(files[place], row) for place, row in rows.items() if row.searched < row.scanned.offset]
+    unread = [(files[place], row) for place, row in rows.items() if row.searched < row.offset]
     for start in range(0, len(unread), _AT_ONCE):
         with table:
             table.execute("BEGIN IMMEDIATE")
@@ -273,7 +298,7 @@ def _add_texts(table: Connection, file: _File, row: _Row) -> None:
     spoken: list[SpokenText] = []
     try:
         with open_log(file.path) as log:
-            end = scan(log, file.path, LogScan(Summary("", imported_from=row.scanned.summary.imported_from), row.searched), spoken).offset
+            end = scan(log, file.path, LogScan(Summary("", imported_from=row.summary.imported_from), row.searched), spoken).offset
     except OSError:
         return
     add_texts(table, row.id, spoken)

@@ -18,8 +18,8 @@ from dragoman.tui.wrap import fit
 
 MOST_FILES = 500_000
 MOST_SHOWN = 50
-SEARCH_S = 0.03
-"""How long loose matches are looked for, once the close ones are found."""
+SEARCH_S = 0.04
+"""How long a search may take before loose matches are no longer looked for."""
 _MOST_RANKED = 4_000
 AGE_S = 30.0
 """After this time the files are listed again when somebody asks."""
@@ -96,9 +96,7 @@ class FileIndex:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._paths: list[str] = []
-        self._folded: list[str] = []
-        self._names: list[str] = []
+        self._take(_Paths((), (), ()))
         self._listed_s = 0.0
         self._task: asyncio.Task[None] | None = None
         self.on_listed = lambda: None
@@ -108,8 +106,9 @@ class FileIndex:
         if (self._task is None or self._task.done()) and (not self._listed_s or time.monotonic() - self._listed_s > AGE_S):
             self._task = asyncio.get_running_loop().create_task(self._list())
 
-    def find(self, wanted: str) -> list[str]:
+    def find(self, wanted: str) -> Sequence[str]:
         """Paths that match, the best first: the name begins so, holds it, the path holds it, the letters come in this order."""
+        until = time.monotonic() + SEARCH_S
         word = wanted.casefold()
         if not word:
             return (
@@ -121,12 +120,11 @@ class FileIndex:
         if len(hits) < MOST_SHOWN:
             hits = [number for number, path in enumerate(self._folded) if word in path]
         if len(hits) < MOST_SHOWN:
-            hits += self._loose(word, set(hits))
+            hits += self._loose(word, set(hits), until)
         del hits[_MOST_RANKED:]
         return [self._paths[number] for number in sorted(hits, key=lambda number: _rank(self._folded[number], word))[:MOST_SHOWN]]
 
-    def _loose(self, word: str, found: set[int]) -> list[int]:
-        until = time.monotonic() + SEARCH_S
+    def _loose(self, word: str, found: set[int], until: float) -> list[int]:
         hits: list[int] = []
         for number, path in enumerate(self._folded):
             if number % 1_000 == 0 and time.monotonic() > until:
@@ -138,23 +136,22 @@ class FileIndex:
         return hits
 
     def set_paths(self, paths: Sequence[str]) -> None:
-        self._paths = list(paths[:MOST_FILES])
-        self._folded = [path.casefold() for path in self._paths]
-        self._names = [path.rstrip("/").rpartition("/")[2] for path in self._folded]
+        self._take(_prepare(paths))
+
+    def _take(self, paths: _Paths) -> None:
+        self._paths, self._folded, self._names = paths
         self._listed_s = time.monotonic()
 
     async def _list(self) -> None:
         try:
-            paths = await self._ask_ripgrep(find_ripgrep(self._root))
+            listed = await self._ask_ripgrep(find_ripgrep(self._root))
         except ToolRefusal:  # it is not installed
-            paths = None
-        if paths is None:
-            paths = await asyncio.to_thread(_walk, self._root)
-        paths.sort()
-        self.set_paths([*_folders(paths), *paths])
+            listed = None
+        self._take(await asyncio.to_thread(_read_list, listed, self._root))  # keys are heeded meanwhile
         self.on_listed()
 
-    async def _ask_ripgrep(self, program: str) -> list[str] | None:
+    async def _ask_ripgrep(self, program: str) -> bytes | None:
+        """The paths, each with a null character behind it; None if it cannot be run."""
         try:
             process = await asyncio.create_subprocess_exec(
                 program, "--files", "--hidden", "--glob", "!.git", "--null", "--no-messages",
@@ -163,7 +160,28 @@ class FileIndex:
         except OSError:
             return None
         out, _ = await process.communicate()
-        return [os.fsdecode(path) for path in out.split(b"\0") if path]
+        return out
+
+
+class _Paths(NamedTuple):
+    """The same files three times, in the same order: as they are, for comparing, and their names alone."""
+
+    paths: Sequence[str]
+    folded: Sequence[str]
+    names: Sequence[str]
+
+
+def _prepare(paths: Sequence[str]) -> _Paths:
+    paths = paths[:MOST_FILES]
+    folded = [path.casefold() for path in paths]
+    return _Paths(paths, folded, [path.rstrip("/").rpartition("/")[2] for path in folded])
+
+
+def _read_list(listed: bytes | None, root: str) -> _Paths:
+    """Folders first. `listed`: what ripgrep said, if it could be asked."""
+    paths = [os.fsdecode(path) for path in listed.split(b"\0") if path] if listed is not None else _walk(root)
+    paths.sort()
+    return _prepare([*_folders(paths), *paths])
 
 
 def _folders(paths: Iterable[str]) -> list[str]:

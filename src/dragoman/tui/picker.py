@@ -55,6 +55,7 @@ class Picker:
         self._empty = empty
         self._yielding = yielding
         self._filter = Composer()
+        self._found: Sequence[PickerItem] = ()
         self._chosen = 0
         self._page = 1
         self.set_choices(choices)
@@ -77,12 +78,17 @@ class Picker:
         self._choices = choices
         if not keep_filter:
             self._filter.set("")
-        self._words = [" ".join((*each.cells, each.found_by)).casefold() for each in choices]
+        self._texts: list[str] = []  # made when something is typed
         self._find()
 
     def _find(self) -> None:
         words = self._filter.text.casefold().split()
-        self._found = [each for each, text in zip(self._choices, self._words, strict=True) if all(word in text for word in words)]
+        if words and not self._texts:
+            self._texts = [" ".join((*each.cells, each.found_by)).casefold() for each in self._choices]
+        if words:
+            self._found = [each for each, text in zip(self._choices, self._texts, strict=True) if all(word in text for word in words)]
+        else:
+            self._found = self._choices
         self._chosen = max(min(self._chosen, len(self._found) - 1), 0)
 
     # --- rows

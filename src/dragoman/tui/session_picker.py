@@ -13,7 +13,7 @@ from dragoman.base.words import say
 from dragoman.cli.session_list import age
 from dragoman.cli.sessions_slash import open_named
 from dragoman.sessions.lock import hold_lock
-from dragoman.sessions.projects import session_id_of
+from dragoman.sessions.projects import scan_directory, session_id_of
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import Picker, PickerItem
@@ -246,14 +246,11 @@ def _imported_entries(path: str) -> tuple[Entry, ...]:
 def _in_use(found: Sequence[Summary]) -> frozenset[str]:
     """The ids of those that another program has open, where the system tells."""
     held = files_held_by_others()
-    return frozenset(each.session_id for each in found if _inode_of(each.path) in held) if held else frozenset()
-
-
-def _inode_of(path: str) -> int:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return -1
+    if not held:
+        return frozenset()
+    folders = {each.path.rpartition("/")[0] for each in found}
+    paths = {entry.path for folder in folders for entry in scan_directory(folder) if entry.inode() in held}
+    return frozenset(each.session_id for each in found if each.path in paths)
 
 
 def _use_words(found: Summary, used: frozenset[str]) -> str:
@@ -263,16 +260,17 @@ def _use_words(found: Summary, used: frozenset[str]) -> str:
 def _own_item(
     found: Summary, now: int, counted: dict[int, str], *, is_everywhere: bool, note: str = "", use: str | None = None
 ) -> PickerItem:
-    """`use`: the words for its last column, which is there where one of the list is in use."""
+    """`use`: the words for its last column, which is there where one of the list is in use.
+
+    Titles and prompts of a summary are single lines; the list escapes hidden characters in those rows that it shows.
+    """
     if found.messages not in counted:
         counted[found.messages] = say("conversation.messages", count=found.messages)
-    prompt = one_line(found.first_prompt, 200)
-    title = one_line(found.title, 200) if found.title and found.title != found.first_prompt else prompt
     where = (shorten_home(found.workspace),) if is_everywhere else ()
     return PickerItem(
         found.session_id,
         (
-            title,
+            found.title or found.first_prompt,
             age(now - found.updated_ms),
             counted[found.messages],
             found.model.rpartition("/")[2],
@@ -280,7 +278,7 @@ def _own_item(
             *(() if use is None else (use,)),
         ),
         f"{found.session_id} {found.first_prompt} {found.imported_from}",
-        note or prompt,
+        note or found.first_prompt,
     )
 
 
