@@ -12,13 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.atomic import replace_file
 from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
-from dragoman.base.private import make_directory, write_whole
+from dragoman.base.saved_lines import append_line, read_lines, replace_lines
 
-MAX_FILE_BYTES = 16_000_000
-"""A longer file grants nothing."""
 Covers = Literal["edits", "command", "prefix", "tool", "scope"]
 
 
@@ -87,7 +84,7 @@ class Grants:
             self.of_session |= {key}
             return ""
         try:
-            _append(self.file, SavedGrant(self.folder, key, now_ms(), session))
+            append_line(self.file, SavedGrant(self.folder, key, now_ms(), session))
         except OSError as error:
             self.of_session |= {key}
             return error.strerror or str(error)
@@ -100,19 +97,8 @@ class Grants:
 
 def read_grants(file: str) -> list[SavedGrant]:
     """All saved grants, of every folder, oldest first. Torn or damaged lines grant nothing. Raises OSError if it cannot be read."""
-    try:
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        return []
-    if len(data) > MAX_FILE_BYTES:
-        return []
     grants: dict[str, SavedGrant] = {}
-    for line in data.splitlines():
-        try:
-            grant = msgspec.json.decode(line, type=SavedGrant)
-        except msgspec.DecodeError:
-            continue
+    for grant in read_lines(file, SavedGrant):
         grants.setdefault(grant.id, grant)
     return list(grants.values())
 
@@ -125,20 +111,8 @@ def revoke_grants(file: str, ids: Collection[str]) -> list[SavedGrant]:
         grants = read_grants(file)
         revoked = [grant for grant in grants if grant.id in ids]
         if revoked:
-            kept = [grant for grant in grants if grant.id not in ids]
-            replace_file(file, b"".join(msgspec.json.encode(grant) + b"\n" for grant in kept))
+            replace_lines(file, [grant for grant in grants if grant.id not in ids])
     return revoked
-
-
-def _append(file: str, grant: SavedGrant) -> None:
-    make_directory(os.path.dirname(file))
-    with hold(file):
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(file, flags, 0o600)
-        try:
-            write_whole(descriptor, b"\n" + msgspec.json.encode(grant) + b"\n")  # a leading newline, so that it never joins a torn line
-        finally:
-            os.close(descriptor)
 
 
 def _read_or_none(file: str) -> Sequence[SavedGrant]:

@@ -6,7 +6,6 @@ cloned into a trusted folder is somebody else's, and is asked about by itself. A
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Collection, Mapping
@@ -15,13 +14,10 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.atomic import replace_file
 from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
-from dragoman.base.private import make_directory, write_whole
+from dragoman.base.saved_lines import append_line, read_lines, replace_lines
 
-MAX_FILE_BYTES = 16_000_000
-"""A longer file decides nothing."""
 TrustState = Literal["trusted", "refused", "unasked"]
 
 
@@ -40,38 +36,13 @@ class TrustDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def read_decisions(file: str) -> dict[str, TrustDecision]:
     """The saved decisions by folder. Damaged lines are ignored. Raises OSError if the file cannot be read."""
-    try:
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        return {}
-    if len(data) > MAX_FILE_BYTES:
-        return {}
-    found: dict[str, TrustDecision] = {}
-    for line in data.splitlines():
-        try:
-            decision = msgspec.json.decode(line, type=TrustDecision)
-        except msgspec.DecodeError:
-            continue
-        found[decision.folder] = decision
-    return found
+    return {decision.folder: decision for decision in read_lines(file, TrustDecision)}
 
 
 def save_decision(file: str, folder: str, *, trusted: bool) -> TrustDecision:
     """Remember what the user said about the real path of a folder. Raises OSError."""
     decision = TrustDecision(folder, trusted, now_ms())
-    try:
-        line = msgspec.json.encode(decision)
-    except UnicodeEncodeError as error:  # a name that is not UTF-8: JSON has no form for it
-        raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ)) from error
-    make_directory(os.path.dirname(file))
-    with hold(file):
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(file, flags, 0o600)
-        try:
-            write_whole(descriptor, b"\n" + line + b"\n")  # a leading newline: it never joins a torn line
-        finally:
-            os.close(descriptor)
+    append_line(file, decision)
     return decision
 
 
@@ -83,8 +54,7 @@ def forget_decisions(file: str, ids: Collection[str]) -> list[TrustDecision]:
         decisions = list(read_decisions(file).values())
         forgotten = [each for each in decisions if each.id in ids]
         if forgotten:
-            kept = [each for each in decisions if each.id not in ids]
-            replace_file(file, b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
+            replace_lines(file, [each for each in decisions if each.id not in ids])
     return forgotten
 
 

@@ -14,15 +14,14 @@ from hashlib import sha256
 
 import msgspec
 
-from dragoman.base.atomic import replace_file
 from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
+from dragoman.base.saved_lines import read_lines, replace_lines
 from dragoman.extensions.hooks.definitions import Hook, definition_of
 from dragoman.extensions.named_files import hash_files, named_files
 from dragoman.extensions.sources import ROOT_VARIABLES, fill_root
 
-MAX_FILE_BYTES = 4_000_000
 _QUOTED = r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\."""
 _OUTPUT = re.compile(rf"""({_QUOTED})|(?:[12&]?>>?\|?)[ \t]*(?!\(|&)(?:{_QUOTED}|[^\s;&|<>()'"\\`])+""", re.DOTALL)
 _PLACES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "DRAGOMAN_PROJECT_DIR", "PWD")
@@ -84,18 +83,9 @@ def _expanded(word: str, project: str, root: str) -> str:
 def read_agreed(path: str) -> dict[str, Agreed]:
     """The saved agreements by hash. Damaged lines and unreadable files count as no agreement."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        return {each.hash: each for each in read_lines(path, Agreed)}
     except OSError:
         return {}
-    found: dict[str, Agreed] = {}
-    for line in data.splitlines() if len(data) <= MAX_FILE_BYTES else ():
-        try:
-            each = msgspec.json.decode(line, type=Agreed)
-        except msgspec.DecodeError:
-            continue
-        found[each.hash] = each
-    return found
 
 
 def agree(path: str, hooks: Sequence[Hook], *, is_yes: bool = True) -> None:
@@ -112,4 +102,4 @@ def _change(path: str, added: dict[str, Agreed], removed: Collection[str]) -> No
     make_directory(os.path.dirname(path))
     with hold(path):
         kept = {key: each for key, each in {**read_agreed(path), **added}.items() if key not in removed}
-        replace_file(path, b"".join(msgspec.json.encode(each) + b"\n" for each in kept.values()))
+        replace_lines(path, kept.values())

@@ -10,14 +10,12 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.clock import now_ms
-from dragoman.base.lock import hold
-from dragoman.base.private import make_directory, write_whole
+from dragoman.base.saved_lines import append_line, read_lines
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.extensions.mcp.known import KnownList
 from dragoman.extensions.named_files import hash_files, named_files, named_programs
 
-MAX_FILE_BYTES = 16_000_000
 Verdict = Literal["yes", "no", "unasked", "changed", "tools_changed"]
 """changed: the yes was to another command, environment or address. tools_changed: to other tools."""
 
@@ -72,14 +70,7 @@ class Consent:
         """Raises OSError."""
         tools = known.tools_hash if known is not None else ""
         decision = ServerDecision(self._project, server.name, server.hash, yes, self._files(server), tools, now_ms())
-        make_directory(os.path.dirname(self._file))
-        with hold(self._file):
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-            descriptor = os.open(self._file, flags, 0o600)
-            try:
-                write_whole(descriptor, b"\n" + msgspec.json.encode(decision) + b"\n")  # a leading newline: it never joins a torn line
-            finally:
-                os.close(descriptor)
+        append_line(self._file, decision)
         self._decisions[server.name] = decision
 
     def bind_tools(self, server: ConfiguredServer, known: KnownList) -> None:
@@ -107,16 +98,7 @@ class Consent:
 
 def _read(file: str, project: str) -> dict[str, ServerDecision]:
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_FILE_BYTES + 1)
+        decisions = read_lines(file, ServerDecision)
     except OSError:
-        return {}
-    found: dict[str, ServerDecision] = {}
-    for line in data.splitlines() if len(data) <= MAX_FILE_BYTES else ():
-        try:
-            decision = msgspec.json.decode(line, type=ServerDecision)
-        except msgspec.DecodeError:
-            continue
-        if decision.project == project:
-            found[decision.name] = decision
-    return found
+        return {}  # the user is asked again
+    return {decision.name: decision for decision in decisions if decision.project == project}
