@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -88,25 +89,23 @@ def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()
     found: dict[str, AgentDefinition] = {}
     notices: list[str] = []
     unknown: dict[str, str] = {}
+
+    def add(read: Callable[[], AgentDefinition | None]) -> None:
+        try:
+            agent = read()
+        except _Wrong as wrong:
+            notices.append(say("subagents.wrong_file", where=str(wrong.origin), reason=wrong.reason))
+            return
+        if agent is not None:
+            found.setdefault(agent.name, agent)
+
     for place in search_folders(folders, plugins, "agents", _FOLDERS):
         walk = Walk(place)
         for file in _markdown_files(place, walk):
-            try:
-                agent = _read_agent(place, file, unknown)
-            except _Wrong as wrong:
-                notices.append(say("subagents.wrong_file", where=str(wrong.origin), reason=wrong.reason))
-                continue
-            if agent is not None:
-                found.setdefault(agent.name, agent)
+            add(partial(_read_agent, place, file, unknown))
         notices += map(str, walk.problems)
     for table in defined_tables(folders, "agent"):
-        try:
-            agent = _agent_in(table, unknown)
-        except _Wrong as wrong:
-            notices.append(say("subagents.wrong_file", where=str(wrong.origin), reason=wrong.reason))
-            continue
-        if agent is not None:
-            found.setdefault(agent.name, agent)
+        add(partial(_agent_in, table, unknown))
     if unknown:
         notices.append(say("subagents.unknown_tools", names=_by_file(unknown)))
     return FoundAgents(tuple(found[name] for name in sorted(found)), tuple(notices))
@@ -138,7 +137,7 @@ def _markdown_files(place: SearchFolder, walk: Walk) -> Iterator[str]:
 
 
 def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str]) -> AgentDefinition | None:
-    """None: it is no subagent but the other program's own mode. Raises _Wrong."""
+    """None if it is not a subagent but a mode of the other program. Raises _Wrong."""
     origin = place.origin(path)
     if path.endswith(".toml"):
         return _read_toml(_text_of(place, path), origin)
@@ -181,7 +180,7 @@ def _read_toml(text: str, origin: Origin) -> AgentDefinition:
 
 
 def _agent_in(table: DefinedTable, unknown: dict[str, str]) -> AgentDefinition | None:
-    """None: it is no subagent, or it changes one of opencode's own. Raises _Wrong."""
+    """None if it is not a subagent, or changes one of opencode's own. Raises _Wrong."""
     description = table.text("description")
     if table.text("mode") == "primary" or table.values.get("disable") is True or not description:
         return None
